@@ -1,4 +1,5 @@
-//! Decisions and erasures are ordered for a whole cluster, and each archive carries out those of its sites, once, whatever happens.
+//! Decisions and erasures are ordered for a whole cluster, and each archive carries out those of its sites, once,
+//! whatever happens.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,10 +19,10 @@ use crate::sharing::{ask, crawled, folder, share, take_over};
 use crate::support::program::{Finished, start};
 use crate::support::{Archive, Dice, TestWeb, captures, kills};
 
-/// How often carrying out an erase is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of the execution of an erase, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 6;
 
-/// Gives an order to a cluster.
+/// Publishes an order to a cluster.
 pub(crate) fn order(nodes: &Nodes, command: &str, more: &[&str]) -> Finished {
     let mut order = Command::new(env!("CARGO_BIN_EXE_archive"));
     order.args(command.split(' ')).args(more).args(["--cluster", &nodes.url()]);
@@ -51,13 +52,13 @@ pub(crate) fn log(archive: &Archive) -> Vec<Value> {
     archive.json("review log", &[""; 0])
 }
 
-/// What a decision is about.
+/// Returns the subject of a decision.
 pub(crate) fn subject(decision: &Value) -> String {
     let on = decision["what"]["said"]["on"].as_object().unwrap();
     on.values().next().unwrap().as_str().unwrap().to_owned()
 }
 
-/// Pages with a capture that has content.
+/// Returns the pages with a capture that has content.
 pub(crate) fn pages(archive: &Archive) -> Vec<String> {
     let rows = archive.json("query", &["page type = html and status = 200 select url order by url"]);
     rows.iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect()
@@ -71,13 +72,13 @@ pub(crate) fn forbidden(archive: &Archive) -> BTreeSet<String> {
     archive.json("erase", &["--list"]).iter().map(name).collect()
 }
 
-/// A page that the partition of a site could have.
+/// Returns a URL that was never seen, on a site of this node's partition.
 fn elsewhere(nodes: &Nodes, node: usize) -> String {
     let known = sites(&nodes.archives[node]);
     format!("http://{}/never/seen", known[0])
 }
 
-/// Objects of copies that have this.
+/// Returns the objects of copies that contain `needle`.
 fn objects_with(folder: &std::path::Path, needle: &str) -> Vec<PathBuf> {
     let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(folder) = open.pop() {
@@ -119,7 +120,7 @@ fn decisions_reach_the_archives_of_their_sites_once() {
         "decisions: 1 order, carried out by 0 of 2 partitions, not yet by partitions 1, 2\n"
     );
 
-    // The second node is down, and comes back later.
+    // The second node is down and returns later.
     let text = carry_out(&nodes, one).succeeded().text();
     assert_eq!(text, format!("{}: decisions: order 1: {} decisions taken in\n", folder(one), own[0].len()));
     assert_eq!(
@@ -135,7 +136,8 @@ fn decisions_reach_the_archives_of_their_sites_once() {
         assert!(decisions.iter().all(|decision| decision["by"] == "anna"), "{decisions:?}");
     }
 
-    // The same again, without the note (as after a crash before it was written), and as a second order, changes nothing.
+    // The same order again, without the note (as after a crash before it was written), and as a second order, changes
+    // nothing.
     let decided = || [log(one), log(other)];
     let expected = decided();
     assert_eq!(take_over(&nodes).succeeded().text(), "");
@@ -145,11 +147,11 @@ fn decisions_reach_the_archives_of_their_sites_once() {
     assert_eq!(decided(), expected);
     assert_eq!(listed(&nodes), "decisions: 2 orders, carried out by all partitions\n");
 
-    // An archive that was restored from an older copy makes them as well.
+    // An archive restored from an older copy makes the decisions, too.
     carry_out(&nodes, &before).succeeded();
     assert_eq!(log(&before), expected[0]);
 
-    // What was decided in an archive since the sheet was made stays, and is named.
+    // A decision made in an archive after the export of the sheet is kept and reported.
     let site = own[1][0].as_str();
     other.run("review set", &[site, "--by", "ben", "--verdict", "never"]).succeeded();
     let old = format!("site,rating,verdict,exported\n{site},,keep,2020-01-01 00:00:00\n");
@@ -166,7 +168,7 @@ fn decisions_reach_the_archives_of_their_sites_once() {
     take_over(&nodes).succeeded();
     assert_eq!(verdict(), "keep");
 
-    // An order is undone as a whole, and what people say on pages and hosts reaches them, too.
+    // An order is undone completely, and decisions on pages and hosts reach them, too.
     order(&nodes, "review undo", &["4", "--by", "anna"]).succeeded();
     let page = pages(other)[0].clone();
     order(&nodes, "review set", &[&page, "--tag", "maps", "--by", "anna"]).succeeded();
@@ -194,7 +196,7 @@ fn what_is_to_be_erased_goes_wherever_it_is_and_does_not_come_back() {
     let erased = erase(&nodes, &[gone, &unseen], &[]).succeeded().text();
     assert_eq!(erased, "erasures: order 1 is published, for all partitions\n");
 
-    // While a crawl has the archive, the order waits.
+    // While a crawl owns the archive, the order waits.
     let held = archive_storage::Owner::of(&other.path).unwrap();
     take_over(&nodes).refused(1, &[folder(other), "erasures: order 1 waits", "process"]);
     assert_eq!(
@@ -211,11 +213,11 @@ fn what_is_to_be_erased_goes_wherever_it_is_and_does_not_come_back() {
     );
     assert!(!pages(other).contains(&gone.to_owned()));
     assert_eq!(pages(one), kept);
-    // Each partition has on its list what is of its sites, also what it has never fetched.
+    // Each partition lists the erased pages of its sites, including those it has never fetched.
     assert_eq!((forbidden(one), forbidden(other)), ([unseen.clone()].into(), [gone.to_owned()].into()));
     assert_eq!(take_over(&nodes).succeeded().text(), "");
 
-    // Twice is as good as once, and nobody having it is said.
+    // Erasing twice has the same effect, and it is reported if no partition has a page.
     erase(&nodes, &[gone], &[]).succeeded();
     erase(&nodes, &[&unseen], &[]).succeeded();
     take_over(&nodes).succeeded();
@@ -225,14 +227,15 @@ fn what_is_to_be_erased_goes_wherever_it_is_and_does_not_come_back() {
         listed(&nodes)
     );
 
-    // A crawl that goes on with an older copy of the archive erases first, and fetches nothing of it; the next of its copies is the only one.
+    // A crawl that continues with an older copy of the archive erases first, and fetches none of the erased pages; its
+    // next copy is the only one.
     let mut again = nodes.crawl_in(&before, 1);
     let again = start(again.args(["--copy-to", &copies, "--checkpoint-every", "1s"])).wait();
     assert!(again.errors.contains("erasures: order 1: 1 page erased"), "{again:?}");
     assert!(!pages(&before).contains(&gone.to_owned()));
     assert!(forbidden(&before).contains(gone));
 
-    // Lifted, it is fetched again.
+    // Once the order is lifted, the page is fetched again.
     order(&nodes, "erase", &["--lift", gone]).succeeded();
     take_over(&nodes).succeeded();
     assert_eq!(forbidden(other), BTreeSet::new());
@@ -333,7 +336,7 @@ fn orders_have_limits_and_foreign_ones_are_refused() {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(format!("{number:010}")), bytes).unwrap();
     };
-    // At the limit an order is carried out, beyond it is not published.
+    // An order of the largest allowed size is carried out; a larger one is not published.
     let most = ORDER_BYTES_MAX as usize;
     let long = |bytes: usize| {
         let head = r#"{"time":"2026-01-01T00:00:00Z","urls":["http://a.test/"],"erase":null"#;
@@ -349,7 +352,7 @@ fn orders_have_limits_and_foreign_ones_are_refused() {
     erase(&nodes, &urls, &[]).refused(2, &["longer than", "publish it in parts"]);
     put("erasures", 2, b"");
 
-    // What cannot be meant holds up the archives, and a crawl that would begin, until it is taken away.
+    // An order that makes no sense blocks the archives, and a crawl that would begin, until it is removed.
     let decided = |by: &str, on: &str| {
         let rows = format!(r#"[{{"said":{{"on":{on},"rating":4}}}}]"#);
         format!(
@@ -393,7 +396,7 @@ fn orders_have_limits_and_foreign_ones_are_refused() {
         put(list, number, b"");
         take_over(&nodes).succeeded();
     }
-    // A number that was carried out is not given again, even if its order is removed.
+    // The number of an order that was carried out is not reused, even if the order is removed.
     fs::remove_file(nodes.store.path().join("files/decisions/0000000004")).unwrap();
     let set = ["a.test", "--rating", "4", "--by", "anna"];
     assert!(
@@ -407,7 +410,7 @@ fn orders_have_limits_and_foreign_ones_are_refused() {
         |number: u64| fs::remove_file(nodes.store.path().join(format!("files/decisions/{number:010}")));
     [ORDERS_MAX, u64::MAX].into_iter().for_each(|number| remove(number).unwrap());
 
-    // Only partitions of the cluster take orders, and what archives report is read as what it is.
+    // Only partitions of the cluster take orders, and reports of archives are not trusted.
     ask(&nodes, &["--remove", "decisions"]).refused(2, &["the orders in 'decisions' cannot be removed"]);
     let alone = Archive::new();
     start(&mut alone.crawl(&served.web.seeds(1), &served.at_once())).wait().succeeded();

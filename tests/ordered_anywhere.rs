@@ -1,4 +1,4 @@
-//! Orders reach all archives that have something of them: in S3, in crossover, and where a query says which pages are meant.
+//! Orders reach all archives that they concern: in S3, in crossover, and if a query selects the pages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,10 +17,11 @@ use crate::support::program::{Running, start};
 use crate::support::s3::S3;
 use crate::support::{Archive, Dice, TestWeb, kills};
 
-/// How often answering the query of an order is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills while the query of an order is answered, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 4;
 
-/// Decides on a site, erases a page of it, and looks whether that has reached all archives that have the page; returns how many have.
+/// Decides on a site, erases a page of it, and checks that this has reached all archives that have the page; returns
+/// their number.
 fn reaches_all(nodes: &Nodes) -> usize {
     nodes.run();
     let [one, other] = [&nodes.archives[0], &nodes.archives[1]];
@@ -35,7 +36,8 @@ fn reaches_all(nodes: &Nodes) -> usize {
     take_over(nodes).succeeded();
     assert_eq!(nodes.status()["orders"][1], status(&json!({})));
     assert_eq!(having(&gone), [false; 2]);
-    // Whoever had it, or may fetch it, does not fetch it again; whoever has the site knows of the decision.
+    // Archives that had the page, or may fetch it, do not fetch it again; archives that have the site know the
+    // decision.
     assert_eq!([one, other].map(|archive| forbidden(archive).contains(&gone)), before);
     let decided = [one, other].map(|archive| log(archive).iter().any(|decision| subject(decision) == site));
     assert_eq!(decided, [one, other].map(|archive| sites(archive).contains(&site)));
@@ -118,7 +120,8 @@ fn what_matches_a_query_is_erased_in_all_archives_once() {
         json!({ "list": "erasures", "order": 2, "taken": meant[0].len(), "left": 0, "named": 0, "waits_for": [], "set_aside_by": [] })
     );
 
-    // What was lifted since is not erased again when an older copy of an archive carries everything out once more.
+    // A page whose erasure was lifted since is not erased again if an older copy of an archive carries out all orders
+    // once more.
     let lifted = meant[1].first().unwrap();
     order(&nodes, "erase", &["--lift", lifted]).succeeded();
     let rest: BTreeSet<String> = meant[1].iter().skip(1).cloned().collect();
@@ -133,7 +136,7 @@ fn what_matches_a_query_is_erased_in_all_archives_once() {
     assert_eq!(listed(&nodes).matches("named by").count(), 1);
     assert_eq!(forbidden(other), rest);
 
-    // A crawl carries out what a query leads to before it fetches anything.
+    // A crawl carries out orders with queries before it fetches anything.
     let left = pages(other)[0].clone();
     erase_matching(&nodes, &format!("url = \"{left}\""));
     let crawl = start(nodes.crawl(1).args(["--for", "4s"])).wait();
@@ -157,7 +160,7 @@ fn an_order_whose_query_an_archive_can_never_answer_holds_up_nothing() {
         node.wait().succeeded();
     }
     let [one, other] = [&nodes.archives[0], &nodes.archives[1]];
-    // A later version has more fields.
+    // Orders of a later program version have more fields.
     let folder = nodes.store.path().join("files/erasures");
     fs::create_dir_all(&folder).unwrap();
     let erase_as = json!({ "reason": "x", "keep_copies": false, "forget_url": false });
@@ -197,7 +200,7 @@ fn an_order_whose_query_an_archive_can_never_answer_holds_up_nothing() {
     let rows = ask(&nodes, &["--json"]).succeeded().json();
     assert_eq!([&rows[1]["set_aside_by"], &rows[2]["set_aside_by"]], [&json!([2]), &json!([])]);
 
-    // A crawl begins nevertheless, and says it.
+    // A crawl begins nevertheless, and reports it.
     erase_matching(&nodes, &text);
     let errors = crawl(1).wait().succeeded().errors;
     assert!(errors.contains("order 5 is set aside"), "{errors}");

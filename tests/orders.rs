@@ -1,4 +1,4 @@
-//! Whatever the order, a crawl fetches the same pages, and it fetches them in that order, also over a restart.
+//! Every crawl order fetches the same pages, each in its own order, also across a restart.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use archive_testweb::{Clock, Config};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
-/// A crawl by `order` with one request at a time, in two runs.
+/// Crawls by `order` with one request at a time, in two runs.
 fn crawl(served: &TestWeb, order: &str, extra: &[&str]) -> Archive {
     let archive = Archive::new();
     let mut options = served.at_once();
@@ -20,7 +20,7 @@ fn crawl(served: &TestWeb, order: &str, extra: &[&str]) -> Archive {
     archive
 }
 
-/// The pages of an archive in the order in which they were fetched, with their distance from the seed.
+/// Returns the pages of an archive in fetch order, with their distance from the seed.
 fn fetched(archive: &Archive) -> Vec<(UrlId, u8)> {
     let store = Store::read_only(&archive.path).unwrap();
     let state = store.state();

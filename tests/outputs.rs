@@ -1,4 +1,4 @@
-//! What is written where a person says: whole, through links and devices, or not at all.
+//! Files that users ask for are written completely, through links and to devices, or not at all.
 
 use std::fs;
 use std::io::Read as _;
@@ -23,10 +23,11 @@ fn export(archive: &Archive, format: &str, output: &Path) -> Finished {
     start(archive.command("export").arg(format).arg("--output").arg(output)).wait()
 }
 
-/// What /dev/stdout leads to. A program that went wrong would replace that link for the whole machine, but not this one.
+/// The target of /dev/stdout. A faulty program would replace /dev/stdout for the whole machine, but cannot replace this
+/// link.
 const STDOUT: &str = "/proc/self/fd/1";
 
-/// Every command that writes a file, with what the file is called.
+/// Every command that writes a file, with the file's name.
 const WRITERS: [(&str, &[&str], &str); 7] = [
     ("export", &["warc"], "out.warc"),
     ("export", &["wacz"], "out.wacz"),
@@ -51,7 +52,7 @@ fn a_link_stays_and_its_target_is_replaced() {
         assert!(link.is_symlink(), "{name} is a link no more");
         let first = fs::read(&target).unwrap();
         assert!(first.len() > 6 && first != b"before", "{name}");
-        // A link to what is not there yet makes it.
+        // A link to a missing file creates that file.
         fs::remove_file(&target).unwrap();
         write().succeeded();
         assert!(link.is_symlink() && fs::metadata(&target).unwrap().len() > 6, "{name}");
@@ -93,7 +94,7 @@ fn pipes_and_devices_are_written_to() {
             })
         };
         start(archive.command(command).args(arguments).arg("--output").arg(&pipe)).wait().succeeded();
-        // Reports have their time in them, and ZIP files are written otherwise where nothing can be written twice.
+        // Reports contain their time, and ZIP files have another layout if the output is not seekable.
         let near = |bytes: usize| bytes.abs_diff(expected) < 4096;
         let read = reader.join().unwrap().len();
         assert!(near(read), "{name}: {read} bytes of {expected} through a pipe");
@@ -122,7 +123,7 @@ fn a_wacz_package_through_a_pipe_is_whole() {
     assert_eq!(again.verify(), archive.verify());
 }
 
-/// Where a shell sends output to a file, standard output is that file, to be added to and not replaced.
+/// If a shell redirects output to a file, standard output is that file and is appended to, not replaced.
 #[test]
 fn standard_output_that_is_a_file_is_added_to() {
     let archive = crawled(714);
@@ -154,7 +155,7 @@ fn an_export_that_matches_nothing_says_so_and_makes_no_file() {
         assert!(files_with(archive.folder(), &[format]).is_empty(), "{format}");
         run(&["--allow-empty"]).succeeded();
     }
-    // What was there stays.
+    // An existing file is kept.
     let kept = archive.file("kept.warc", "before");
     let mut command = archive.command("export");
     command.args(["warc", "--where", "host = nowhere.test", "--output"]).arg(&kept);
@@ -171,7 +172,7 @@ fn a_file_keeps_its_permissions_and_stays_when_nothing_can_be_written() {
     mode(0o640);
     export(&archive, "warc", &file).succeeded();
     assert_eq!(fs::metadata(&file).unwrap().mode() & 0o777, 0o640);
-    // What is in the way of the new file is a stranger's.
+    // An existing file in the way of the new one may belong to somebody else.
     let victim = archive.file("victim", "untouched");
     symlink(&victim, archive.folder().join("all.warc.part")).unwrap();
     export(&archive, "warc", &file).refused(1, &["all.warc.part"]);

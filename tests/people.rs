@@ -1,4 +1,4 @@
-//! The pages as people meet them: with eyes that need contrast, on small screens, by keys alone, without scripts.
+//! The pages as people use them: with sufficient contrast, on small screens, by keyboard only, without scripts.
 
 use std::fs;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const ENTER: &str = "\u{e007}";
 const WIDTHS: [u32; 3] = [360, 800, 1400];
 const THEMES: [&str; 2] = ["light", "dark"];
 
-/// Runs the rules of axe-core on a page, those for the size of what is clicked as well; gives what is serious.
+/// Runs the rules of axe-core on a page, including those for the size of click targets; returns serious violations.
 pub(crate) const JUDGE: &str = r#"
 const done = arguments[0];
 axe.run(document, { iframes: false, resultTypes: ["violations"], rules: { "target-size": { enabled: true } } })
@@ -30,7 +30,7 @@ axe.run(document, { iframes: false, resultTypes: ["violations"], rules: { "targe
   error => done([String(error)]));
 "#;
 
-/// What is wider than the page and does not scroll by itself.
+/// Returns the elements that are wider than the page and do not scroll by themselves.
 const TOO_WIDE: &str = r#"
 const { clientWidth, scrollWidth } = document.documentElement;
 if (scrollWidth <= clientWidth) return [];
@@ -38,7 +38,7 @@ return [...document.querySelectorAll("body *")].filter(it =>
   it.getBoundingClientRect().right > clientWidth + 1 && !it.closest(".wide, .skip, pre, svg")).map(it => `too wide: ${it.outerHTML.slice(0, 200)}`);
 "#;
 
-/// The name of what has the focus, and what is wrong with how that is shown.
+/// Returns the name of the focused element, and what is wrong with how its focus is shown.
 const FOCUS: &str = r#"
 const it = document.activeElement, style = getComputedStyle(it), box = it.getBoundingClientRect();
 const hasRing = style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2;
@@ -53,7 +53,8 @@ const SITEMAP: &str = "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0
                        <lastmod>2026-01-02</lastmod><changefreq>daily</changefreq><priority>0.8</priority></url></urlset>";
 const BOOKS: &str = "<books><book id=\"1\"><title>Βιβλίο</title></book></books>";
 
-/// An archive with something on every page of the application: a crawl and a refresh, versions, decisions of two people.
+/// Returns an archive with content for every page of the application: a crawl and a refresh, versions, decisions of two
+/// people.
 pub(crate) fn archive() -> Archive {
     let archive = Archive::new();
     start(archive.command("demo").args(["--pages", "300", "--hosts", "12"])).wait().succeeded();
@@ -68,7 +69,7 @@ pub(crate) fn archive() -> Archive {
     archive
 }
 
-/// Pages in Greek: two versions of one, a feed, a sitemap, another XML document.
+/// Returns pages in Greek: two versions of one, a feed, a sitemap, another XML document.
 pub(crate) fn versions() -> Vec<u8> {
     let page = |words: &str| format!("<title>Δύο εκδόσεις</title><p>{words}.</p><a href=/next>Επόμενο</a>");
     let files = [
@@ -85,7 +86,7 @@ pub(crate) fn versions() -> Vec<u8> {
     records.collect::<Vec<_>>().concat()
 }
 
-/// Some sites of the demo.
+/// Returns some sites of the demo.
 fn sites(archive: &Archive) -> Vec<String> {
     let rows = archive.json("query", &["site pages > 3 order by importance, site limit 8 select site"]);
     rows.iter()
@@ -98,7 +99,7 @@ fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// Addresses of all pages, each with what it can show; those of errors as well.
+/// Returns the addresses of all pages, each with all that it can show, including error pages.
 pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
     let query = |text: &str| format!("/query?q={}", encoded(text));
     let waiting = archive.json("query", &["page captures = 0 and type = html limit 1 select url"]);
@@ -146,7 +147,8 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
     addresses
 }
 
-/// What axe-core finds on a page, and what does not fit it, at all widths and in both themes.
+/// Returns the violations that axe-core finds on a page, and the elements that do not fit, at all widths and in both
+/// themes.
 pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
     browser.go(url);
     browser.run(axe, &json!([]));
@@ -165,10 +167,10 @@ pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
     found
 }
 
-/// Leaves a picture of a page in the folder `$ARCHIVE_TEST_PICTURES`, for people to look at.
+/// Saves a screenshot of a page to the folder `$ARCHIVE_TEST_PICTURES`, for people to look at.
 fn photograph(browser: &Browser, name: &str) {
     let Some(folder) = std::env::var_os("ARCHIVE_TEST_PICTURES").map(PathBuf::from) else { return };
-    // They cover what is beside them where all of a page is in the picture.
+    // Scrollbars would cover parts of a page when the screenshot shows all of it.
     browser.devtools("Emulation.setScrollbarsHidden", &json!({ "hidden": true }));
     let picture = browser.devtools("Page.captureScreenshot", &json!({ "captureBeyondViewport": true }));
     let bytes = base64::prelude::BASE64_STANDARD.decode(picture["data"].as_str().unwrap()).unwrap();
@@ -200,7 +202,7 @@ fn every_page_can_be_used_by_everybody() {
     found.extend(judged(&browser, &axe, &format!("http://{}/runs/current", running.application)));
     crawl.kill();
     assert!(found.is_empty(), "{}", found.join("\n"));
-    // It does find what is wrong.
+    // The check itself finds violations.
     let url = format!("http://{}/", served.application);
     browser.go(&url);
     browser.run(
@@ -214,14 +216,14 @@ fn every_page_can_be_used_by_everybody() {
     assert!(browser.run(TOO_WIDE, &json!([])).to_string().contains("3000px"));
 }
 
-/// The name of what has the focus, which has to be seen.
+/// Returns the name of the focused element, which must be visible.
 fn focused(browser: &Browser) -> String {
     let state = browser.run(FOCUS, &json!([]));
     assert_eq!(state[1], "", "{state}: {}", browser.source());
     state[0].as_str().unwrap().to_owned()
 }
 
-/// Goes on by Tab to what has this name.
+/// Presses Tab until the element with this name has the focus.
 fn tab_to(browser: &Browser, name: &str) {
     let stops = std::iter::repeat_with(|| {
         browser.press(TAB);
@@ -231,7 +233,7 @@ fn tab_to(browser: &Browser, name: &str) {
     assert!(passed.len() < 200, "Tab does not lead to {name}, but past {passed:?}");
 }
 
-/// To the content past what stands before it on every page.
+/// Skips to the content, past what precedes it on every page.
 fn skip(browser: &Browser) {
     browser.press(TAB);
     assert_eq!(focused(browser), "Skip to content");
@@ -257,7 +259,7 @@ fn keys_alone_lead_everywhere_with_scripts_and_without() {
             stops,
             ["Skip to content", "archive", "Query", "Runs", "Pictures", "Settings", "Review", "q", "Search"]
         );
-        // From a search to a result, its page, and what differs between its versions.
+        // From a search to a result, its page, and the differences between its versions.
         browser.go(&format!("{home}/search"));
         tab_to(&browser, "q");
         browser.press(&format!("τέσσερα{ENTER}"));

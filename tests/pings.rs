@@ -1,5 +1,5 @@
-//! Notices from outside: they wait, nothing is fetched for them at once, and they count when their key is found. Settings, and what
-//! pages of thousands of captures weigh.
+//! Notices from outside: they wait, trigger no immediate fetch, and count once their key is found. Also settings, and
+//! the size of pages with thousands of captures.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -23,7 +23,7 @@ use crate::support::{Archive, Dice, kills};
 
 const KEY: &str = "0123abcd-key";
 
-/// A site whose files a test changes, with the paths that it was asked for.
+/// A site whose files a test changes, which records the requested paths.
 #[derive(Clone, Default)]
 pub(crate) struct Site {
     files: Arc<Mutex<BTreeMap<String, String>>>,
@@ -42,7 +42,7 @@ impl Site {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let site = serving.clone();
-                // A crawler that goes away ends only its own connection.
+                // A crawler that disconnects ends only its own connection.
                 thread::spawn(move || drop(site.answer(&stream)));
             }
         });
@@ -82,7 +82,7 @@ impl Site {
         ["--delay".into(), "0".into(), "--connect-to".into(), format!("::{}", self.address)]
     }
 
-    /// An archive of it, from a time before all notices.
+    /// Returns an archive of the site from a time before all notices.
     pub(crate) fn crawled(&self) -> Archive {
         let archive = Archive::new();
         let mut command = archive.crawl(&["http://a.test/".to_owned()], &self.options());
@@ -97,7 +97,7 @@ fn post(address: &str, path: &str, body: &str) -> Answer {
         "POST {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()
     );
-    // What is refused is not read to its end.
+    // A refused request is not read to its end.
     let _ = stream.write_all((head + body).as_bytes());
     let mut answer = String::new();
     let _ = stream.read_to_string(&mut answer);
@@ -150,10 +150,10 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
         |urls: &[&str], key: &str| json!({ "host": "a.test", "key": key, "urlList": urls }).to_string();
     for (answer, status) in [
         (get(address, &indexnow("http://a.test/p1", KEY)), 202),
-        // Once more is not twice.
+        // A repeated notice does not count twice.
         (get(address, &indexnow("http://a.test/p1", KEY)), 202),
         (post(address, "/indexnow", &list(&["http://a.test/p2", "http://a.test/new"], "not-the-key")), 202),
-        // What is not held gets the same answer.
+        // Pages that the archive does not have get the same answer.
         (get(address, &indexnow("http://b.test/", KEY)), 202),
         (get(address, "/ping?sitemap=http%3A%2F%2Fa.test%2Fnone.xml"), 202),
         (get(address, "/ping?sitemap=http%3A%2F%2Fa.test%2F"), 202),
@@ -179,7 +179,7 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
     }
     assert_eq!((site.requests(), waiting(&archive).len()), (before, 3), "nothing is fetched for a notice");
 
-    // Two key files, the page that was proven, and the page that a ping named.
+    // Two key files, the proven page, and the page that a ping named.
     site.put(&format!("/{KEY}.txt"), &format!("{KEY}\n"));
     site.put("/not-the-key.txt", "something else");
     let mut command = archive.command("refresh");
@@ -206,7 +206,7 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
     assert_eq!(why["announced"], "1 change was announced, 0 of these was found");
     ledger_balances(&archive.path);
 
-    // A key file that gave no answer is asked for again; a crawl looks, too.
+    // A key file that gave no answer is requested again; a crawl checks it, too.
     assert_eq!(get(address, &indexnow("http://a.test/fresh", KEY)).status, 202);
     let unreachable = ["--connect-to", "::127.0.0.1:1", "--delay", "0", "--budget", "4"];
     let failed = start(archive.command("refresh").args(unreachable)).wait();
@@ -215,7 +215,7 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
     let mut command = archive.crawl(&["http://a.test/".to_owned()], &site.options());
     start(command.args(["--scope", "host"])).wait().succeeded();
     assert_eq!((captures(&archive, "/fresh"), waiting(&archive).len()), (1, 0));
-    // What is erased is named by no notice.
+    // No notice names an erased page.
     assert_eq!(get(address, &indexnow("http://a.test/p3", KEY)).status, 202);
     assert_eq!(waiting(&archive).len(), 1);
     let list = archive.file("erase.txt", "http://a.test/p3\n");
@@ -244,7 +244,7 @@ fn a_crawl_takes_turns_for_the_key_files_that_it_fetches_first() {
     let (begun, before) = (Instant::now(), site.requests());
     let mut running = crawl(&["--delay", "200ms", "--address-delay", "200ms", "--for", "50s"]);
     assert!(running.wait_until(|| site.requests() > before));
-    // As long as another node may not know that the address is asked here, too.
+    // As long as another node may not yet know that the address is requested here, too.
     assert!(begun.elapsed() > Duration::from_secs(11), "{:?}", begun.elapsed());
     let status = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));

@@ -1,4 +1,4 @@
-//! No host and no address is ever asked twice within its delay, whatever happens: the web writes down every arrival.
+//! No host and no address gets two requests within its delay, whatever happens: the web records every arrival.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use crate::support::{Archive, TestWeb};
 
 const HOST_DELAY: Duration = Duration::from_millis(250);
 const ADDRESS_DELAY: Duration = Duration::from_millis(100);
-/// What robots.txt of some hosts asks for.
+/// Crawl delay in the robots.txt of some hosts.
 const CRAWL_DELAY: Duration = Duration::from_secs(1);
-/// What the pages that recover ask for in `Retry-After`.
+/// `Retry-After` of the pages that recover.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// A page that answers 503 with `Retry-After: 1` at first.
 const RECOVERS: &str = "/recovers/1";
 
-/// After so many requests the first run is killed, after as many more the second one stopped.
+/// Number of requests after which the first run is killed, and again as many after which the second one is stopped.
 const REQUESTS: u64 = 75;
 
-/// How long the others may take.
+/// Duration of the other runs.
 const RUN: Duration = Duration::from_secs(4);
 
 #[test]
@@ -52,7 +52,7 @@ fn no_host_and_no_address_is_asked_twice_within_its_delay() {
         text(ADDRESS_DELAY),
     ]);
 
-    // Killed in the middle, stopped in the middle, ended by its time, and a refresh.
+    // One run is killed, one is stopped, one ends by its time limit, and one is a refresh.
     let crawl = || start(archive.crawl(&seeds, &options).args(["--scope", "site"]));
     let mut killed = crawl();
     assert!(killed.wait_until(|| served.server.requests() > REQUESTS));

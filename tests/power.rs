@@ -1,7 +1,7 @@
-//! A crawl whose power fails again and again keeps every capture it ever counted, and ends as an undisturbed one.
+//! A crawl with repeated power failures keeps every capture it ever counted, and ends like an undisturbed one.
 //!
-//! Unlike a kill, a failing power takes away what was written but not synced, whole or by sectors. So the store runs on
-//! the simulated disk; the web, the sockets and the crawl are real.
+//! Unlike a kill, a power failure destroys data that was written but not synced, completely or by sectors. So the store
+//! runs on the simulated disk; the web, the sockets and the crawl are real.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,13 +20,13 @@ use crate::crawl::lively;
 use crate::support::captures::assert_same;
 use crate::support::{Archive, Dice, TestWeb, captures, judges, ledger_balances};
 
-/// How often the power fails.
+/// Number of power failures.
 const FAILURES: u64 = 40;
 
-/// The archive's folder on the simulated disk.
+/// Folder of the archive on the simulated disk.
 const FOLDER: &str = "/web.archive";
 
-/// The URLs an archive has captured, robots.txt aside: those that a run counts.
+/// Returns the URLs that an archive has captured, without robots.txt: those that a run counts.
 fn counted(disk: &SimulatedDisk) -> BTreeSet<String> {
     let opened =
         recorder::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default()).unwrap();
@@ -43,7 +43,8 @@ fn counted(disk: &SimulatedDisk) -> BTreeSet<String> {
     urls
 }
 
-/// Crawls until there is nothing left or the power fails; says what was acknowledged until then, and whether it ended.
+/// Crawls until nothing is left or the power fails; returns the number of acknowledged captures, and whether the crawl
+/// ended.
 fn crawl(disk: &SimulatedDisk, seeds: &[Seed], options: &Options) -> (u64, bool) {
     let mut acknowledged = 0;
     let mut attempt = || -> Result<End, Box<dyn std::error::Error>> {
@@ -65,7 +66,7 @@ fn crawl(disk: &SimulatedDisk, seeds: &[Seed], options: &Options) -> (u64, bool)
 fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
     let mut dice = Dice::new("power");
     let served = TestWeb::start(lively(23, 6, 300));
-    // A run is over within seconds: this often, it has many of both.
+    // A run lasts a few seconds; with these intervals it has many syncs and checkpoints.
     let options = Options {
         sync_every: Duration::from_millis(10),
         checkpoint_every: Duration::from_millis(70),
@@ -80,7 +81,7 @@ fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
     let mut disk = SimulatedDisk::new(dice.below(u64::MAX));
     let (mut before, mut counted_in_all) = (BTreeSet::new(), 0);
     for number in 1..=FAILURES {
-        // Some fail while the archive is being opened and repaired, most within a part of the crawl.
+        // Some failures occur while the archive is being opened and repaired, most of them within a part of the crawl.
         let after = dice.below(if number % 4 == 0 { 20 } else { operations / 8 });
         disk.fail_power_at(disk.operations() + after);
         let (acknowledged, _) = crawl(&disk, &seeds, &options);

@@ -1,4 +1,4 @@
-//! Prepared columns: queries answer the same with them as without, and never by columns of another time.
+//! Prepared columns: queries give the same answers with and without them, and never use outdated columns.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ use crate::crawl::lively;
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
-/// Conditions of every sort on what columns have, and some on what they have not.
+/// All kinds of conditions that columns can decide, and some that they cannot.
 const CONDITIONS: [&str; 148] = [
     "importance > 1.5",
     "importance <= 0.7",
@@ -170,7 +170,7 @@ const CONDITIONS: [&str; 148] = [
     "length(root) > 4 and site = \"s1.test\"",
 ];
 
-/// Other questions about pages and sites.
+/// Other queries on pages and sites.
 const QUESTIONS: [&str; 56] = [
     "site site = \"S1.test\"",
     "site site in (\"s2.test\", \"nowhere.test\", \"s2.test\") and captures >= 0 select site, pages, importance",
@@ -222,7 +222,7 @@ const QUESTIONS: [&str; 56] = [
     "page order by site.importance, importance limit 9",
     "page order by type, title limit 5",
     "page order by rating, url limit 9",
-    // Of what changes from second to second not the value.
+    // Values that change every second must not show in the answer.
     "page order by freshness * 0 + importance, url limit 9",
     "page order by freshness * 0 asc, url limit 400 select url",
     "page status = 200 order by year(next_visit) asc, change_rate, url limit 40 offset 3 select url",
@@ -231,7 +231,7 @@ const QUESTIONS: [&str; 56] = [
     "versions order by host, time asc limit 9 offset 1",
 ];
 
-/// What groups have in common: some of it columns have, some they have not.
+/// Columns to group by, some prepared and some not.
 const SORTS: [&str; 14] = [
     "type",
     "seed, refusal",
@@ -296,7 +296,7 @@ const OF_CAPTURES: [&str; 43] = [
     "site.importance > 1 and host.urls > 10",
 ];
 
-/// What captures are grouped by.
+/// Columns by which captures are grouped.
 const CAPTURE_SORTS: [&str; 10] = [
     "status",
     "kind, status",
@@ -310,7 +310,7 @@ const CAPTURE_SORTS: [&str; 10] = [
     "page.depth",
 ];
 
-/// What is gathered of captures.
+/// Aggregates over captures.
 const GATHERED: [&str; 7] = [
     "count",
     "count, sum(size), avg(size), min(size), max(size), count(size)",
@@ -321,7 +321,7 @@ const GATHERED: [&str; 7] = [
     "sum(size) / count(size), min(kind)",
 ];
 
-/// What captures are ordered by.
+/// Orderings of captures.
 const CAPTURE_ORDERS: [&str; 7] = [
     "time, url",
     "size, url, time",
@@ -342,7 +342,7 @@ pub(crate) fn answers(archive: &Archive, questions: &[String]) -> Vec<Answer> {
     questions.iter().map(answer).collect()
 }
 
-/// A condition put together of the others.
+/// Combines random conditions.
 fn condition(dice: &mut Dice, depth: u64) -> String {
     let mut part = || condition(dice, depth - 1);
     if depth == 0 {
@@ -365,7 +365,7 @@ pub(crate) fn prepare_in_blocks(archive: &Archive, rows: u32) {
     prepared::write_in_blocks(store.state(), store.path(), rows).unwrap();
 }
 
-/// The second in the middle of all captures.
+/// Returns the second in the middle of all captures.
 fn middle(archive: &Archive) -> String {
     let store = Store::read_only(&archive.path).unwrap();
     let times: Vec<i64> = store.state().captures().map(|capture| capture.unwrap().1.time).collect();
@@ -373,13 +373,13 @@ fn middle(archive: &Archive) -> String {
     middle.to_rfc3339_opts(SecondsFormat::Secs, true)
 }
 
-/// The digest of a page.
+/// Returns the digest of a page.
 fn digest(archive: &Archive) -> String {
     let found = archive.json("query", &["page status = 200 and versions > 1 select digest limit 1"]);
     found[0]["digest"].as_str().unwrap().to_owned()
 }
 
-/// Decisions on a site, a host, a folder and a page, and a number of each page.
+/// Makes decisions on a site, a host, a folder and a page, and writes a column with a number for each page.
 fn decide(archive: &Archive) {
     for decision in [
         &["s1.test", "--rating", "3", "--tag", "law"][..],
@@ -400,7 +400,7 @@ fn crawled() -> (TestWeb, Archive) {
     (served, archive)
 }
 
-/// The same, and twice refreshed since.
+/// Returns the same after two refreshes.
 fn refreshed() -> (TestWeb, Archive) {
     let (served, archive) = change::crawled(lively(91, 6, 400));
     for _ in 0..2 {
@@ -412,7 +412,7 @@ fn refreshed() -> (TestWeb, Archive) {
     (served, archive)
 }
 
-/// A refresh of some pages by another program.
+/// Refreshes some pages with another program.
 fn refresh_with_another(served: &TestWeb, archive: &Archive) {
     served.web.clock().advance(TimeDelta::days(20));
     let mut options = served.options();
@@ -483,7 +483,7 @@ fn queries_answer_the_same_with_prepared_columns() {
     let questions: Vec<String> = questions.iter().map(named).collect();
     let before = answers(&archive, &questions);
     assert!(before.iter().filter(|answer| !answer.rows.is_empty()).count() > questions.len() / 2);
-    // All in one block; many blocks, in several sections of those by site.
+    // All rows in one block; then many blocks, with those by site in several sections.
     for rows in [prepared::BLOCK_ROWS, 7] {
         prepare_in_blocks(&archive, rows);
         for ((question, before), after) in questions.iter().zip(&before).zip(answers(&archive, &questions)) {
@@ -508,12 +508,12 @@ fn explanations_name_the_columns_that_decide() {
         let what = format!("pages by prepared columns, which decide: {columns}");
         assert_eq!(seen["steps"][0]["what"], what, "{condition}: {seen}");
     }
-    // What is calculated once for all rows is a value.
+    // An expression that is evaluated once for all rows is a constant.
     let seen = archive.json("query", &["count pages next_visit < today + 7 days", "--explain"]).remove(0);
     assert_eq!(seen["steps"][0]["what"], "all visits: next_visit", "{seen}");
 }
 
-/// Whatever searches find is counted, grouped and put first by columns, too.
+/// Search results are counted, grouped and ordered with columns, too.
 #[test]
 fn searches_answer_the_same_with_prepared_columns() {
     let (_served, archive) = crawled();
@@ -561,7 +561,7 @@ fn searches_answer_the_same_with_prepared_columns() {
         prepare_in_blocks(&archive, rows);
         for ((question, before), after) in questions.iter().zip(&before).zip(ask()) {
             let found = [before.rows.len(), after.rows.len()];
-            // Where columns tell nothing, the search may end before it knows how many match.
+            // Where columns give no answer, the search may end before it knows how many pages match.
             assert!(before.rows == after.rows, "{question}: rows {found:?} in blocks of {rows}");
             assert!(before.matched.is_none() || before.matched == after.matched, "{question}");
         }
@@ -630,7 +630,7 @@ fn pages_are_weighed_by_columns_as_by_tables() {
     assert!(known(&store).is_none(), "the columns are of the checkpoint, not of what was changed since");
 }
 
-/// Blocks of captures in which nothing changed are taken over from the file before; it is as if it were made anew.
+/// Blocks of captures without changes are copied from the previous file; the result equals a new file.
 #[test]
 fn captures_that_have_not_changed_are_kept() {
     let (_served, archive) = crawled();
@@ -676,7 +676,7 @@ fn columns_of_another_checkpoint_do_not_count_and_damage_is_reported_and_repaire
     prepare(&archive);
     let path = archive.path.join(prepared::FILE);
     let mut bytes = fs::read(&path).unwrap();
-    // The first chunk comes after the header.
+    // The first chunk follows the header.
     bytes[40] ^= 1;
     fs::write(&path, &bytes).unwrap();
     let damaged = "pages.prepared: it is damaged";
@@ -689,7 +689,7 @@ fn columns_of_another_checkpoint_do_not_count_and_damage_is_reported_and_repaire
     archive.run("query", &["count pages group by type"]).succeeded();
 }
 
-/// A URL is looked up; a glob without stars looks at every page.
+/// A URL is looked up; a glob without stars scans every page.
 #[test]
 fn a_page_is_found_by_its_url_as_by_looking_at_all() {
     let (_served, archive) = crawled();

@@ -1,4 +1,4 @@
-//! What somebody waits for or announces comes first: watches and their reports, publications, clusters.
+//! Awaited or announced pages come first: watches and their reports, publications, clusters.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ fn refresh(archive: &Archive, served: &TestWeb, budget: &str) -> Finished {
     start(command.args(served.at_once()).args(clock(served))).wait().succeeded()
 }
 
-/// The HTML pages that changed in a time, as the web knows it.
+/// Returns the HTML pages that changed in a period, according to the web.
 fn changed(served: &TestWeb, archive: &Archive, from: DateTime<Utc>, to: DateTime<Utc>) -> BTreeSet<String> {
     let web = &served.web;
     let has_changed = |page: PageIndex| {
@@ -45,7 +45,7 @@ fn news(report: &Value) -> BTreeSet<String> {
     news.iter().map(|page| page["url"].as_str().unwrap().to_owned()).collect()
 }
 
-/// A web in which only changes of pages change pages.
+/// A web in which pages change only by their own changes.
 fn steady(seed: u64) -> Config {
     Config {
         birth_share: 0.0,
@@ -59,7 +59,7 @@ fn steady(seed: u64) -> Config {
 #[test]
 fn a_due_watch_is_served_and_reports_changes() {
     let (served, archive) = crawled(steady(301));
-    // The program's clock runs on from that of the web: the crawl took some seconds.
+    // The program's clock runs ahead of the web's by the duration of the crawl, some seconds.
     served.web.clock().advance(TimeDelta::minutes(10));
     let begun = served.web.clock().now();
     let query = "page type = html and status = 200 limit 1000";
@@ -75,7 +75,7 @@ fn a_due_watch_is_served_and_reports_changes() {
     let early = refresh(&archive, &served, "5");
     assert!(early.output.is_empty() && !feed.exists(), "no report is due yet");
 
-    // With too small a budget the report waits.
+    // If the budget is too small, the report waits.
     served.web.clock().advance(TimeDelta::days(5));
     let few = refresh(&archive, &served, "20");
     assert!(few.errors.contains("the report of 'all' waits for"), "{}", few.errors);
@@ -119,7 +119,7 @@ fn a_due_watch_is_served_and_reports_changes() {
     );
     assert!(expected.iter().all(|url| shown.contains(&format!("changed  {url}"))));
 
-    // The feed is one for the project's own reader too.
+    // The project's own parser accepts the feed, too.
     let atom = fs::read(&feed).unwrap();
     assert_eq!(String::from_utf8_lossy(&atom), text("atom"));
     let base = Url::parse("http://feed.example/").unwrap();
@@ -136,7 +136,7 @@ fn a_due_watch_is_served_and_reports_changes() {
     let links = parsed.links.iter().map(|link| link.url.clone()).filter(|url| url != "http://feed.example/");
     assert!(expected.is_subset(&links.collect()));
 
-    // In a browser, too, but for what is hidden meanwhile.
+    // The browser shows the same, except for what is hidden meanwhile.
     let hidden = expected.first().unwrap();
     let rule = format!("[[rule]]\nprefix = \"{}\"\n", surt(hidden));
     fs::write(archive.path.join("access.toml"), rule).unwrap();
@@ -246,7 +246,7 @@ fn announced_pages_are_fetched_first_and_clusters_together() {
     assert_eq!(second[&new], 1);
     assert_eq!(run(&archive, &served, "publish", &["--waiting"]).succeeded().text(), "");
 
-    // One page of a cluster is announced: all of it is fetched.
+    // If one page of a cluster is announced, all of it is fetched.
     let cluster = archive.file("cluster.txt", pages[4..10].join("\n"));
     publish(&["--file", cluster.to_str().unwrap(), "--cluster", "catalogue"]);
     served.web.clock().advance(TimeDelta::days(5));
@@ -260,7 +260,7 @@ fn announced_pages_are_fetched_first_and_clusters_together() {
         assert_eq!(fourth[url], third[url] + 1, "{url} of the cluster");
     }
 
-    // Where there is no room for a cluster other pages take it.
+    // If a cluster does not fit into the budget, other pages use it.
     for budget in [8, 9, 10, 11, 12] {
         served.web.clock().advance(TimeDelta::days(1));
         let mut command = archive.command("refresh");
@@ -283,7 +283,7 @@ fn pages_out_of_scope_cannot_be_announced() {
         run(&archive, &served, "publish", &["--json", outside, &inside]).succeeded().json().remove(0);
     assert_eq!(outcome["out_of_scope"], serde_json::json!([outside]));
     assert_eq!(outcome["queued"], 1);
-    // A crawl takes what was announced, too.
+    // A crawl fetches announced pages, too.
     let before = served.server.requests();
     let mut command = archive.crawl(&seeds, &served.at_once());
     start(command.args(["--scope", "host"]).args(clock(&served))).wait().succeeded();

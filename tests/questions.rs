@@ -1,5 +1,5 @@
-//! What a librarian, an engineer and a researcher ask of an archive, written down before the language was: each question
-//! as they would say it, as a query, and with the answer, which is known because the web is made for it.
+//! Questions of librarians, engineers and researchers to an archive, written down before the query language existed:
+//! each in their own words, as a query, and with the known answer, because the web is made for it.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -16,7 +16,7 @@ use crate::support::program::start;
 const JANUARY: &str = "2026-01-10T12:00:00Z";
 const FEBRUARY: &str = "2026-02-20T12:00:00Z";
 
-/// A page at one time: status line, further head lines, body.
+/// A page at one time: status line, additional header lines, body.
 #[derive(Clone)]
 struct Answer {
     status: &'static str,
@@ -24,11 +24,11 @@ struct Answer {
     body: Vec<u8>,
 }
 
-/// The pages of a time by host and path.
+/// The pages at one time by host and path.
 type Pages = HashMap<(&'static str, &'static str), Answer>;
 
-/// A web of three sites, of which one says no more than its robots.txt. Nobody has a sitemap at `/sitemap.xml`, where one is
-/// looked for; so of each other host one more page is missing.
+/// A web of three sites, one of which only serves its robots.txt. No host has a sitemap at `/sitemap.xml`, where it is
+/// looked for; so each of the other hosts has one more missing page.
 struct LibraryWeb {
     address: SocketAddr,
     is_february: Arc<AtomicBool>,
@@ -112,7 +112,7 @@ impl LibraryWeb {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (times, now) = (Arc::clone(&times), Arc::clone(&now));
-                // Clients come and go as they like.
+                // Clients may disconnect at any time.
                 thread::spawn(move || {
                     drop(serve(stream, &times[usize::from(now.load(Ordering::Relaxed))]));
                 });
@@ -135,7 +135,7 @@ fn serve(mut stream: TcpStream, pages: &Pages) -> std::io::Result<()> {
             _ => {}
         }
     }
-    // This host has a robots.txt, and otherwise takes connections and says nothing.
+    // This host has a robots.txt, and otherwise accepts connections and sends nothing.
     if host == "gone.test" && path != "/robots.txt" {
         return Ok(());
     }
@@ -152,7 +152,7 @@ fn serve(mut stream: TcpStream, pages: &Pages) -> std::io::Result<()> {
     stream.write_all(body)
 }
 
-/// The web as it was crawled in January and fetched again in February.
+/// Returns an archive of the web, crawled in January and refreshed in February.
 fn library() -> Archive {
     let web = LibraryWeb::start();
     let archive = Archive::new();
@@ -167,7 +167,7 @@ fn library() -> Archive {
     archive
 }
 
-/// Who asks, what, in which query, and the values of the rows of the answer. Without a query it cannot be asked.
+/// Who asks, the question, its query, and the values of the answer's rows. `None` if it cannot be asked.
 type Question = (&'static str, &'static str, Option<&'static str>, Value);
 
 const L: &str = "librarian";
@@ -443,7 +443,7 @@ fn forty_questions_can_be_asked() {
     assert!(questions.iter().filter(|(_, _, query, _)| query.is_some()).count() >= 38);
 }
 
-/// What selects pages takes no numbers, and takes the pages of hosts and captures.
+/// A selection of pages accepts no aggregates, but accepts the pages of hosts and captures.
 fn pages_are_selected_by_what_has_pages(archive: &Archive) {
     let output = archive.folder().join("selected.tsv");
     let export = |query: &str| {
@@ -457,14 +457,14 @@ fn pages_are_selected_by_what_has_pages(archive: &Archive) {
     for query in ["host host = \"uni.test\"", "capture url = \"http://uni.test/\"", "site site = uni.test"] {
         export(query).succeeded();
         let links = std::fs::read_to_string(&output).unwrap();
-        // The first line names the columns.
+        // The first line contains the column names.
         let sources: Vec<&str> = links.lines().skip(1).collect();
         assert_eq!(sources.len(), 4, "{links}");
         assert!(sources.iter().all(|line| line.starts_with("http://uni.test/\t")), "{links}");
     }
 }
 
-/// Every example of the reference is a query that is answered.
+/// Every example of the reference is a query that gets an answer.
 fn the_reference_speaks_the_language(archive: &Archive) {
     let reference = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/query.md")).unwrap();
     let blocks = reference.split("```query\n").skip(1).filter_map(|block| block.split("```").next());

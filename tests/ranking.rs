@@ -1,4 +1,4 @@
-//! Several archives rank as one does that has everything.
+//! Several archives rank like one archive that has everything.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -21,9 +21,10 @@ use crate::support::{Archive, Dice};
 const SITES: u64 = 8;
 const PAGES: u64 = 40;
 
-/// A page with links to all sites and to what nobody has; some are not there, some have no links, some lead on, also to other
-/// sites and in rows. What an archive makes of a page that is gone or leads on depends on whether something was known to link to
-/// it before, and so does what it makes of a page that leads to it; the first page of each site links to all of these.
+/// Returns a page with links to all sites and to pages that no archive has. Some pages are missing, some have no links,
+/// and some redirect, also to other sites and in chains. How an archive treats a page that is gone or redirects, or a
+/// page that leads to it, depends on whether a link to it was known before; the first page of each site links to all of
+/// these.
 fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
     let url = format!("http://s{site}.test/{number}");
     let id = format!("urn:test:{site}-{number}");
@@ -50,7 +51,7 @@ fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
     answer(&id, &url, &date, &[], &block)
 }
 
-/// Archives that have the sites between them.
+/// Returns archives that share the sites among them.
 pub(crate) fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     let of = |part: usize| {
         let archive = Archive::new();
@@ -65,7 +66,7 @@ pub(crate) fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     (0..count).map(of).collect()
 }
 
-/// All sites, made by dice.
+/// Generates all sites from a seed.
 pub(crate) fn web(seed: u64) -> Vec<Vec<u8>> {
     let mut dice = Dice::of(seed);
     (0..SITES).map(|site| (0..PAGES).flat_map(|number| page(&mut dice, site, number)).collect()).collect()
@@ -79,7 +80,7 @@ fn folders(archives: &[Archive]) -> Vec<String> {
     archives.iter().map(|archive| archive.path.to_str().unwrap().to_owned()).collect()
 }
 
-/// The same of folders and nodes.
+/// Returns the same command for folders and nodes.
 fn rank_places(places: &[String], options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
     command.arg("rank").env_remove("ARCHIVE_DIR");
@@ -90,7 +91,7 @@ fn rank_places(places: &[String], options: &[&str]) -> Command {
     command
 }
 
-/// The values of all pages or sites by their names, and what the ranking says of itself.
+/// Returns the values of all pages or sites by name, and the summary of the ranking.
 fn ranked(archives: &[Archive], options: &[&str]) -> (BTreeMap<String, f64>, Value) {
     values(start(&mut rank(archives, options)).wait().succeeded().json())
 }
@@ -103,7 +104,7 @@ fn values(mut lines: Vec<Value>) -> (BTreeMap<String, f64>, Value) {
     (values, first)
 }
 
-/// How far two rankings of the same pages are apart, in L1.
+/// Returns the L1 distance of two rankings of the same pages.
 fn apart(found: &BTreeMap<String, f64>, expected: &BTreeMap<String, f64>) -> f64 {
     assert!(found.keys().eq(expected.keys()), "other pages are ranked");
     found.iter().map(|(name, value)| (value - expected[name]).abs()).sum()
@@ -118,7 +119,7 @@ fn several_archives_rank_as_one_that_has_everything() {
         assert!(expected.len() >= SITES as usize);
         for count in [2, 4] {
             let parts = archives(&sites, count);
-            // So little that the links of an archive are read in several goes.
+            // With so little memory, the links of an archive are read in several passes.
             for more in [&[][..], &["--memory", "80KB"]] {
                 let (found, line) = ranked(&parts, &[options, more].concat());
                 let error = apart(&found, &expected);
@@ -182,7 +183,7 @@ fn nodes_rank_as_one_archive_that_has_everything() {
     }
     let too_little = start(&mut rank_places(&nodes(&served[0]), &["--memory", "1KB"])).wait();
     too_little.refused(1, &["1000 bytes of memory are too few", "take at least"]);
-    // The values of a folder's pages are kept there, as if all were folders.
+    // The values of a folder's pages are stored in it, as if all archives were folders.
     let kept = |places: &[String]| {
         start(&mut rank_places(places, &["--save", "everywhere"])).wait().succeeded();
         three[1].json("query", &["page everywhere > 0 select url, everywhere order by url limit 100000"])
@@ -210,7 +211,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
     };
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     missing(&format!("http://{nobody}/"), ": Connection refused");
-    // A URL is 28 bytes: 16 of its key, and three numbers.
+    // A URL has 28 bytes: three numbers and 16 bytes of its key.
     let url_of = |site: u32, key: u8| {
         [site.to_le_bytes(), site.to_le_bytes(), [1, 0, 0, 0]].concat().into_iter().chain([key; 16])
     };
@@ -237,7 +238,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
         (node(format!("{HEAD}{{\"outline\":\"?\"}}\n{END}"), empty()), "is invalid"),
         (node(format!("{HEAD}{{\"known\":1}}\n{END}"), empty()), "something that it was not asked"),
         (node(of_state_1(&urls(2)), empty()), "it was rebuilt"),
-        // It fails at the last thing that it is asked, when all its links have come.
+        // It fails at the last request, after all its links have arrived.
         (node(of_state_1(&urls(2)), of_state_1(&[])), "it was rebuilt"),
         (of_pages(&[0, 0, u32::MAX]), "a page is cut off"),
         (of_pages(&[0, 0, u32::MAX, 2, 1]), "the links of a page are cut off"),
@@ -245,7 +246,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
     ] {
         missing(&fake.url(), why);
     }
-    // Numbers that nothing has are nothing: the node's two pages have one link.
+    // Numbers that belong to nothing are ignored: the node's two pages have one link.
     let list = [0, 0, 7, 3, 1, 2, u32::MAX, 9, 1, 1, 0, 1, 0, 0, 0];
     let fake = of_pages(&list);
     let mut command = rank_places(&[url(&served), fake.url()], &["--sites"]);
@@ -255,7 +256,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
     finished.refused(1, &["does not answer any more", "did not answer within 2 seconds"]);
 }
 
-/// The content of a chunked body.
+/// Decodes a chunked body.
 fn unchunked(mut body: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     loop {
@@ -321,6 +322,6 @@ fn a_node_names_no_page_that_it_hides_and_ranks_it_nevertheless() {
     assert!(lines.iter().skip(1).all(|line| {
         (line["value"].as_f64().unwrap() - expected[line["name"].as_str().unwrap()]).abs() < 1e-9
     }));
-    // Pages of which nothing was captured are not hidden.
+    // Pages without captures are not hidden.
     assert!(shown.iter().filter(|name| hidden(name)).count() < 10, "{shown:?}");
 }

@@ -1,4 +1,4 @@
-//! Versions side by side, and feeds, sitemaps and XML as people read them; all of it as text, whatever it says.
+//! Versions side by side, and feeds, sitemaps and XML as people read them, always as text, whatever they contain.
 
 use std::fs;
 use std::thread;
@@ -14,7 +14,7 @@ use crate::support::warc::answer;
 
 const DAYS: [&str; 2] = ["2026-01-03T03:03:21Z", "2026-02-03T03:03:21Z"];
 
-/// Pages with a version of each day.
+/// Returns an archive of pages with one version per day.
 fn archive(pages: &[(&str, &str, [&str; 2])]) -> Archive {
     let mut file = Vec::new();
     for (page, (url, kind, versions)) in pages.iter().enumerate() {
@@ -74,12 +74,12 @@ fn two_versions_are_compared_by_words_and_by_elements() {
     let elements = html(&served, "/compare?url=http://a.test/books.xml");
     assert!(elements.contains("/books/book[2]") && elements.contains("<ins>"), "{elements}");
     assert!(!elements.contains("<img"), "{elements}");
-    // The same as the command says.
+    // The command reports the same.
     for url in ["http://a.test/", "http://a.test/books.xml", "http://a.test/once"] {
         let data = json(&served, &format!("/compare?url={url}"));
         let mut said = archive.json("diff", &[url]).remove(0);
         for name in ["from", "to"] {
-            // To the second there, and to the microsecond here.
+            // Seconds there, microseconds here.
             assert_eq!(said[name].as_str().unwrap().replace(".000000", ""), data[name].as_str().unwrap());
             said[name] = data[name].clone();
         }
@@ -87,7 +87,7 @@ fn two_versions_are_compared_by_words_and_by_elements() {
     }
     let once = json(&served, "/compare?url=http://a.test/once");
     assert_eq!((&once["kind"], &once["from"]), (&"none".into(), &once["to"]));
-    // Whichever is chosen as which, the older comes first; a version may stand against itself.
+    // The older version always comes first; a version may be compared with itself.
     let [old, new] = DAYS.map(encoded);
     let turned = json(&served, &format!("/compare?url=http://a.test/&from={new}&to={old}"));
     assert_eq!(turned["to"], DAYS[1]);

@@ -1,4 +1,4 @@
-//! What other people's programs read in our WARC files.
+//! What third-party programs read in our WARC files.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,8 @@ use crate::crawl::lively;
 use crate::support::program::start;
 use crate::support::{Archive, Captured, TestWeb, captures, judges};
 
-/// A page of the test web's host of faults that is rightly coded with gzip; the rest of this host is no part of the crawl.
+/// A page of the test web's fault host that is correctly compressed with gzip; the rest of this host is not part of the
+/// crawl.
 const GZIP_PAGE: &str = "http://faults.test/gzip depth=0 scope=host";
 
 /// pywb distinguishes captures by the second.
@@ -24,7 +25,7 @@ fn varied(seed: u64) -> TestWeb {
     TestWeb::start(Config { chunked_share: 0.4, validator_share: 0.5, changes, ..config })
 }
 
-/// A crawl of the whole web and the page that is coded with gzip.
+/// Crawls the whole web and the page that is compressed with gzip.
 fn crawl(archive: &Archive, served: &TestWeb, codec: &str) {
     let mut seeds = served.web.seeds(served.web.sites());
     seeds.push(GZIP_PAGE.to_owned());
@@ -56,14 +57,14 @@ fn warcio_and_fastwarc_read_every_record_of_both_codecs() {
     }
 }
 
-/// A capture to be replayed.
+/// A capture to replay.
 struct Chosen {
     why: &'static str,
     url: String,
     time: DateTime<Utc>,
 }
 
-/// One capture of every kind that replay treats in its own way.
+/// Returns one capture of every kind that replay treats in its own way.
 fn choose(archive: &Archive, captured: &Captured) -> Vec<Chosen> {
     let store = Store::read_only(&archive.path).unwrap();
     let head =

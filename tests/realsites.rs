@@ -1,6 +1,7 @@
-//! Documentation sites from other projects, served by nginx, against wget.
+//! Documentation sites of other projects, served by nginx, compared with wget.
 //!
-//! Two of four sites are crawled usually, all of them with `ARCHIVE_TEST_REAL=full`. `tests/run` installs what is needed.
+//! By default, two of four sites are crawled; `ARCHIVE_TEST_REAL=full` crawls all of them. `tests/run` installs the
+//! requirements.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +16,7 @@ use crate::support::program::{Usage, start};
 use crate::support::{Archive, captures, judges, ledger_balances, skip};
 use crate::unchanged::{importance, is_unmoved};
 
-/// Debian's packages and where their pages are. Each has a loopback address of its own: 127.0.2.1, 127.0.2.2 and so on.
+/// Debian packages and the folders of their pages. Each has its own loopback address: 127.0.2.1, 127.0.2.2 and so on.
 const SITES: [(&str, &str); 4] = [
     ("sqlite3-doc", "/usr/share/doc/sqlite3"),
     ("python3.11-doc", "/usr/share/doc/python3.11/html"),
@@ -23,10 +24,10 @@ const SITES: [(&str, &str); 4] = [
     ("apache2-doc", "/usr/share/doc/apache2-doc/manual"),
 ];
 
-/// Sites of the usual run.
+/// Number of sites in an ordinary run.
 const SITES_USUAL: usize = 2;
 
-/// nginx is up within this time.
+/// Timeout for the start of nginx.
 const START: Duration = Duration::from_secs(20);
 
 /// A running nginx that serves the first sites.
@@ -79,7 +80,7 @@ impl Drop for Sites {
     }
 }
 
-/// What this machine lacks for the test.
+/// Returns what this machine lacks for the test.
 fn missing(count: usize) -> Option<String> {
     let on_path = |program: &str| Command::new(program).arg("-V").output().is_ok();
     let programs = ["nginx", "wget"].into_iter().filter(|program| !on_path(program));
@@ -89,7 +90,7 @@ fn missing(count: usize) -> Option<String> {
     (!names.is_empty()).then(|| format!("{} not installed; tests/run installs it", names.join(", ")))
 }
 
-/// Every URL of a CDX file that wget has written: the first field of each line.
+/// Returns every URL of a CDX file written by wget: the first field of each line.
 fn urls_of_cdx(file: &Path) -> BTreeSet<String> {
     let text = String::from_utf8_lossy(&fs::read(file).unwrap()).into_owned();
     let lines = text.lines().filter(|line| !line.starts_with(" CDX"));
@@ -100,7 +101,7 @@ fn urls_of_cdx(file: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// Why a URL that wget asked for is none of ours.
+/// Returns why a URL requested by wget is not among ours.
 fn explanation(url: &str) -> Option<&'static str> {
     if url.contains("%5C") {
         return Some("a backslash in a link is a slash (WHATWG URL standard), wget takes it for a name");
@@ -148,7 +149,7 @@ fn whatever_wget_fetches_of_real_sites_is_captured() {
     }
     compare(&wget_usage, &usage, warc, folder_bytes(&archive.segments()));
 
-    // Nothing has changed: whatever is fetched again, importance stays.
+    // Nothing has changed: importance stays the same, whatever is fetched again.
     let before = importance(&archive);
     for budget in ["20", "100000"] {
         let mut refresh = archive.command("refresh");
@@ -161,7 +162,7 @@ fn whatever_wget_fetches_of_real_sites_is_captured() {
     is_unmoved(&before, &importance(&archive), "after a rebuild");
 }
 
-/// Crawls with wget; gives its URLs, what it used, and the bytes of its WARC file.
+/// Crawls with wget; returns its URLs, its resource usage, and the size of its WARC file.
 fn wget(folder: &Path, urls: &[String]) -> (BTreeSet<String>, Usage, u64) {
     let scratch = folder.join("wget");
     fs::create_dir(&scratch).unwrap();
@@ -180,7 +181,7 @@ fn wget(folder: &Path, urls: &[String]) -> (BTreeSet<String>, Usage, u64) {
     ]);
     command.args(["--delete-after", "--warc-file=all", "--warc-cdx"]).args(urls);
     let (finished, usage) = start(&mut command).measure();
-    // 8 says that some pages were not found.
+    // Exit code 8 means that some pages were not found.
     assert!(matches!(finished.code, Some(0 | 8)), "wget: {}{}", finished.text(), finished.errors);
     let file = |name: &str| -> PathBuf { scratch.join(name) };
     (urls_of_cdx(&file("all.cdx")), usage, fs::metadata(file("all.warc.gz")).unwrap().len())
@@ -190,7 +191,7 @@ fn folder_bytes(folder: &Path) -> u64 {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).sum()
 }
 
-/// Prints how the two compare; speed is no matter of right or wrong, and depends on how this was built.
+/// Prints a comparison of the two; speed is not asserted, as it depends on the build.
 fn compare(wget: &Usage, ours: &Usage, wget_bytes: u64, our_bytes: u64) {
     let build = if cfg!(debug_assertions) { "a debug build" } else { "a release build" };
     println!("                     wget   archive   wget / archive ({build})");

@@ -1,4 +1,4 @@
-//! The archive is its WARC files: what is read again from them is what was there.
+//! The WARC files are the archive: a rebuild from them restores the state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::crawl::lively;
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, files_with, ledger_balances};
 
-/// What the state says of a capture, in words that do not depend on numbers it was given.
+/// What the state says of a capture, independent of assigned numbers.
 #[derive(Debug, PartialEq)]
 struct Known {
     status: u16,
@@ -43,10 +43,10 @@ struct Page {
     title: Option<String>,
     observations: [u8; 48],
     signature: u64,
-    /// When a change was last announced, how often, and how often this was true.
+    /// Time of the last announcement of a change, number of announcements, and how many were true.
     announced: (u32, u16, u16),
     links: Vec<(String, u8)>,
-    /// When the newest version was captured, and what the server gave to ask for it again.
+    /// Time of the newest version, and the validators that the server sent with it.
     version: Option<i64>,
     validators: Option<Validators>,
 }
@@ -93,13 +93,13 @@ fn known(archive: &Path) -> BTreeMap<String, Page> {
     pages
 }
 
-/// Pages by importance, best first.
+/// Returns the pages by importance, best first.
 fn by_importance(archive: &Archive) -> Vec<String> {
     let rows = archive.json("query", &["page importance > 0 order by importance desc, url"]);
     rows.iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Kendall's tau of two orders of the same things: 1 when they are the same.
+/// Returns Kendall's tau of two orders of the same things; 1 for equal orders.
 fn tau(left: &[String], right: &[String]) -> f64 {
     let places: BTreeMap<&String, usize> = right.iter().zip(0..).collect();
     let places: Vec<usize> = left.iter().filter_map(|page| places.get(page).copied()).collect();
@@ -110,19 +110,19 @@ fn tau(left: &[String], right: &[String]) -> f64 {
     1.0 - 2.0 * turned as f64 / pairs as f64
 }
 
-/// A web whose pages change often, and of which this share comes in chunks.
+/// Serves a web whose pages change often, this share of them sent in chunks.
 fn changing(config: Config, chunked_share: f64) -> TestWeb {
     let changes = ChangeRates { median_per_day: 0.05, ..config.changes };
     let (validator_share, duplicate_share) = (0.5, 0.1);
     TestWeb::start(Config { chunked_share, validator_share, duplicate_share, changes, ..config })
 }
 
-/// The options of a crawl that goes to all of it.
+/// Returns the options of a crawl of everything.
 fn everywhere(served: &TestWeb) -> Vec<String> {
     [&served.at_once()[..], &["--scope".to_owned(), "any".to_owned()]].concat()
 }
 
-/// An archive of it: a crawl, and a refresh of everything a month later.
+/// Returns an archive of the web: a crawl, and a refresh of everything a month later.
 fn crawled_twice(served: &TestWeb, seeds: &[String]) -> Archive {
     let archive = Archive::new();
     start(&mut archive.crawl(seeds, &everywhere(served))).wait().succeeded();
@@ -157,8 +157,8 @@ fn a_rebuild_gives_the_same_answers() {
     assert_eq!(ask(), answers);
     assert_eq!(archive.verify(), captures as u64);
     ledger_balances(&archive.path);
-    // Importance is an estimate with a memory, and rounds over the links between runs leave no trace in the records. What
-    // is estimated from the same captures and links ranks the same pages alike.
+    // Importance is an estimate with a memory, and rounds over the links between runs leave no trace in the records. An
+    // estimate from the same captures and links ranks the same pages alike.
     let again = by_importance(&archive);
     let agreement = tau(&ranks, &again);
     let top = |pages: &[String]| pages.iter().take(20).cloned().collect::<BTreeSet<_>>();
@@ -191,12 +191,12 @@ fn a_state_of_an_earlier_format_is_rebuilt_when_asked() {
     start(&mut archive.crawl(&seeds, &served.at_once())).wait().refused(1, &words);
     archive.run::<&str>("rebuild", &[]).succeeded();
     assert_eq!(known(&archive.path), before);
-    // The scope was taken over: nothing new is found.
+    // The scope was restored: nothing new is found.
     let crawled = start(&mut archive.crawl(&seeds, &served.at_once())).wait().succeeded();
     assert!(crawled.errors.contains(" no captures"), "{}", crawled.errors);
 }
 
-/// Two rankings of one name at the same time, and a rebuild that would like to put another state in their place.
+/// Two rankings under one name at the same time, and a rebuild that tries to replace their state.
 #[test]
 fn columns_that_belong_together_are_of_one_ranking_and_of_one_state() {
     let served = TestWeb::start(Config::plain(714, 2, 12));
@@ -240,7 +240,7 @@ fn a_rebuild_that_is_killed_leaves_what_was_there() {
     archive.run::<&str>("rebuild", &[]).succeeded();
     assert_eq!(known(&archive.path), before);
     archive.verify();
-    // Where a file system cannot exchange two folders, the old state is put aside before the new one gets its name.
+    // If a file system cannot exchange two folders, the old state is moved away before the new one gets its name.
     let (state, shadow) = (archive.path.join("state"), archive.path.join("rebuild"));
     fs::create_dir(&shadow).unwrap();
     fs::rename(archive.copy().path.join("state"), shadow.join("state")).unwrap();
@@ -261,7 +261,7 @@ fn an_archive_of_nothing_but_segments_is_read_again_from_them() {
     for segment in files_with(&archive.segments(), &[".warc.zst"]) {
         fs::copy(&segment, copy.segments().join(segment.file_name().unwrap())).unwrap();
     }
-    // The whole web is known already, so that nothing is left to fetch.
+    // The whole web is known already, so nothing is left to fetch.
     let again = start(&mut copy.crawl(&seeds, &everywhere(&served))).wait().succeeded();
     assert!(again.errors.contains(" no captures"), "{}", again.errors);
 

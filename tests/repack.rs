@@ -1,4 +1,4 @@
-//! Repacking: fewer bytes, fewer files, and nothing else changes, whatever happens meanwhile.
+//! Repacking: fewer bytes, fewer files, and no other changes, whatever happens meanwhile.
 
 use std::fs;
 use std::path::Path;
@@ -17,17 +17,17 @@ use crate::support::program::start;
 use crate::support::small_disk::SmallDisk;
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, judges, kills, ledger_balances};
 
-/// How often a repack is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of a repack, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 10;
-/// Refreshes after a crawl, each of which leaves a segment.
+/// Number of refreshes after a crawl, each of which leaves a segment.
 const REFRESHES: u32 = 6;
 
-/// An archive of a crawl and of short runs after it.
+/// Returns an archive of a crawl and of short runs after it.
 pub(crate) fn refreshed(seed: u64, codec: &str) -> Archive {
     refreshed_web(seed, codec).0
 }
 
-/// The same, and the web that it is of.
+/// Returns the same with its web.
 pub(crate) fn refreshed_web(seed: u64, codec: &str) -> (Archive, TestWeb) {
     let config = lively(seed, 5, 120);
     let changes = ChangeRates { median_per_day: 0.3, ..config.changes };
@@ -45,10 +45,10 @@ pub(crate) fn refreshed_web(seed: u64, codec: &str) -> (Archive, TestWeb) {
     (archive, served)
 }
 
-/// A capture but for its place.
+/// A capture without its location.
 pub(crate) type Listed = (String, i64, [u8; 16], CaptureKind, u16, u8);
 
-/// All captures in their order, and the digests of their payloads.
+/// Returns all captures in order, with the digests of their payloads.
 pub(crate) fn listed(archive: &Path) -> Vec<Listed> {
     let store = Store::read_only(archive).unwrap();
     let listed = store.state().captures().map(|capture| {
@@ -60,7 +60,7 @@ pub(crate) fn listed(archive: &Path) -> Vec<Listed> {
     listed.collect()
 }
 
-/// What people see of an archive.
+/// Returns what people see of an archive.
 fn answers(archive: &Archive) -> Vec<Vec<Value>> {
     let queries =
         ["page order by importance desc, url limit 200", "page text contains \"a\" order by url limit 100"];
@@ -68,7 +68,7 @@ fn answers(archive: &Archive) -> Vec<Vec<Value>> {
     let urls = captures(&archive.path).urls();
     answers.extend(urls.iter().take(10).map(|url| archive.json("history", &[url])));
     for row in answers.iter_mut().flatten().filter_map(Value::as_object_mut) {
-        // Where its record lies is all that may change.
+        // Only the location of its record may change.
         row.retain(|name, _| name != "segment" && name != "offset");
     }
     answers
@@ -114,7 +114,7 @@ fn an_import_repacks_what_it_wrote_and_nothing_else() {
     assert_eq!(both.verify(), plain.verify());
 }
 
-/// No file of a repack that did not come to its end.
+/// Whether no file of an unfinished repack is left.
 pub(crate) fn is_tidy(archive: &Archive) -> bool {
     files_with(&archive.segments(), &[".rewrite", "rewrite.json", ".new", ".open"]).is_empty()
 }
@@ -164,7 +164,7 @@ fn a_repack_killed_again_and_again_leaves_the_old_segments_or_the_new_ones() {
     for number in 1..=kills(KILLS) {
         let archive = sound.copy();
         for _ in 0..1 + u64::from(number % 4 == 0) {
-            // Batches as small as they can be, so that there are many moments to be killed at.
+            // The smallest possible batches, so that there are many moments for a kill.
             let mut command = archive.command("repack");
             let running = start(command.args(if number % 2 == 0 { &["--room", "40kB"][..] } else { &[] }));
             thread::sleep(Duration::from_micros(dice.below(peace.as_micros() as u64)));
@@ -233,7 +233,7 @@ fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_ro
     let full = start(&mut archive.command("repack")).wait();
     full.refused(1, &["No space left", "free some space"]);
     assert!(is_tidy(&archive), "abandoned segments take no space");
-    // An import whose captures are all there is only its repack.
+    // An import without new captures consists only of its repack.
     let export = sound.folder().join("all.warc.gz");
     sound.run("export", &["warc", "--output", export.to_str().unwrap()]).succeeded();
     let full = start(archive.command("import").arg("--repack").arg(&export)).wait();

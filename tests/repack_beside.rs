@@ -1,4 +1,4 @@
-//! Repacking in spare time, beside a refresh: what was in the archive stays, what comes is kept, and readers read on.
+//! Repacking in idle time, during a refresh: existing captures stay, new ones are kept, and readers continue.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,12 +12,12 @@ use crate::repack::{Listed, is_tidy, listed, refreshed, refreshed_web};
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb, files_with, kills, ledger_balances};
 
-/// How often a refresh is killed that repacks beside, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of a refresh that also repacks, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 6;
-/// Refreshes of which one at least repacks.
+/// Largest number of refreshes, at least one of which must repack.
 const RUNS_MAX: u32 = 5;
 
-/// A refresh of everything, which takes some seconds because it is polite, and repacks.
+/// Returns a refresh of everything that also repacks, and that takes some seconds because it is polite.
 fn polite_refresh(archive: &Archive, served: &TestWeb) -> Command {
     let mut command = archive.command("refresh");
     command.args(["--budget", "100", "--shortest", "0s", "--delay", "160ms", "--repack-while-idle"]);
@@ -25,7 +25,7 @@ fn polite_refresh(archive: &Archive, served: &TestWeb) -> Command {
     command
 }
 
-/// Whether an archive has these captures first, and what it has more.
+/// Fails unless an archive begins with these captures; returns the number of additional ones.
 fn added(archive: &Path, before: &[Listed]) -> usize {
     let now = listed(archive);
     assert!(now.starts_with(before), "what was there is there, in its order");
@@ -41,7 +41,7 @@ fn a_refresh_repacks_in_spare_time_beside_readers_and_loses_nothing() {
     let (archive, served) = refreshed_web(511, "zstd");
     let (before, files) = (listed(&archive.path), segments(&archive));
     let (mut reads, mut is_repacked) = (0, false);
-    // On a machine that is busy with other tests, one may end before its repack.
+    // On a machine that is busy with other tests, a refresh may end before its repack.
     for _ in 0..RUNS_MAX {
         served.web.clock().advance(TimeDelta::days(9));
         let mut refresh = start(&mut polite_refresh(&archive, &served));

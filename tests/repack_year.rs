@@ -1,4 +1,5 @@
-//! A site that is refreshed every hour and repacked every night: how many files and bytes that leaves, and how fast they are read.
+//! A site that is refreshed hourly and repacked nightly: the resulting number of files and bytes, and the speed of
+//! reading them.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +13,11 @@ use crate::repack::{listed, repack, segment_bytes};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, files_with};
 
-/// Hours, unless `ARCHIVE_HOURS` says otherwise: 8760 for a year.
+/// Number of hours, unless `ARCHIVE_HOURS` overrides it: 8760 for a year.
 const HOURS: u64 = 36;
 /// Hours between two repacks.
 const NIGHT: u64 = 12;
-/// Pages that are fetched in an hour.
+/// Number of pages fetched per hour.
 const BUDGET: &str = "20";
 
 #[test]
@@ -58,7 +59,7 @@ fn a_year_of_hourly_refreshes_leaves_few_files_and_hardly_more_bytes_than_hindsi
     }
 }
 
-/// How long reading a capture takes for all but one in a hundred, when all were read before.
+/// Returns the 99th percentile of the time to read a capture, after all were read once.
 fn read_all(archive: &Archive) -> Duration {
     let store = Store::read_only(&archive.path).unwrap();
     let mut times = Vec::new();

@@ -1,4 +1,4 @@
-//! Damage of every kind is found, moved aside and reported, and what can still be read comes back.
+//! Damage of every kind is found, quarantined and reported, and what is still readable is recovered.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::crawl::{everything, lively};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures, files_with, ledger_balances};
 
-/// A crawled archive in several segments' worth of captures.
+/// Returns a crawled archive with enough captures for several segments.
 fn crawled(seed: u64, pages: u64, codec: &str) -> (TestWeb, Archive) {
     let served = TestWeb::start(lively(seed, 4, pages));
     let archive = Archive::new();
@@ -23,7 +23,7 @@ fn segment(archive: &Archive) -> PathBuf {
     files_with(&archive.segments(), &[".warc.zst", ".warc.gz"]).remove(0)
 }
 
-/// What `verify` finds.
+/// Returns the findings of `verify`.
 fn findings(archive: &Archive) -> Vec<String> {
     let finished = start(archive.command("verify").arg("--json")).wait();
     let mut lines = finished.json();
@@ -33,7 +33,7 @@ fn findings(archive: &Archive) -> Vec<String> {
     lines.iter().map(|line| line["what"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What `repair` says it did and what is lost, and its summary.
+/// Returns what `repair` did and what is lost, and its summary.
 fn repair(archive: &Archive) -> (Vec<String>, serde_json::Value) {
     let finished = start(archive.command("repair").arg("--json")).wait();
     let mut lines = finished.json();
@@ -102,7 +102,7 @@ fn a_damaged_record_costs_itself_and_no_more() {
 fn a_torn_tail_is_cut_and_a_lost_state_is_rebuilt() {
     let (_served, archive) = crawled(73, 80, "zstd");
     let before = captures(&archive.path).count();
-    // As a crash would leave it: not closed, and cut within the last record.
+    // As after a crash: not closed, and cut within the last record.
     let path = segment(&archive);
     let torn = path.with_extension("zst.open");
     fs::rename(&path, &torn).unwrap();
@@ -152,12 +152,12 @@ fn a_missing_segment_is_named_and_given_up_by_nothing_but_repair() {
 
     archive.run::<&str>("rebuild", &[]).refused(1, &[&missing, "archive repair"]);
     assert_eq!(captures(&archive.path).count(), before.count(), "the state stays as it is");
-    // A crawl continues, and neither it nor its end makes anybody forget.
+    // A crawl continues, and neither it nor its end hides the loss.
     let crawled = crawl("1000");
     assert!(crawled.errors.contains(&missing), "{}", crawled.errors);
     let found = findings(&archive);
     assert!(is_named(&found), "{found:?}");
-    // A page whose server was slow before may have been captured by this crawl.
+    // This crawl may have captured a page whose server was slow before.
     let held = captures(&archive.path).count();
 
     let (actions, summary) = repair(&archive);
@@ -183,7 +183,7 @@ fn a_missing_segment_is_named_and_given_up_by_nothing_but_repair() {
 fn an_interrupted_repair_is_continued_before_anything_else() {
     let (served, archive) = crawled(76, 40, "zstd");
     let before = captures(&archive.path).count();
-    // As a kill after the first move leaves it.
+    // As after a kill right after the first move.
     let path = segment(&archive);
     let name = path.file_name().unwrap().to_string_lossy().into_owned();
     let quarantine = archive.path.join("quarantine");

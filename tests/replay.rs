@@ -1,4 +1,4 @@
-//! Captures are shown as they were, with their own dates, and nothing that is hidden or not there is.
+//! Captures are shown as they were, with their own dates; hidden and missing ones are not shown.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ use crate::support::served::{Served, ask};
 use crate::support::warc::{answer, record, response};
 use crate::support::{Archive, Dice, files_with};
 
-/// A capture with its own head.
+/// Returns a capture with its own head.
 fn headed(url: &str, head: &str, body: &[u8]) -> Vec<u8> {
     let block = [format!("HTTP/1.1 {head}\r\n\r\n").as_bytes(), body].concat();
     let fields = [
@@ -49,7 +49,7 @@ fn the_nearest_capture_is_shown_at_its_own_address() {
         let exact = format!("/web/{}/{URL}", STAMPS[place]);
         if asked != STAMPS[place] {
             assert_eq!(replay.leads(&format!("/web/{asked}/{URL}")), exact, "{asked}");
-            // Requisites are answered where they are asked for, with their own date.
+            // Requisites are answered in place, with their own date.
             let picture = replay.get(&format!("/web/{asked}im_/{URL}"));
             let date = replay.get(&exact);
             assert_eq!(
@@ -149,7 +149,7 @@ fn a_revisit_shows_its_original_under_its_own_date() {
     }
     let again = replay.get(&format!("/web/{}/{URL}", STAMPS[1]));
     assert_eq!(again.get("X-Archive-Orig-X-Served"), Some("again"));
-    // A download has what the revisit refers to.
+    // A download includes the original of the revisit.
     let download = replay.get(&format!("/warc/{}/{URL}", STAMPS[1]));
     let again = Archive::new();
     let (_, summary) = import(&again, &[("got.warc.gz", download.body.to_vec())]);
@@ -211,7 +211,7 @@ fn an_encoding_that_nothing_states_is_left_to_the_browser() {
     ] {
         let shown = replay.get(&path(url));
         assert_eq!(shown.get("Content-Type"), Some(media_type), "{url}");
-        // All bytes are there, and what was added is ASCII.
+        // All bytes are present, and added ones are ASCII.
         let is_foreign = |byte: &&u8| !byte.is_ascii();
         let foreign = |bytes: &[u8]| bytes.iter().filter(is_foreign).copied().collect::<Vec<u8>>();
         let mark = if url.ends_with("marked1") { "\u{feff}" } else { "" };
@@ -362,7 +362,7 @@ fn no_address_leads_away() {
     let long = |count| replay.get(&format!("/web/2014/http://a.org/{}", "x".repeat(count))).status;
     assert_eq!(long(PATH_BYTES_MAX - "/web/2014/http://a.org/".len()), 404);
     assert_eq!(long(PATH_BYTES_MAX), 414);
-    // Only what a replayed page asks for from its root is looked for under its host.
+    // Only root-relative requests of a replayed page are looked up under its host.
     let from = |referer, path| {
         let destination = Some("image");
         replay.request(&Request {
@@ -378,7 +378,7 @@ fn no_address_leads_away() {
     assert_eq!(from(&page, "//evil.org/p").get("Location"), Some("/web/20140103030321mp_/http://evil.org/p"));
     assert_eq!(from("http://evil.org/web/2014/http://a.org/", "/p").status, 404);
     assert_eq!(from(&format!("{BASE}.evil.org/web/2014/http://a.org/"), "/p").status, 404);
-    // No page may leave a worker running.
+    // No page may leave a service worker running.
     let path = &format!("/web/{}js_/{URL}", STAMPS[0]);
     let worker = Request { path, base: BASE, destination: Some("serviceworker"), ..Request::default() };
     assert_eq!(replay.request(&worker).status, 404);
@@ -427,7 +427,7 @@ fn what_is_hidden_is_not_there() {
     }
 }
 
-/// Every capture of other tools' files is shown, and as it was stored where that is asked for.
+/// Every capture in files of other tools is shown, and unmodified on request.
 #[test]
 fn captures_of_other_tools_are_shown() {
     let Some(data) = foreign() else { return };
@@ -461,7 +461,7 @@ fn captures_of_other_tools_are_shown() {
     assert!(shown > 400 && rewritten > 50, "{shown} shown, {rewritten} rewritten");
 }
 
-/// The program answers as the library does, and what every server of hostile pages owes.
+/// The program answers like the library, with the security headers that a server of hostile pages needs.
 #[test]
 fn the_program_serves_the_replay() {
     let replay = versions();
@@ -475,7 +475,7 @@ fn the_program_serves_the_replay() {
     let policy = shown.get("content-security-policy").unwrap();
     assert!(policy.contains(&format!("frame-ancestors 'self' http://{};", served.application)), "{policy}");
     assert_eq!(shown.get("x-frame-options"), None);
-    // A page without a type is shown as browsers then showed it.
+    // A page without a type is shown as browsers showed it at the time.
     assert_eq!(shown.get("x-content-type-options"), None);
     let head = ask(&served.replay, "HEAD", &page, &[]);
     assert_eq!((head.status, head.body.len(), head.get("link")), (200, 0, shown.get("link")));
@@ -492,7 +492,7 @@ fn the_program_serves_the_replay() {
     let leads = list.get("location").unwrap();
     assert!(leads.starts_with(&format!("http://{}/page?url=", served.application)), "{leads}");
     assert_eq!(get(&page, &["Host: evil.test"]).status, 421);
-    // The application shows no archived page, and the replay none of its.
+    // The application serves no archived page, and the replay none of the application's pages.
     assert_eq!(ask(&served.application, "GET", &page, &[]).status, 404);
     assert_eq!(get("/search?q=x", &[]).status, 404);
     fs::write(replay.archive.path.join("access.toml"), "[[rule]]\nprefix = \"org,a\"\n").unwrap();
@@ -523,7 +523,7 @@ fn scripts_of_pages_are_given_the_address_of_the_page() {
     for destination in [None, Some("script"), Some("empty")] {
         assert_eq!(asked("js_", destination), new);
     }
-    // Workers have nothing of ours, and data and styles are no scripts.
+    // Workers get nothing of ours, and data and styles are not scripts.
     for destination in ["worker", "sharedworker", "audioworklet", "json", "style"] {
         assert_eq!(asked("js_", Some(destination)), script);
     }

@@ -1,4 +1,4 @@
-//! Replayed pages in a real browser: scripts get what they ask for from the archive, and nothing goes to the live web.
+//! Replayed pages in a real browser: scripts get what they request from the archive, and nothing goes to the live web.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
@@ -19,7 +19,7 @@ use crate::support::{Archive, installed};
 const DAY: &str = "2014-01-03T03:03:21Z";
 const STAMP: &str = "20140103030321";
 
-/// A page whose script asks in every way that there is, for what is archived and for what is not.
+/// A page whose script requests archived and missing resources in every possible way.
 const ASKING: &str = r#"<!doctype html><body><ul id=list></ul><img src=picture>
 <iframe sandbox="allow-scripts" srcdoc="<img src=http://live.example/srcdoc.png>"></iframe>
 <script>
@@ -72,7 +72,7 @@ addEventListener("load", () => setTimeout(() =>
 setTimeout(() => { location.href = "http://live.example/away"; }, 100);
 </script>"#;
 
-/// The document that a browser has of a page in the end, and the hosts that it wanted to reach.
+/// Returns the final document of a page in a browser, and the hosts that the browser tried to reach.
 pub(crate) fn look(browser: &Path, folder: &Path, url: &str) -> (String, BTreeSet<String>) {
     let log = folder.join("net.json");
     let mut command = Command::new(browser);
@@ -148,11 +148,11 @@ fn scripts_get_what_they_ask_for_and_nothing_leaves() {
     }
 }
 
-/// What a page says is kept, and the last page shows all of it.
+/// Stores what each page reports, for the last page to show.
 const SAY: &str =
     "function say(...words) { sessionStorage.said = (sessionStorage.said || '') + words.join(' ') + '\\n' }";
 
-/// A page whose script asks for its address in every way that there is.
+/// A page whose script reads its address in every possible way.
 const ROUTING: &str = r##"<!doctype html><title>t</title><script src=/say.js></script>
 <button id=go onclick="say('handler', location.pathname, event.type); location = '/clicked?x=1#y'">go</button>
 <a id=inside href="/x?y#z">x</a><a id=outside href="http://other.example/x">x</a><a id=written href="javascript:say('url', location.search)">x</a>
@@ -212,7 +212,7 @@ fn live(listener: TcpListener, documents: Vec<(&'static str, &'static str, Strin
             let (media_type, body) =
                 found.map_or(("text/plain", ""), |(_, media_type, body)| (*media_type, body));
             let status = if found.is_some() { "200 OK" } else { "404 Not Found" };
-            // The browser may have gone.
+            // The browser may have disconnected.
             let _ = write!(stream, "{}", answered(status, media_type, body));
         }
     });
@@ -266,7 +266,7 @@ fn scripts_see_the_address_of_their_page() {
         browser.wait_for("last /last");
         let shown = browser.run("return document.getElementById('out').textContent", &json!([]));
         let mut lines: Vec<_> = shown.as_str().unwrap().lines().map(str::to_owned).collect();
-        // Frames, modules and workers come in any order.
+        // Frames, modules and workers run in any order.
         lines.sort();
         lines
     };

@@ -1,4 +1,4 @@
-//! Reviewing in a real browser: by keys, by buttons without script, by two people at once; and what is refused.
+//! Reviewing in a real browser: by keyboard, by buttons without scripts, by two people at once; and refused requests.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const ENTER: char = '\u{e007}';
 
 const DAY: &str = "2026-01-03T03:03:21Z";
 
-/// Sites, each with a page.
+/// Returns an archive of sites with one page each.
 fn sites(count: usize) -> Archive {
     let pages: Vec<Vec<u8>> = (0..count)
         .map(|site| {
@@ -54,7 +54,7 @@ fn twenty_sites_are_rated_by_keys() {
             .iter()
             .find(|(letter, _)| *letter == key)
             .map_or(said, |(_, name)| format!("{name} (anna)"));
-        // Each moves to the next row when it is stored.
+        // Each key moves to the next row once its decision is stored.
         let begun = std::time::Instant::now();
         while browser.source().matches("(anna)").count() + browser.source().matches(">anna ").count()
             <= number
@@ -115,7 +115,7 @@ fn buttons_work_without_script() {
     let Some(browser) = Browser::start(false) else { return };
     browser.go(&format!("http://{}/review", served.application));
     browser.click("button[value='2']");
-    // The page that is left and the one that comes look alike.
+    // The page before and the page after look alike.
     let begun = std::time::Instant::now();
     while decisions(&archive).is_empty() {
         assert!(begun.elapsed().as_secs() < 60, "nothing was written down");
@@ -128,7 +128,7 @@ fn buttons_work_without_script() {
     assert!(browser.source().contains("rated by others") && !browser.source().contains("anna 2"));
     browser.click("button[value='4']");
     browser.wait_for("anna 2, ben 3, carl 4");
-    // What was seen is older than ben's word.
+    // What was shown is older than ben's decision.
     browser.go(&page);
     archive.run("review set", &[&made[0].1, "--verdict", "drop", "--by", "ben"]).succeeded();
     browser.click("button[value='keep']");
@@ -333,7 +333,7 @@ fn people_who_decide_at_the_same_moment_are_all_heard() {
         }
     });
     assert_eq!(decisions(&archive).len(), 24);
-    // Of those who saw nothing of a site, one is first.
+    // Of several reviewers who saw no decision on a site, only one is first.
     let answers: Vec<u16> = std::thread::scope(|scope| {
         let each = ["anna", "ben", "carl", "dora"].map(|by| {
             let send = &send;

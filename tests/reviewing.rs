@@ -1,4 +1,4 @@
-//! How much of what is wrong with an archive a reviewer finds by `archive review next`, against other orders.
+//! How much of an archive's damage a reviewer finds with `archive review next`, compared with other orders.
 
 use std::collections::{BTreeMap, HashMap};
 use std::env;
@@ -14,7 +14,7 @@ use crate::support::answers::{self, Answers};
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb};
 
-/// What goes wrong with a site, and the reason by which that has to be found.
+/// What goes wrong with a site, and the reason that must point to it.
 const TROUBLES: [(Trouble, &str); 9] = [
     (Trouble::SoftErrors, "soft-errors"),
     (Trouble::Stubs, "shrunk"),
@@ -41,7 +41,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    /// What a site in this trouble answers; none if it is as usual.
+    /// Returns the answer of a site in this trouble; `None` if it is the usual one.
     fn answer(self, path: &str) -> Option<Vec<u8>> {
         let is_requisite = ["/static/", "/img/", "/favicon"].iter().any(|folder| path.starts_with(folder));
         let error = |status, words: &str| Some(answers::whole(status, "", words.as_bytes()));
@@ -73,7 +73,7 @@ impl Trouble {
     }
 }
 
-/// What the test web answers.
+/// Returns the test web's answer.
 fn relay(web: SocketAddr, host: &str, path: &str) -> std::io::Result<Vec<u8>> {
     let mut stream = TcpStream::connect(web)?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
@@ -87,7 +87,7 @@ fn site_of(host: &str) -> &str {
     dots.len().checked_sub(2).and_then(|place| dots.get(place)).map_or(host, |dot| &host[dot + 1..])
 }
 
-/// Sites of an archive with what the orders go by.
+/// Sites of an archive with the values used by the orders.
 struct Sites(Vec<(String, f64, String)>);
 
 impl Sites {
@@ -111,7 +111,7 @@ impl Sites {
     }
 }
 
-/// Rows that are read until four fifths of the damage are found, and how many of them were for nothing.
+/// Returns the number of rows read until four fifths of the damage are found, and how many of them were useless.
 fn effort(order: &[String], damage: &HashMap<String, f64>) -> (usize, usize) {
     let wanted = 0.8 * damage.values().sum::<f64>();
     let (mut found, mut wrong) = (0.0, 0);
@@ -167,7 +167,7 @@ fn what_went_wrong_is_found_in_few_rows() {
     let archive = Archive::new();
     start(&mut archive.crawl(&served.web.seeds(count), &server.at_once())).wait().succeeded();
     let before = Sites::of(&archive);
-    // Four fifths were examined and found good; what is missing from the beginning is still to be seen.
+    // Four fifths were reviewed and found good; what was missing from the beginning is still to be reviewed.
     let is_reviewed = |site: &&String| {
         troubles.get(*site).map_or_else(|| dice.below(5) > 0, |trouble| *trouble != Trouble::Bare)
     };
@@ -213,7 +213,7 @@ fn what_went_wrong_is_found_in_few_rows() {
         };
         assert_eq!(row["advice"], advice, "{site} {trouble:?}: {row:?}");
     }
-    // Where others lead to, nobody reads.
+    // Sites that were added because others lead to them are not reviewed.
     let mut after = Sites::of(&archive);
     after.0.retain(|(site, ..)| importance.contains_key(site));
     assert_eq!(after.0.len(), before.0.len());
@@ -242,7 +242,7 @@ fn what_went_wrong_is_found_in_few_rows() {
         println!("{name:30} {rows:5} {wrong:5}");
     }
     let best = others.iter().map(|(_, (rows, _))| *rows).min().unwrap();
-    // With few sites in trouble another order may be lucky.
+    // With few damaged sites, another order may be lucky.
     assert!(found.0 * if damage.len() > 50 { 4 } else { 2 } <= best, "{found:?} rows against {best}");
 }
 
@@ -279,7 +279,7 @@ fn unreviewed_sites_are_described() {
         row("other", "candidate", "investigate"),
     ];
     assert_eq!(all, expected.into());
-    // Only archivists see what is hidden.
+    // Only archivists see hidden sites.
     std::fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"test,good\"\n").unwrap();
     assert!(!next(&[]).contains_key("good.test"));
     assert_eq!(next(&["--as-archivist"]), all);

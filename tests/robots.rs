@@ -1,4 +1,4 @@
-//! What a robots.txt does to a crawl, and what it must not do: it forbids pages of its own host, and nothing else.
+//! Effects of a robots.txt on a crawl, and their limits: it disallows pages of its own host, and nothing else.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::support::answers::{Answers, html, nothing, plain, redirect, whole};
 use crate::support::program::{start, within};
 use crate::support::{Archive, captures, ledger_balances};
 
-/// A victim with four pages, and hosts whose robots.txt redirects to them.
+/// Returns a victim with four pages, and hosts whose robots.txt redirects to them.
 fn victim_and_others() -> Answers {
     Answers::start(|host, path| match (host, path) {
         ("victim.test", "/") => {
@@ -23,21 +23,21 @@ fn victim_and_others() -> Answers {
         ("evil.test", "/robots.txt") => redirect("http://victim.test/page.html"),
         ("chain.test", "/robots.txt") => redirect("http://other.test/a"),
         ("other.test", "/a") => redirect("http://victim.test/page.html"),
-        // As many servers do for whatever they do not have.
+        // As on many servers for all missing files.
         ("soft.test", "/robots.txt") => redirect("/"),
         (_, "/robots.txt") => nothing(),
         _ => html(&format!("<title>{host}</title>home of {host}")),
     })
 }
 
-/// The pages that a query finds and their captures, but for the sitemap that is looked for in the usual place.
+/// Returns the pages that a query finds and their captures, except the sitemap in the usual place.
 fn found(archive: &Archive) -> Vec<(String, u64)> {
     let rows = archive.json("query", &["captures > 0 order by url"]);
     let row = |row: Value| (row["url"].as_str().unwrap().to_owned(), row["captures"].as_u64().unwrap());
     rows.into_iter().map(row).filter(|(url, _)| !url.ends_with("/sitemap.xml")).collect()
 }
 
-/// Fails unless the victim's pages are pages, with one capture each, however one looks at the archive.
+/// Fails unless the victim's pages are pages with one capture each: as crawled, replayed and rebuilt.
 fn victim_is_whole(archive: &Archive, what: &str) {
     const PAGES: [&str; 4] = ["", "next.html", "page.html", "x/robots.txt"];
     for way in ["as crawled", "replayed", "rebuilt"] {
@@ -102,7 +102,7 @@ fn a_stored_file_is_read_without_its_content_coding() {
     });
     let archive = Archive::new();
     start(&mut archive.crawl(&["http://a.test/".to_owned()], &served.at_once())).wait().succeeded();
-    // The next run does not ask for the file again.
+    // The next run does not request the file again.
     served.take_asked();
     start(&mut archive.crawl(&["http://a.test/private/".to_owned()], &served.at_once())).wait();
     assert_eq!(served.take_asked(), Vec::<String>::new());
@@ -110,7 +110,7 @@ fn a_stored_file_is_read_without_its_content_coding() {
     assert_eq!((&why["refusal"], &why["robots"]["allowed"]), (&"robots".into(), &false.into()), "{why}");
 }
 
-/// A run that begins a few seconds before rules of the archive are a day old.
+/// A run that begins a few seconds before the archive's rules are a day old.
 #[test]
 fn rules_are_fetched_again_when_they_are_a_day_old() {
     const PAGES: usize = 24;
@@ -155,7 +155,7 @@ fn rules_are_fetched_again_when_they_are_a_day_old() {
     }
 }
 
-/// A file of one byte too much, and one of as much as is read.
+/// A file that is one byte too long, and one of the largest size that is read.
 #[test]
 fn of_a_robots_txt_500_kib_are_stored_and_read() {
     const BYTES_MAX: usize = 500 << 10;
@@ -178,7 +178,7 @@ fn of_a_robots_txt_500_kib_are_stored_and_read() {
             .collect();
         assert_eq!(stored, [BYTES_MAX as u32], "{host}");
     }
-    // The last rule is that for `/page`, or what is left of it.
+    // The last rule is that for `/page`, or its remaining part.
     for (url, is_allowed) in
         [("at.test/pag", true), ("at.test/page", false), ("over.test/pag", false), ("over.test/page", false)]
     {
@@ -192,9 +192,9 @@ fn five_redirects_are_followed_over_all_hosts_together() {
         let (kind, number) = host.trim_end_matches(".test").split_at(1);
         match (kind, path, number.parse::<usize>()) {
             ("a", "/robots.txt", Ok(0)) => plain("User-agent: *\nDisallow: /\n"),
-            // As `a3.test` to `a2.test`, and so on to `a0.test`.
+            // `a3.test` redirects to `a2.test`, and so on to `a0.test`.
             ("a", "/robots.txt", Ok(number)) => redirect(&format!("http://a{}.test/robots.txt", number - 1)),
-            // The same by way of files that are no robots.txt of their hosts.
+            // The same through files that are not the robots.txt of their hosts.
             ("p", "/robots.txt", Ok(number)) => {
                 redirect(&format!("http://q{}.test/rules/{number}", number - 1))
             }
@@ -213,7 +213,7 @@ fn five_redirects_are_followed_over_all_hosts_together() {
         assert!(urls.contains(&seeds[1]), "{kind}: six lead to none");
         let why = archive.json("why", &[&seeds[0]]).remove(0);
         assert_eq!(why["robots"]["allowed"], false, "{why}");
-        // So it is when the answers come from the archive.
+        // The result is the same if the answers come from the archive.
         served.take_asked();
         start(&mut archive.crawl(&seeds, &served.at_once())).wait();
         let asked = served.take_asked();
@@ -230,7 +230,7 @@ fn rules_are_waited_for_where_a_redirect_leads_to_a_host_that_has_to_be_left_alo
         _ => html("<title>t</title>text"),
     });
     let archive = Archive::new();
-    // All hosts have one address, which is asked only now and then, so that nothing is under way in between.
+    // All hosts have one address, which gets requests only now and then, so that nothing is in flight in between.
     let mut options = vec!["--delay".to_owned(), "600ms".to_owned(), "--no-full-text".to_owned()];
     options.extend(served.connection());
     let seeds = ["http://a.test/private/", "http://c.test/private/"].map(str::to_owned);
@@ -278,7 +278,7 @@ fn a_robots_txt_that_is_linked_to_or_a_seed_is_no_page() {
     ledger_balances(&archive.path);
 }
 
-/// Fails if hosts that only a redirect of a robots.txt names are asked for more than follows from a crawl's pages.
+/// Fails if hosts that only the redirect of a robots.txt names get more requests than a crawl's pages justify.
 #[test]
 fn redirects_over_names_without_end_come_to_an_end() {
     let served = Answers::start(|host, path| match path {
@@ -292,7 +292,7 @@ fn redirects_over_names_without_end_come_to_an_end() {
     start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
     let asked = served.take_asked();
     let (files, pages): (Vec<_>, Vec<_>) = asked.iter().partition(|asked| asked.ends_with("/robots.txt"));
-    // The files of the hosts themselves, five redirects, and the page after that.
+    // The robots.txt of the hosts themselves, five redirects each, and the page after that.
     assert_eq!((files.len(), pages.len()), (3 * 6, 3), "{asked:?}");
     let store = archive_storage::Store::read_only(&archive.path).unwrap();
     assert_eq!(store.state().url_count(), 3 * 7, "nothing is kept of names that nobody was asked for");
@@ -300,7 +300,7 @@ fn redirects_over_names_without_end_come_to_an_end() {
     assert_eq!(found(&archive).len(), 3);
 }
 
-/// A page whose links lead to hosts without a page: each costs a robots.txt, which counts for no limit of pages.
+/// A page that links to hosts without a page: each costs a robots.txt, which counts for no limit of pages.
 #[test]
 fn a_limit_of_pages_bounds_the_hosts_that_are_asked_for_their_robots_txt() {
     let served = Answers::start(|host, path| match (host, path) {

@@ -1,4 +1,4 @@
-//! Runs in the browser: the report that a run leaves, and how it is served while the run continues.
+//! Runs in the browser: the report of a run, and how it is served while the run continues.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -15,10 +15,10 @@ use crate::support::program::{Running, start};
 use crate::support::served::{Served, ask};
 use crate::support::{Archive, TestWeb};
 
-/// So long something that is awaited may take.
+/// Timeout for awaited events.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Clients that may listen to runs at once.
+/// Largest number of clients that may listen to runs at once.
 const LISTENERS_MAX: usize = 16;
 
 fn json(served: &Served, path: &str) -> Value {
@@ -33,12 +33,12 @@ fn html(served: &Served, path: &str) -> String {
     String::from_utf8(answer.body).unwrap()
 }
 
-/// A crawl that takes a while.
+/// Starts a crawl that takes a while.
 pub(crate) fn slow(web: &TestWeb, archive: &Archive) -> Running {
     let options =
         [web.connection().to_vec(), ["--allow-private", "--delay", "300ms"].map(String::from).to_vec()];
     let mut crawl = start(&mut archive.crawl(&web.web.seeds(2), &options.concat()));
-    // From then on there is an archive to be served.
+    // From then on, there is an archive to serve.
     assert!(crawl.wait_until(|| {
         let report = fs::read(archive.path.join("runs/1.json")).unwrap_or_default();
         let run: Value = serde_json::from_slice(&report).unwrap_or_default();
@@ -60,7 +60,7 @@ fn listen(served: &Served, path: &str) -> (u16, BufReader<TcpStream>) {
     (line.split(' ').nth(1).unwrap().parse().unwrap(), reader)
 }
 
-/// The data of the next events of this name.
+/// Returns the data of the next events with this name.
 fn events(reader: &mut BufReader<TcpStream>, name: &str, count: usize) -> Vec<String> {
     let (mut found, mut is_meant) = (Vec::new(), false);
     while found.len() < count {
@@ -80,7 +80,7 @@ fn a_run_leaves_an_account_of_itself() {
     let archive = Archive::new();
     let options = [web.at_once(), ["--limit", "60", "--pages-per-host", "10"].map(String::from).to_vec()];
     start(&mut archive.crawl(&web.web.seeds(4), &options.concat())).wait().succeeded();
-    // A refresh that comes too soon has nothing to do, and is no run.
+    // A refresh that comes too soon has nothing to do and does not count as a run.
     thread::sleep(Duration::from_secs(2));
     start(archive.command("refresh").args(web.at_once()).args([
         "--budget",
@@ -113,13 +113,13 @@ fn a_run_leaves_an_account_of_itself() {
     let url = over["examples"][0]["url"].as_str().unwrap();
     assert!(html(&served, "/runs/1").contains(url) && html(&served, "/runs").contains("refresh"));
     assert_eq!(json(&served, "/runs/current")["id"], 2);
-    // Reading in pages, and what is not there.
+    // Pagination, and missing runs.
     assert_eq!(json(&served, "/runs?before=2").as_array().unwrap().len(), 1);
     assert_eq!(listen(&served, "/runs/3").0, 404);
     for (path, status) in [("/runs/3", 404), ("/runs/x", 404), ("/runs?before=x", 400), ("/runs/1/2", 404)] {
         assert_eq!(ask(&served.application, "GET", path, &[]).status, status, "{path}");
     }
-    // What access rules hide is no example, for anyone.
+    // Hidden URLs are not shown as examples, to nobody.
     fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"\"\n").unwrap();
     thread::sleep(Duration::from_millis(600));
     let hidden = json(&served, "/runs/1");
@@ -128,7 +128,7 @@ fn a_run_leaves_an_account_of_itself() {
     let (_, mut stream) = listen(&served, "/runs/1");
     assert!(!events(&mut stream, "last", 1)[0].contains(url));
     drop(served);
-    // What is erased is no example any more, and is counted all the same.
+    // Erased URLs are not shown as examples any more, but are still counted.
     fs::remove_file(archive.path.join("access.toml")).unwrap();
     let file = archive.path.join("runs/1.json");
     let pages = archive.json("query", &["page type = html and captures > 0 limit 1 select url"]);
@@ -181,7 +181,7 @@ fn a_run_is_reported_live() {
     for fact in ["Pages a second", "URLs waiting", "Hosts left alone for politeness", "Budgets"] {
         assert!(two[1].contains(fact), "{fact}");
     }
-    // However many ask, the others still get events, and pages are served.
+    // However many clients listen, the others still get events, and pages are served.
     let more: Vec<_> = (0..LISTENERS_MAX + 3).map(|_| listen(&served, "/runs/1")).collect();
     assert_eq!(more.iter().filter(|(status, _)| *status == 200).count(), LISTENERS_MAX - 1);
     assert!(more.iter().all(|(status, _)| matches!(status, 200 | 503)));

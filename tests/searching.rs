@@ -1,4 +1,4 @@
-//! `archive search`, as people type: what is found, in which order, and what is said where nothing is.
+//! `archive search`, as people type: results, their order, and the message if there are none.
 
 use archive::prepared;
 use archive_storage::Store;
@@ -10,7 +10,8 @@ use crate::support::program::{Finished, start};
 use crate::support::warc::{answer, record, response};
 use crate::support::{Archive, TestWeb};
 
-/// A small site: a page on opening hours in two places, one that links to them, one in French, and a document without text.
+/// Returns an archive of a small site: a page on opening hours at two addresses, one that links to them, one in French,
+/// and a document without text.
 fn library() -> Archive {
     let page = |title: &str, body: &str| {
         ("text/html", format!("<html lang=en><title>{title}</title>{body}</html>").into_bytes())
@@ -74,7 +75,7 @@ fn what_is_typed_is_found() {
         (&["library", "language:fr"], &[]),
         (&["library", "before:2000"], &[]),
         (&["library", "type:pdf"], &[]),
-        // What only a link says, of what has no text.
+        // Text that only a link has, for a document without text.
         (&["floor", "plan"], &["http://h.test/plan.bin"]),
         (&["welcome", "reading", "--all"], &[]),
     ] {
@@ -91,7 +92,7 @@ fn what_is_typed_is_found() {
     assert_eq!(facets["language"][0][0], "en");
 }
 
-/// Small archives have no columns, and others have none of the last checkpoint while a crawl writes.
+/// Small archives have no columns; others have none for the last checkpoint while a crawl writes.
 #[test]
 fn counts_are_the_same_without_columns() {
     let archive = library();
@@ -144,7 +145,7 @@ fn what_is_not_found_is_explained() {
     search(&without, &["room"]).refused(1, &["no full-text index"]);
 }
 
-/// An archive of what a page said from year to year, each time on the first of March.
+/// Returns records of a page by year, each captured on the first of March.
 fn of_years(url: &str, years: &[(u32, &str)]) -> Vec<u8> {
     let captured = years.iter().map(|(year, said)| {
         let (id, date) = (format!("urn:{url}:{year}"), format!("{year}-03-01T12:00:00Z"));
@@ -157,7 +158,7 @@ fn of_years(url: &str, years: &[(u32, &str)]) -> Vec<u8> {
     captured.flatten().collect()
 }
 
-/// Tools that keep documents without an answer write `resource` records.
+/// Tools that store documents without a response write `resource` records.
 #[test]
 fn documents_without_an_answer_are_found() {
     let of = |url: &str, content_type: &str, block: &str| {
@@ -207,7 +208,7 @@ fn since_when_a_page_says_something() {
     let archive = Archive::new();
     import(&archive, &[("a.warc", [first, second].concat())]);
     let said = |arguments: &[&str]| start(archive.command("said").args(arguments)).wait();
-    // Of each time in which a page said it, the years.
+    // Returns the years of each period in which a page contained the text.
     let times = |arguments: &[&str]| -> Vec<(String, [u32; 4])> {
         let rows = said(&[arguments, &["--json"]].concat()).succeeded().json();
         let year = |time: &Value| time.as_str().map_or(0, |time| time[..4].parse().unwrap());
@@ -219,7 +220,7 @@ fn since_when_a_page_says_something() {
     };
     let a = |years| ("http://h.test/".to_owned(), years);
     let b = |years| ("http://h.test/b".to_owned(), years);
-    // An error of the server says nothing; a page that is gone says nothing any more.
+    // A server error says nothing; a page that is gone no longer contains anything.
     let spans = [a([2001, 2002, 2005, 2006]), a([2007, 2008, 2008, 0])];
     assert_eq!(times(&["opening hours", "http://h.test/"]), spans);
     assert_eq!(times(&["further not*", "http://h.test/"]), [a([2005, 2006, 2006, 2007])]);
@@ -231,7 +232,7 @@ fn since_when_a_page_says_something() {
     assert_eq!(at("2004-06-01T00:00:00Z"), [spans[0].clone(), b([0, 2004, 2004, 2009])]);
     assert_eq!(at("2006-06-01T00:00:00Z"), [b([0, 2004, 2004, 2009])]);
 
-    // Each version is read once: the hours of 2002, 2004 and 2008 are one.
+    // Each version is read once: the hours of 2002, 2004 and 2008 are the same version.
     let table = said(&["opening hours", all]).succeeded();
     assert!(table.text().contains("2008-03-01") && table.errors.contains("of 2 pages"), "{}", table.errors);
     let nothing = said(&["closing hours", all]).succeeded();
@@ -240,7 +241,7 @@ fn since_when_a_page_says_something() {
     said(&["opening hours", all, "--for", "0s"]).refused(4, &["2 pages not read", "--for"]);
     said(&["…", all]).refused(2, &["no word in '…'"]);
     said(&["hours", "site ="]).refused(2, &["in the query"]);
-    // What is hidden is not read.
+    // Hidden versions are not read.
     std::fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"\"\nto = 2004-12-31\n").unwrap();
     assert_eq!(times(&["opening hours", "http://h.test/"]), [a([0, 2005, 2005, 2006]), spans[1].clone()]);
     assert_eq!(times(&["opening hours", "http://h.test/", "--as-archivist"]), spans);

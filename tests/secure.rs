@@ -1,5 +1,5 @@
-//! What holds over HTTP holds over TLS: robots.txt, politeness, and that nothing is asked of a server that cannot prove
-//! who it is.
+//! The rules for HTTP also hold over TLS: robots.txt, politeness, and that nothing is requested from a server that
+//! cannot prove its identity.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::support::{Archive, TestWeb, captures};
 const HOST_DELAY: Duration = Duration::from_millis(250);
 const ADDRESS_DELAY: Duration = Duration::from_millis(100);
 
-/// A web that is served with and without TLS, and the options that lead there.
+/// A web that is served with and without TLS, and the options that direct crawls to it.
 struct SecureWeb {
     served: TestWeb,
     options: Vec<String>,
@@ -42,7 +42,7 @@ impl SecureWeb {
     }
 }
 
-/// The same address by TLS.
+/// Returns the same address with TLS.
 fn secure(url: &str) -> String {
     url.replacen("http:", "https:", 1)
 }
@@ -82,7 +82,7 @@ fn rules_are_read_where_a_redirect_to_https_leads() {
     let urls = ["http://robots-secure.faults.test/private/", "http://robots-secure.faults.test/open"];
     start(&mut archive.crawl(&urls.map(str::to_owned), &web.with(&["--delay", "0"]))).wait().succeeded();
     let mut paths: Vec<_> = web.arrivals().into_iter().map(|arrival| arrival.path).collect();
-    // Without a delay the last two are asked for at once.
+    // Without a delay, the order of the last two is random.
     paths[2..].sort_unstable();
     assert_eq!(paths, ["/robots.txt", "/robots.txt?secure", "/open", "/sitemap.xml"]);
     let why = archive.json("why", &[urls[0]]).remove(0);
@@ -100,7 +100,7 @@ fn a_certificate_that_is_refused_makes_robots_unreachable() {
         let archive = Archive::new();
         let web = SecureWeb::start(&archive, Config::plain(74, 1, 1), certificate);
         let redirected = "http://robots-secure.faults.test/open";
-        // This host's file is also there over http: its rules are those of http, and over TLS nothing is asked.
+        // This host's file also exists over http: the rules of http apply, and nothing is requested over TLS.
         let open = "http://robots-delay.faults.test/open";
         let insecure = "https://robots-delay.faults.test/";
         let seeds = [redirected, open, insecure].map(str::to_owned);

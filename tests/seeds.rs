@@ -1,4 +1,4 @@
-//! Seeds that gave nothing are asked again by the next run, and a crawl that got nothing says so.
+//! Failed seeds are requested again by the next run, and a crawl that got nothing reports it.
 
 use std::net::TcpListener;
 
@@ -23,7 +23,7 @@ fn the_remedy_that_is_named_works() {
         &["127.0.0.1 is not a public address; --allow-private permits it", "no seed could be fetched"],
     );
     assert!(refused.errors.contains("no captures"), "{}", refused.errors);
-    // The same again changes nothing; what is named does.
+    // The same command again changes nothing; with the named option it succeeds.
     crawl(&archive, &seeds, &["--delay", "0"]).refused(1, &["--allow-private"]);
     let ended = crawl(&archive, &seeds, &["--delay", "0", "--allow-private"]).succeeded();
     assert!(!ended.errors.contains("could not be fetched"), "{}", ended.errors);
@@ -37,7 +37,7 @@ fn a_name_that_can_be_resolved_again_is_asked_again() {
     let served = TestWeb::start(Config::plain(722, 1, 5));
     let archive = Archive::new();
     let seeds = served.web.seeds(1);
-    // The names of the web are in no DNS.
+    // The web's names are not in DNS.
     crawl(&archive, &seeds, &["--delay", "0"])
         .refused(1, &["cannot be resolved", "no seed could be fetched"]);
     let ended = start(&mut archive.crawl(&seeds, &everything(&served))).wait().succeeded();

@@ -1,4 +1,4 @@
-//! The archive in a browser: what the commands say, and nothing that a page or a request brings along.
+//! The archive in a browser: the same results as from the commands, and nothing that a page or a request injects.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,14 +16,14 @@ use crate::support::program::start;
 use crate::support::warc::response;
 use crate::support::{Archive, TestWeb};
 
-/// So long a request waits for its answer.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, serving an archive.
 struct Serving {
     program: Child,
     _output: BufReader<ChildStdout>,
-    /// Addresses of the application and of the replay, as in `127.0.0.1:8070`.
+    /// Addresses of the application and of the replay, such as `127.0.0.1:8070`.
     application: String,
     replay: String,
 }
@@ -76,7 +76,7 @@ fn ask(address: &str, head: &str) -> Answer {
     connection.set_read_timeout(Some(PATIENCE)).unwrap();
     connection.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes()).unwrap();
     let mut bytes = Vec::new();
-    // What was answered before the connection was cut counts.
+    // The answer before the connection was cut counts.
     let _ = connection.read_to_end(&mut bytes);
     let text = String::from_utf8_lossy(&bytes).into_owned();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or((text.as_str(), ""));
@@ -140,7 +140,7 @@ fn pages_say_what_the_commands_say() {
     assert!(!found.is_empty());
     assert_eq!(said["more"], archive.json("search", &[word, "--limit", "11"]).len() > 10, "{word}");
     assert_eq!(urls(said["results"].as_array().unwrap()), urls(&found));
-    // Each count leads to what it counts.
+    // Each count links to what it counts.
     let shown = serving.get(&format!("/search?q={}", encoded(word)));
     for facet in said["facets"].as_array().unwrap().iter().filter(|facet| facet[0] != "year") {
         let (name, value) = (facet[0].as_str().unwrap(), &facet[1][0]);
@@ -151,7 +151,7 @@ fn pages_say_what_the_commands_say() {
         assert_eq!(narrowed[1], serde_json::json!([value]), "{query}");
     }
 
-    // As it was, at its own origin.
+    // Unmodified, at its own origin.
     let replayed = page["captures"][0]["replay"].as_str().unwrap();
     let path = replayed.strip_prefix(&format!("http://{}", serving.replay)).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", serving.replay);
@@ -242,7 +242,7 @@ fn other_origins_and_other_machines_have_no_way_in() {
     {
         assert!(start.head.contains(field), "{}", start.head);
     }
-    // The origin of archived pages has none of the application's.
+    // The origin of archived pages serves none of the application's pages.
     for path in ["/", "/query", "/search?q=a", "/style.css"] {
         let head = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", serving.replay);
         let answer = ask(&serving.replay, &head);
@@ -285,7 +285,7 @@ fn a_crawl_continues_beside_it_and_its_finds_are_shown() {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..2 {
-            // Without a pause: a checkpoint finds its moment all the same.
+            // Without a pause; a checkpoint must succeed nevertheless.
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
                     assert_eq!(serving.get("/").status, 200);
@@ -314,7 +314,7 @@ fn requests_have_limits_and_a_stop_lets_them_end() {
     let answer =
         ask(&serving.application, &format!("GET / HTTP/1.1\r\nHost: {}\r\n{many}", serving.application));
     assert!(matches!(answer.status, 0 | 400 | 431), "{}", answer.status);
-    // Clients that say nothing more keep nobody waiting.
+    // Clients that send nothing more do not delay anybody.
     let _slow: Vec<TcpStream> = (0..50)
         .map(|_| {
             let mut client = TcpStream::connect(&serving.application).unwrap();

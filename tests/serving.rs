@@ -1,4 +1,5 @@
-//! The server among others: several archives, sockets of a supervisor, other archives' TimeGates, packages to take away.
+//! The server in its environment: several archives, sockets of a supervisor, TimeGates of other archives, packages for
+//! download.
 
 use std::fs;
 use std::io::{Cursor, Read, Write};
@@ -19,10 +20,10 @@ use crate::support::{Archive, Dice, skip};
 
 const DAY: &str = "2020-01-02T03:04:05Z";
 
-/// Where the examples are.
+/// Folder of the examples.
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/serve");
 
-/// An archive of some pages.
+/// Returns an archive of some pages.
 fn holding(pages: &[(&str, &str)]) -> Archive {
     let archive = Archive::new();
     let record = |(number, (url, body)): (usize, &(&str, &str))| {
@@ -71,7 +72,7 @@ fn start_refused(command: &mut Command, why: &str) {
     assert!(refused.code == Some(1) && refused.errors.contains(why), "{}", refused.errors);
 }
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 struct Guard(Child);
 
 impl Drop for Guard {
@@ -101,7 +102,7 @@ fn it_serves_on_sockets_that_it_is_given() {
     let (application, replay) = (free(), free());
     let mut command = activated(&[&application, &replay]);
     let mut server = Guard(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    // Its sockets are there before it is.
+    // The sockets exist before the server does.
     while TcpStream::connect(&application).is_err() {
         assert!(server.0.try_wait().unwrap().is_none());
         thread::sleep(Duration::from_millis(10));
@@ -191,7 +192,7 @@ fn packages_hold_what_is_asked_for_and_may_be_shown() {
     ] {
         assert_eq!(get(&served.application, path).status, status, "{path}");
     }
-    // No other origin makes any, as by a picture of an archived page.
+    // The other origin creates no packages, so an image in an archived page cannot request one.
     assert_eq!(get(&served.replay, "/wacz?site=a.test").status, 404);
 }
 

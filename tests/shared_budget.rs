@@ -1,4 +1,4 @@
-//! One budget for several archives is spent as if they were one.
+//! A budget for several archives is spent as if they were one archive.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -30,15 +30,15 @@ fn begin() -> DateTime<Utc> {
     "2026-01-01T00:00:00Z".parse().unwrap()
 }
 
-/// All captures of a site, whose pages change more often the higher its number is. Some pages were captured once, so that nothing is
-/// known of them but what others do.
+/// Returns all captures of a site; pages change more often the higher the site's number is. Some pages were captured
+/// only once, so that only the rates of other pages tell anything about them.
 fn site(dice: &mut Dice, site: u64) -> Vec<u8> {
     let mut records = Vec::new();
     for page in 0..PAGES {
         let (url, mut version) = (format!("http://s{site}.test/{page}"), 0);
         let weeks = if page % 4 == 3 { 1 } else { WEEKS };
         for week in 0..weeks {
-            // No two captures are of one second.
+            // No two captures have the same second.
             let seconds = (week * PAGES + page) * SITES + site;
             let at = begin()
                 + TimeDelta::days((7 * week).cast_signed())
@@ -54,14 +54,14 @@ fn site(dice: &mut Dice, site: u64) -> Vec<u8> {
     records
 }
 
-/// Archives that share the sites among them: the first has the first ones.
+/// Returns archives that share the sites among them, the first one with the first sites.
 fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     let of = |sites: &[Vec<u8>]| {
         let archive = Archive::new();
         import(&archive, &[("sites.warc", sites.concat())]);
         let store = Store::read_only(&archive.path).unwrap();
         let state = store.state();
-        // What a page weighs is the same in each archive that has it.
+        // The weight of a page is the same in each archive.
         let weight = |url: u32| 100 + url_hash(&state.url(UrlId(url)).unwrap()) % 100;
         let weights: Vec<_> = (0..state.url_count()).map(|url| Some(weight(url) as f64)).collect();
         columns::write(&archive.path, RowKind::Page, "worth", &weights, state.identity()).unwrap();
@@ -70,7 +70,7 @@ fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     sites.chunks(sites.len().div_ceil(count)).map(of).collect()
 }
 
-/// What is chosen from archives, by archive.
+/// Returns the chosen pages by archive.
 fn chosen(archives: &[Archive], rules: &RefreshRules, budget: usize, folders: bool) -> Vec<BTreeSet<String>> {
     let stores: Vec<Store> =
         archives.iter().map(|archive| Store::read_only(&archive.path).unwrap()).collect();
@@ -97,7 +97,7 @@ fn chosen(archives: &[Archive], rules: &RefreshRules, budget: usize, folders: bo
     stores.iter().zip(shares).map(urls).collect()
 }
 
-/// The pages of all archives that are chosen from several, and from one that has everything.
+/// The same pages are chosen from several archives as from one that has everything.
 #[test]
 fn several_archives_are_chosen_from_as_one() {
     let mut dice = Dice::of(2020);
@@ -156,7 +156,7 @@ fn refresh(served: &TestWeb, archives: &[&Archive], arguments: &[&str]) -> Finis
     start(&mut command).wait()
 }
 
-/// A web of which two archives have a part each: all hosts but the first, and the first.
+/// Serves a web of which two archives have one part each: all hosts but the first, and the first.
 fn shared(config: Config, more: &[&str]) -> (TestWeb, [Archive; 2]) {
     let served = TestWeb::start(config);
     let hosts = served.web.seeds(served.web.sites());
@@ -171,7 +171,7 @@ fn shared(config: Config, more: &[&str]) -> (TestWeb, [Archive; 2]) {
     (served, archives)
 }
 
-/// The URLs that were captured more than once.
+/// Returns the URLs that were captured more than once.
 fn again(archive: &Archive) -> BTreeSet<String> {
     let visits = visits(&archive.path).into_iter();
     visits.filter(|(_, (_, visit))| visit.captures > 1).map(|(url, _)| url).collect()
@@ -181,7 +181,7 @@ fn again(archive: &Archive) -> BTreeSet<String> {
 fn one_run_refreshes_several_archives() {
     let (served, [first, second]) = shared(lively(430, 4, 160), &[]);
     let both = [&first, &second];
-    // Just crawled.
+    // Nothing is due immediately after the crawl.
     let idle = refresh(&served, &both, &["--budget", "40"]).succeeded();
     assert!(idle.errors.contains("nothing is due; next at"), "{}", idle.errors);
     assert_eq!((idle.json()[0]["captures"].as_u64(), idle.json().len()), (Some(0), 1));
@@ -194,7 +194,7 @@ fn one_run_refreshes_several_archives() {
     for (share, archive) in shares.iter().zip(both) {
         assert_eq!(share["archive"], archive.path.to_str().unwrap());
         let (budget, found) = (share["budget"].as_u64().unwrap(), again(archive).len() as u64);
-        // Where a page sends on to another one, that is fetched as well.
+        // The target of a redirect is fetched as well.
         assert!(budget > 3 && (budget - 2..budget + 9).contains(&found), "{share}, {found} pages");
     }
     for field in ["captures", "identical", "errors", "refused", "bytes", "reports"] {
@@ -204,7 +204,7 @@ fn one_run_refreshes_several_archives() {
     let lines: Vec<&str> = run.errors.lines().collect();
     assert!(lines.last().unwrap().starts_with("archive: budget of 40 spent: "), "{}", run.errors);
     assert_eq!(lines.iter().filter(|line| line.contains("share of ")).count(), 2, "{}", run.errors);
-    // Both remember the rules, and nothing was fetched that is not due.
+    // Both archives remember the rules, and nothing was fetched that is not due.
     served.web.clock().advance(TimeDelta::minutes(70));
     let (before, others) = (again(&first), again(&second));
     refresh(&served, &both, &["--budget", "40"]).succeeded();
@@ -215,7 +215,7 @@ fn one_run_refreshes_several_archives() {
     for archive in both {
         archive.verify();
     }
-    // One archive alone says what it always said.
+    // The output for a single archive is as before.
     served.web.clock().advance(TimeDelta::days(9));
     let alone = refresh(&served, &both[..1], &["--budget", "5"]).succeeded();
     assert!(alone.json()[0].get("archives").is_none() && alone.json()[0].get("archive").is_none());
@@ -251,7 +251,7 @@ fn a_time_that_is_over_and_a_signal_end_all() {
     let summary = run.json().remove(0);
     assert_eq!((&summary["end"], &summary["captures"]), (&"time".into(), &0.into()), "{summary}");
     let mut command = command("refresh", &[&first, &second]);
-    // A second between two requests to a host.
+    // One second between two requests to a host.
     command
         .args(["--budget", "1000", "--json", "--delay", "1s"])
         .args(served.connection())
@@ -284,14 +284,14 @@ fn archives_that_cannot_share_a_budget_are_refused() {
         .refused(2, &["http://127.0.0.1:8070/", "name local folders"]);
     let copy = first.copy();
     refresh(&served, &[&first, &copy], &nine).refused(1, &["have both captured pages of"]);
-    // One has the column, the other one has not.
+    // Only one of them has the column.
     let store = Store::read_only(&first.path).unwrap();
     let values = vec![Some(1.0); store.state().url_count() as usize];
     columns::write(&first.path, RowKind::Page, "hub", &values, store.state().identity()).unwrap();
     drop(store);
     refresh(&served, &both, &["--budget", "9", "--weight", "hub"])
         .refused(2, &["no column 'hub'", second.path.to_str().unwrap()]);
-    // Rules that one archive remembers are not those of the other one.
+    // Rules that one archive remembers do not apply to the other one.
     refresh(&served, &[&first], &["--budget", "0", "--policy", "xyleme"]).succeeded();
     refresh(&served, &both, &nine).refused(2, &["different rules", "--policy", "refresh each by itself"]);
     refresh(&served, &both, &["--budget", "9", "--policy", "index"]).succeeded();

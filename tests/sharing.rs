@@ -1,4 +1,4 @@
-//! Access rules, topics and watches of a cluster hold in all archives that take them over, and what archives have of their own stays.
+//! Access rules, topics and watches of a cluster apply in all archives that take them over; an archive's own ones stay.
 
 use std::fs;
 use std::process::Command;
@@ -41,7 +41,7 @@ pub(crate) fn take_over(nodes: &Nodes) -> Finished {
     ask(nodes, &["--archive", one, "--archive", other])
 }
 
-/// Publishes a file of this name.
+/// Publishes a file under this name.
 fn publish(nodes: &Nodes, name: &str, content: &[u8]) -> Finished {
     let file = nodes.archives[0].file(name, content);
     ask(nodes, &["--set", file.to_str().unwrap()])
@@ -113,7 +113,7 @@ fn rules_of_a_cluster_hold_in_all_archives_that_take_them_over() {
     assert_eq!(ask(&nodes, &[]).succeeded().text(), "access.toml: version 4 (removed)\n");
     ask(&nodes, &["--remove", access::FILE]).refused(2, &["no file 'access.toml' is published"]);
 
-    // Rules that somebody wrote into an archive are not lost, nor changes to those that came from the cluster.
+    // Rules that a user wrote into an archive are not lost, nor are changes to rules from the cluster.
     let own = nodes.archives[1].path.join(access::FILE);
     fs::write(&own, "# my own\n").unwrap();
     rules(EVERYTHING).succeeded();
@@ -127,7 +127,7 @@ fn rules_of_a_cluster_hold_in_all_archives_that_take_them_over() {
     fs::write(&own, EVERYTHING).unwrap();
     assert_eq!(take_over(&nodes).succeeded().text(), "", "what is the same is the cluster's");
 
-    // Nothing is taken over that would let archives show nothing by mistake.
+    // Nothing is taken over that would hide everything by mistake.
     fs::write(nodes.store.path().join("files/access.toml/0000000006"), "[[rule]]\nprefx = 1\n").unwrap();
     take_over(&nodes).refused(1, &["version 6 of access.toml is damaged", "line 2"]);
     assert_eq!(shown(), [0, 0]);
@@ -162,7 +162,7 @@ fn topics_and_watches_of_a_cluster_hold_in_all_archives_that_take_them_over() {
     assert_eq!((&after["since"], &after["reported"]), (&before["since"], &before["reported"]));
     assert_eq!(take_over(&nodes).succeeded().text(), "", "a report is no change");
 
-    // What an archive has of its own stays, also when the cluster's is removed; so does what was changed there.
+    // An archive's own files stay, even if the cluster's are removed; so do files that were changed there.
     learn(other, "pies", 7);
     watch_again(other, "page status = 404", "day");
     publish_own(&nodes, &["topics/pies.topic", "watches/pages.json"]);
@@ -179,7 +179,7 @@ fn topics_and_watches_of_a_cluster_hold_in_all_archives_that_take_them_over() {
     assert_eq!((topics(one).len(), topics(other).len()), (0, 1));
     assert_eq!((watches(one).len(), watches(other).len()), (0, 1));
 
-    // What is damaged is named, and keeps nothing else from being taken over.
+    // Damaged files are reported, and do not prevent others from being taken over.
     publish(&nodes, access::FILE, EVERYTHING.as_bytes()).succeeded();
     fs::write(nodes.store.path().join("files/pies.topic/0000000004"), "archtop1").unwrap();
     fs::write(nodes.store.path().join("files/pages.json/0000000005"), "{}").unwrap();
@@ -208,7 +208,8 @@ fn a_topic_that_names_what_was_erased_does_not_come_back() {
 fn what_is_shared_has_limits() {
     let served = TestWeb::start(still(96, 40, 0));
     let nodes = crawled(&served);
-    // A watch with a mistake in its query is not published; an archive that cannot answer it keeps the version before.
+    // A watch with a mistake in its query is not published; an archive that cannot answer it keeps the previous
+    // version.
     let watch = |query: &str, every: u64| {
         format!(r#"{{"name":"w","query":"{query}","every_seconds":{every},"since":"2026-01-01T00:00:00Z"}}"#)
     };

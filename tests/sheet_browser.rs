@@ -1,4 +1,4 @@
-//! The exported review page in a real browser: what keys say comes back as decisions.
+//! The exported review page in a real browser: keys pressed there come back as decisions.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::decisions::{crawled, sites};
 use crate::replay_browser::look;
 use crate::support::installed;
 
-/// Presses keys, and leaves what would be downloaded in the document.
+/// Presses keys, and leaves the download in the document.
 const PRESSING: &str = r#"<script>
 const press = (keys, on = document.body) => keys.forEach(key =>
   on.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true })));
@@ -49,6 +49,6 @@ fn keys_rate_decide_move_and_undo() {
     }
     found.sort_by(|a, b| b.0.total_cmp(&a.0));
     let said: Vec<String> = found.iter().map(|(_, rating, verdict)| format!("{rating} {verdict}")).collect();
-    // 2 was undone, so 3 went to the second; arrows went back to it and to the first, where `never` was undone.
+    // 2 was undone, so 3 went to the second row; the arrows went back to it and to the first, where `never` was undone.
     assert_eq!(said, ["4 \"often\"", "3 \"drop\"", "null null"]);
 }

@@ -1,4 +1,4 @@
-//! How a command ends: by a signal, with its reader, beside another one.
+//! How a command ends: by a signal, when its reader ends, next to another command.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -14,7 +14,7 @@ use crate::crawl::{everything, lively};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures};
 
-/// Runs a command whose reader goes away after a few bytes; its exit code and what it said.
+/// Runs a command whose reader ends after a few bytes; returns its exit code and standard error.
 fn cut_off(command: &mut Command) -> (Option<i32>, String) {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
@@ -79,7 +79,7 @@ fn a_terminal_that_closes_ends_a_crawl_cleanly() {
     assert_eq!(archive.verify(), captures(&archive.path).count());
 }
 
-/// `nohup` has SIGHUP ignored: that stays so.
+/// `nohup` ignores SIGHUP, and this must stay so.
 #[test]
 fn a_crawl_under_nohup_continues() {
     let served = slow(733);
@@ -108,10 +108,10 @@ fn a_doubled_signal_is_one() {
     assert!(ended.errors.contains("stopped after"), "{}", ended.errors);
 }
 
-/// A second signal after a while ends the program.
+/// A second signal some time later ends the program at once.
 #[test]
 fn a_second_request_to_stop_is_obeyed_at_once() {
-    // A server that never answers keeps a clean stop waiting.
+    // A server that never answers delays a clean stop.
     let served = TestWeb::start(Config { latency: Duration::from_secs(20), ..lively(735, 4, 50) });
     let archive = Archive::new();
     let mut running = start(&mut archive.crawl(&served.web.seeds(2), &everything(&served)));
@@ -131,7 +131,7 @@ fn whatever_changes_an_archive_says_that_it_is_in_use() {
     let (served, archive) = crawled(lively(736, 2, 40));
     let lock = File::options().write(true).open(archive.path.join("archive.lock")).unwrap();
     lock.lock().unwrap();
-    // The holder has not written its name yet.
+    // The owner has not written its name yet.
     lock.set_len(0).unwrap();
     let file = archive.file("some.warc", "WARC/1.1\r\n");
     let file = file.to_str().unwrap();
@@ -163,7 +163,7 @@ fn a_refresh_says_why_nothing_is_due() {
     assert!(!said.contains("captures"), "{said}");
     let said = at(&["--budget", "0"]);
     assert!(said.contains("--budget is 0"), "{said}");
-    // Only what was said now is made durable.
+    // Only the options given now are stored.
     let kept = || {
         let store = Store::read_only(&archive.path).unwrap();
         (store.state().checkpoint_number(), RefreshRules::kept(store.state()).unwrap().shortest)
@@ -194,7 +194,7 @@ fn a_favour_that_is_no_query_is_refused_with_its_place() {
 fn an_interrupted_password_leaves_a_terminal_that_shows_what_is_typed() {
     let folder = tempfile::tempdir().unwrap();
     let people = folder.path().join("people");
-    // The shell lives on, and says what the terminal is like then.
+    // The shell continues, and prints the state of the terminal.
     let line = format!(
         "trap : INT; '{}' account set anna --role reader --file '{}'; echo code $?; stty -a",
         env!("CARGO_BIN_EXE_archive"),

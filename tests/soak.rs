@@ -1,9 +1,9 @@
-//! A crawl of the hostile mix, killed again and again for as long as `$ARCHIVE_SOAK_SECONDS` says: nothing that was
-//! stored is lost, nothing is stored twice, all cash is there, and memory does not grow.
+//! A crawl of the hostile mix, killed again and again for `$ARCHIVE_SOAK_SECONDS`: no stored data is lost, nothing is
+//! stored twice, all cash is accounted for, and memory does not grow.
 //!
-//! `ARCHIVE_SOAK_SECONDS=3600 tests/run soak`; without the variable it lasts a few seconds. The time between two kills is
-//! drawn up to `$ARCHIVE_SOAK_KILL_SECONDS` (180 at most, which is less than a command may last). With
-//! `$ARCHIVE_SOAK_FOLDER` the archive there is continued. Each life is a line: when it ended, what was captured, its
+//! `ARCHIVE_SOAK_SECONDS=3600 tests/run soak`; without the variable it lasts a few seconds. The time between two kills
+//! is random, up to `$ARCHIVE_SOAK_KILL_SECONDS` (180 at most, which is below the timeout of a command). With
+//! `$ARCHIVE_SOAK_FOLDER`, the archive there is continued. Each run prints a line: when it ended, what it captured, its
 //! memory.
 
 use std::collections::BTreeMap;
@@ -18,32 +18,32 @@ use crate::crawl::lively;
 use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb, captures, judges, ledger_balances};
 
-/// How long a soak lasts by default.
+/// Default duration of a soak.
 const SECONDS: u64 = 8;
 
-/// Between two kills, at most.
+/// Largest time between two kills.
 const KILL_SECONDS: u64 = 180;
 
-/// The memory that the crawl is given, in MiB.
+/// Memory limit given to the crawl, in MiB.
 const MEMORY_MIB: u64 = 512;
 
-/// What it may take besides, at any time: the program itself, and the index of segments that are open.
+/// Memory that it may take in addition, in MiB: for the program itself, and for the index of open segments.
 const MEMORY_MIB_MORE: u64 = 100;
 
-/// Bytes that it may take for each URL, capture and host of the archive, as `recorder/memory.rs` states.
+/// Bytes that it may take for each URL, capture and host of the archive, as stated in `recorder/memory.rs`.
 const MEMORY_BYTES_OF: [(&str, u64); 3] = [("urls", 12), ("captures", 11), ("hosts", 230)];
 
-/// Hosts of the ordinary part of the web in a short soak, and in a long one.
+/// Number of hosts of the ordinary part of the web, in a short soak and in a long one.
 const HOSTS: [u32; 2] = [8, 20_000];
 
-/// Pages of a host, about.
+/// Approximate number of pages per host.
 const PAGES_PER_HOST: u64 = 200;
 
 fn seconds(variable: &str, default: u64) -> u64 {
     std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// The times of the captures of each URL, in the order in which they were stored.
+/// Times of the captures of each URL, in storage order.
 type Times = BTreeMap<String, Vec<i64>>;
 
 #[test]
@@ -63,7 +63,7 @@ fn a_crawl_of_the_hostile_mix_survives_being_killed_at_random() {
     seeds.push(faults::ENTRANCE.to_owned());
     seeds.extend(faults::ROBOTS_HOSTS.iter().map(|host| format!("http://{}.faults.test/", host.name)));
     let mut options = served.at_once();
-    // The farm has a host for every name: what a person would do against it is to give sites a budget.
+    // The farm has a host for every name; an operator would counter it with a budget per site.
     let limits = ["--timeout", "2s", "--max-time", "10s", "--max-body", "8", "--workers", "64"];
     options.extend(["--pages-per-site", "2000"].map(str::to_owned));
     options.extend(["--memory".to_owned(), format!("{MEMORY_MIB}MiB")]);
@@ -104,7 +104,7 @@ fn a_crawl_of_the_hostile_mix_survives_being_killed_at_random() {
     ledger_balances(&archive.path);
     if let Some(judges) = judges::find() {
         let (judged, all) = (judges.check(&archive.segments()), captures(&archive.path));
-        // Where nothing answered there is only metadata; every capture has that.
+        // A failed fetch has only metadata; every capture has metadata.
         let failed = all.0.values().flatten().filter(|capture| capture.kind == CaptureKind::Failed).count();
         assert_eq!(judged.captures(), all.count() - failed as u64);
         assert_eq!(judged.fastwarc["metadata"], all.count());
@@ -116,7 +116,7 @@ fn a_crawl_of_the_hostile_mix_survives_being_killed_at_random() {
     );
 }
 
-/// Fails if a capture that was seen before is gone, or if a page was captured twice.
+/// Fails if an earlier capture is missing, or if a page was captured twice.
 fn look(archive: &Archive, known: &mut Times) {
     let now: Times = captures(&archive.path)
         .0
@@ -127,22 +127,22 @@ fn look(archive: &Archive, known: &mut Times) {
         let times = now.get(url).unwrap_or_else(|| panic!("{url} was captured and is gone"));
         assert!(times.starts_with(before), "{url}: {before:?} has become {times:?}");
     }
-    // A robots.txt that cannot be had is asked for in every run, and so is where it leads to.
+    // An unavailable robots.txt is requested in every run, and so is the target of its redirect.
     let is_robots = |url: &str| url.split('?').next().is_some_and(|path| path.ends_with("/robots.txt"));
     let twice = now.iter().find(|(url, times)| times.len() > 1 && !is_robots(url));
     assert!(twice.is_none(), "captured twice: {twice:?}");
     *known = now;
 }
 
-/// MiB that a crawl of this archive may take.
+/// Returns the memory that a crawl of this archive may take, in MiB.
 fn memory_bound(archive: &Archive) -> u64 {
     let stats = start(archive.command("stats").arg("--json")).wait().succeeded().json().remove(0);
     let bytes: u64 = MEMORY_BYTES_OF.iter().map(|(what, bytes)| stats[*what].as_u64().unwrap() * bytes).sum();
     MEMORY_MIB + MEMORY_MIB_MORE + (bytes >> 20)
 }
 
-/// What Linux says of the memory of a process (proc(5)): its own. Pages of files that it has mapped, as of the full-text
-/// index while segments are merged, can be taken back at any time.
+/// Returns the private memory of a process in MiB (Linux, proc(5)). Pages of mapped files, such as the full-text index
+/// while segments are merged, can be reclaimed at any time and do not count.
 fn resident_mib(process: u32) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

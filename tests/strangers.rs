@@ -1,4 +1,4 @@
-//! An archive that came from a stranger: nothing in it makes a command write outside, or wait, or read without end.
+//! An archive from a stranger: nothing in it makes a command write outside, or block, or read without end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::change::{clock, crawled};
 use crate::support::program::{Finished, start};
 use crate::support::{Archive, TestWeb};
 
-/// What is in a folder that no command may change.
+/// Returns the contents of a folder that no command may change.
 fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
     files
@@ -24,7 +24,7 @@ fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// A small archive with a watch that is due, and a folder beside it that is none of its business.
+/// A small archive with a watch that is due, and a folder next to it that no command may touch.
 struct Stage {
     served: TestWeb,
     archive: Archive,
@@ -60,7 +60,7 @@ impl Stage {
         self.run("refresh", &[&["--budget", "50"], more].concat())
     }
 
-    /// Puts a link to something outside in the place of a file of the archive.
+    /// Replaces a file of the archive with a symbolic link to the outside.
     fn link(&self, name: &str, target: &str) {
         let path = self.archive.path.join(name);
         if path.is_dir() {
@@ -71,7 +71,7 @@ impl Stage {
         symlink(self.outside.join(target), path).unwrap();
     }
 
-    /// Does something, and fails if it changed anything outside.
+    /// Runs `act`, and fails if it changed anything outside.
     fn keeps_outside(&self, what: &str, act: impl FnOnce() -> Finished) -> Finished {
         let before = content(&self.outside);
         let finished = act();
@@ -154,7 +154,7 @@ fn a_watch_says_what_its_file_is_called_and_writes_nowhere_else() {
     }
 }
 
-/// A watch names a file of the person who made it; in a stranger's archive that was the stranger.
+/// A watch names an output file of its author; in a stranger's archive, the author is the stranger.
 #[test]
 fn reports_leave_the_archive_only_where_a_person_says() {
     let stage = Stage::new(772);
@@ -170,7 +170,7 @@ fn reports_leave_the_archive_only_where_a_person_says() {
     assert!(said.text().contains("all: "), "the report is printed instead: {}", said.text());
     stage.served.web.clock().advance(TimeDelta::days(3));
     let allowed = stage.outside.to_str().unwrap();
-    // A link is no way out of the folder that was named.
+    // A symbolic link does not lead out of the allowed folder.
     symlink(stage.archive.folder(), stage.outside.join("up")).unwrap();
     stage.refresh(&["--outputs", allowed]).succeeded();
     assert!(stage.outside.join("report.txt").exists());
@@ -181,7 +181,7 @@ fn reports_leave_the_archive_only_where_a_person_says() {
     assert!(!stage.archive.folder().join("report.txt").exists());
 }
 
-/// Files without content that are as long as they may be, and one byte longer.
+/// Sparse files of the largest allowed size, and one byte longer.
 #[test]
 fn files_beyond_their_limits_are_not_read() {
     let stage = Stage::new(774);
@@ -209,7 +209,7 @@ fn files_beyond_their_limits_are_not_read() {
     }
 }
 
-/// Reading a pipe would wait for ever, and a device has no end.
+/// Reading a pipe would block for ever, and a device has no end.
 #[test]
 fn special_files_are_not_read() {
     let stage = Stage::new(773);
@@ -224,7 +224,7 @@ fn special_files_are_not_read() {
         assert!(run.code.is_some(), "{name}");
         fs::remove_file(&path).unwrap();
         symlink("/dev/zero", &path).unwrap();
-        // A gigabyte of address space would not hold what it has to give.
+        // The contents of an endless device would exceed the limit of the address space.
         let mut limited = Command::new("prlimit");
         let command = stage.archive.command("refresh");
         limited.args(["--as=4294967296", "--cpu=60"]).arg(command.get_program()).args(command.get_args());

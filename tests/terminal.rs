@@ -1,4 +1,4 @@
-//! What people see: nothing of a stranger's steers their terminal, and tables fit it.
+//! Output at terminals: untrusted text does not control the terminal, and tables fit it.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use crate::support::program::{Finished, start};
 use crate::support::terminal::{At, at_terminal};
 use crate::support::{Archive, TestWeb};
 
-/// A window title, a colour in the eight-bit form, a turn of the direction, a DEL: what steers terminals.
+/// Text that controls terminals: a window title, a colour in 8-bit form, a change of text direction, a DEL.
 const EVIL: &str = "a\u{1b}]0;owned\u{7}b\u{9b}31mc\u{202e}d\u{7f}e\u{2066}f";
 
-/// Fails if something was written that steers a terminal.
+/// Fails if `text` contains characters that control a terminal.
 fn is_harmless(text: &str, what: &str) {
     let steers = |c: &char| {
         c.is_control() && !matches!(c, '\n' | '\r' | '\t')
@@ -22,7 +22,7 @@ fn is_harmless(text: &str, what: &str) {
     assert!(found.is_empty(), "{what} wrote {found:?}: {text:?}");
 }
 
-/// A WARC file of a page with these HTTP fields and this body, and of a record that is broken.
+/// Returns a WARC file of a page with these HTTP fields and this body, and of a broken record.
 fn warc(fields: &str, body: &str) -> String {
     let http = format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n{body}");
     format!(
@@ -34,7 +34,7 @@ fn warc(fields: &str, body: &str) -> String {
     )
 }
 
-/// An archive whose every text is a stranger's, and the file that it came from.
+/// Returns an archive in which all text is untrusted, and the file that it came from.
 fn imported() -> (Archive, PathBuf) {
     let archive = Archive::new();
     let body = format!("<html lang=en><title>{EVIL}</title><p>first {EVIL}</p></html>");
@@ -104,7 +104,7 @@ fn data_is_unchanged_without_a_terminal() {
     assert!(title.contains('\u{202e}'), "{title:?}");
     let page = archive.run("get", &["http://evil.test/"]).succeeded();
     assert!(page.text().contains(EVIL));
-    // It is recognisable, and not plain text.
+    // It is recognisable, and escaped.
     let seen = at_terminal(archive.command("get").arg("http://evil.test/"), At::Output, 80).succeeded();
     assert!(seen.text().contains("\\u{1b}]0;owned\\u{7}b\\u{9b}31mc\\u{202e}d"), "{}", seen.text());
 }
@@ -153,7 +153,7 @@ fn long_work_shows_progress() {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_archive"));
         at_terminal(command.args(arguments), At::Errors, 80).succeeded()
     };
-    // A list of arcs that is a pipe, into which nothing is written at first.
+    // A list of arcs that is a pipe, to which nothing is written at first.
     let folder = tempfile::tempdir().unwrap();
     let arcs = folder.path().join("arcs.tsv.gz");
     assert!(std::process::Command::new("mkfifo").arg(&arcs).status().unwrap().success());
@@ -168,6 +168,6 @@ fn long_work_shows_progress() {
         seen(&["rank", "--graph", graph]).text()
     });
     assert!(text.contains("working for"), "{text:?}");
-    // What is done at once shows nothing.
+    // A command that ends at once shows no progress.
     assert_eq!(seen(&["completions", "bash"]).text(), "");
 }

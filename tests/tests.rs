@@ -1,4 +1,4 @@
-//! The one integration test binary; each topic is a module.
+//! The only integration test binary; each topic is a module.
 #![expect(clippy::unwrap_used, reason = "a test that meets what it does not expect has failed")]
 
 mod access;

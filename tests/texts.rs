@@ -1,4 +1,4 @@
-//! Pages in another language than English: each text has its translation, each translation its text, and links keep the language.
+//! Pages in languages other than English: each text has its translation and vice versa, and links keep the language.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,7 +13,7 @@ use crate::support::program::start;
 use crate::support::served::{Answer, Served, ask};
 use crate::support::{Archive, TestWeb};
 
-/// What is written alike in all languages.
+/// Words that are the same in all languages.
 const NAMES: [&str; 6] = ["archive", "JSON", "CSV", "WARC", "TimeMap", "daily"];
 
 fn french() -> BTreeMap<String, String> {
@@ -60,7 +60,7 @@ fn every_text_in_the_code_is_translated_and_no_translation_is_left_over() {
     assert!(unused.is_empty(), "nothing says {unused:#?}");
 }
 
-/// An archive whose own words are Greek, with a run that left URLs out.
+/// Returns an archive whose own content is Greek, with a run that skipped URLs.
 fn greek() -> (TestWeb, Archive) {
     let web = TestWeb::start(lively(316, 4, 200));
     let archive = Archive::new();
@@ -82,7 +82,7 @@ fn body(answer: &Answer) -> &str {
     std::str::from_utf8(&answer.body).unwrap()
 }
 
-/// The texts of a page, but for those that say themselves that they are English, and for what is no language.
+/// Returns the texts of a page, except those marked as English and those that are not natural language.
 fn texts(page: &str) -> BTreeSet<String> {
     let mut page = page.to_owned();
     for tag in ["script", "style", "code", "time", "kbd", "textarea"] {
@@ -116,7 +116,7 @@ fn texts(page: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What a page says in French as it does in English, though no translation is like its text.
+/// Returns texts that are the same on the French page as on the English one, although their translation differs.
 fn untranslated(english: &Answer, french: &Answer, table: &BTreeMap<String, String>) -> Vec<String> {
     let alike = |text: &String| {
         let words = text.replace(|c: char| c.is_ascii_digit(), "");
@@ -161,7 +161,7 @@ fn all_pages_speak_french() {
         );
     }
     assert_eq!(left, Vec::<String>::new());
-    // Refusals that stand before pages, and data, which stays as it is.
+    // Refusals that precede pages, and data, which is not translated.
     let refused = ask(&served.application, "PUT", "/", &["Accept-Language: fr"]);
     assert!(body(&refused).contains("Seules les méthodes GET et HEAD"), "{}", body(&refused));
     for path in [
@@ -201,7 +201,7 @@ fn a_language_that_was_chosen_is_kept() {
                 &form[0]
             );
         }
-        // Where nobody chose, no address says anything.
+        // If nobody chose a language, no address contains it.
         let plain = get(&served.application, &path, "fr");
         let kept = links.captures_iter(body(&plain)).filter(|found| found[1].contains("lang=fr")).count();
         assert_eq!(kept, 0, "{path}");
@@ -210,7 +210,7 @@ fn a_language_that_was_chosen_is_kept() {
     for wrong in ["/?lang=xx", "/?lang=", "/?lang=%3Cscript%3E"] {
         assert!(body(&get(&served.application, wrong, "fr")).contains("<html lang=\"fr\">"), "{wrong}");
     }
-    // A decision comes back to the page that it was sent from, and what it says as data is for that page.
+    // A decision returns to the page it was sent from, and its JSON answer is in the language of that page.
     let own = format!("Origin: http://{}", served.application);
     let send = |accept: &str, body: &str| {
         let length = format!("Content-Length: {}", body.len());

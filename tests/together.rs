@@ -1,4 +1,4 @@
-//! Several archives that are asked as one answer like one archive that has everything.
+//! Several archives that are queried as one answer like one archive that has everything.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::support::{Archive, Dice};
 const SITES: u64 = 8;
 const PAGES: u64 = 40;
 
-/// Words of all pages, the frequent ones first; no word contains another.
+/// Words of all pages, most frequent first; no word contains another.
 const WORDS: [&str; 24] = [
     "archive",
     "library",
@@ -44,7 +44,7 @@ const WORDS: [&str; 24] = [
     "walnut",
 ];
 
-/// Ten words occur in pages that searches find; the last one occurs in none.
+/// Searches for words that pages contain; only the first word of the last search occurs in no page.
 pub(crate) const SEARCHES: [&[&str]; 10] = [
     &["archive"],
     &["open", "access"],
@@ -76,7 +76,8 @@ pub(crate) const QUERIES: [&str; 14] = [
     "capture page.status = 200 and size > 300 select url, time, size order by size desc, url limit 40",
 ];
 
-/// A page's record: some have the same content as others, some are missing, and links lead to all sites and to pages that no archive has.
+/// Returns a page's record: some pages have the same content, some are missing, and links lead to all sites and to
+/// pages that no archive has.
 fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
     let url = format!("http://s{site}.test/{number}");
     let date = format!("2026-0{}-1{}T10:00:00Z", 1 + number % 3, site);
@@ -107,7 +108,7 @@ fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
     answer(&id, &url, &date, &[], &format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n{body}"))
 }
 
-/// Archives that share the sites among them.
+/// Returns archives that share the sites among them.
 pub(crate) fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     let of = |part: usize| {
         let archive = Archive::new();
@@ -145,8 +146,8 @@ fn ask(name: &str, paths: &[&Path], arguments: &[&str]) -> Vec<Value> {
     start(command(name, paths).arg("--json").args(arguments)).wait().succeeded().json()
 }
 
-/// Results and facets of a search, as far as they have an order: equal pages are one result, under the name of any of them, and
-/// of results with one score some may be cut off.
+/// Returns results and facets of a search in comparable form: equal pages are one result under the name of any of them,
+/// and of results with the same score some may be cut off.
 pub(crate) fn searched(archives: &[&Path], words: &[&str]) -> Vec<Value> {
     let options = ["--limit", "100", "--importance", "0", "--facets"];
     let mut lines = ask("search", archives, &[words, &options].concat());
@@ -160,7 +161,7 @@ pub(crate) fn searched(archives: &[&Path], words: &[&str]) -> Vec<Value> {
             hit["time"].take();
         }
         hit["also"] = urls.into();
-        // Each archive has a mean of its own.
+        // Each archive has its own mean.
         hit["importance"].take();
     }
     let score = |hit: &Value| hit["score"].as_f64().unwrap();
@@ -206,7 +207,7 @@ fn searches_and_queries_over_two_and_four_archives_are_answered_as_by_one() {
         }
     }
     println!("{rows} rows and {hits} results and facets are equal");
-    // A word that one archive lacks may be in another: then no other word was meant.
+    // A word that one archive lacks may be in another; then no other word is suggested.
     let meant = |archives: &[Archive]| {
         let paths: Vec<&Path> = archives.iter().map(|archive| archive.path.as_path()).collect();
         start(command("search", &paths).arg("orchidd")).wait().succeeded().errors
@@ -215,7 +216,7 @@ fn searches_and_queries_over_two_and_four_archives_are_answered_as_by_one() {
     assert_eq!(meant(&four), meant(&one));
 }
 
-/// An archive's own sums of a site are not those of the archive that answers for the site.
+/// An archive's own totals of a site differ from those of the archive that answers for the site.
 #[test]
 fn several_archives_answer_the_same_with_prepared_columns() {
     let four = archives(&sites(), 4);
@@ -254,7 +255,7 @@ fn a_sheet_for_review_has_the_sites_of_all_archives_in_one_order() {
         )
         .wait()
     };
-    // Importance is what each archive has learned: all other columns are equal.
+    // Importance differs by archive; all other columns are equal.
     let query = "site captures > 0 order by html desc, site limit 6";
     let first = |finished: Finished| {
         finished
@@ -283,18 +284,18 @@ fn a_budget_is_planned_for_all_archives_together() {
         ask("query", &[archive], &["count pages captures > 0"])[0]["count"].as_f64().unwrap()
     };
     let (all, alone) = (plan(&both), both.iter().map(|one| plan(&[*one])).collect::<Vec<_>>());
-    // Without a budget each page stays what it is in its archive.
+    // Without a budget, each page stays as it is in its archive.
     assert_eq!(all[0]["budget"], 0);
     let counts = [pages(both[0]), pages(both[1])];
     let expected = (0..2).map(|at| fresh(&alone[at]) * counts[at]).sum::<f64>() / (counts[0] + counts[1]);
     assert!((fresh(&all) - expected).abs() < 1e-9, "{} {expected}", fresh(&all));
-    // With one, as many pages are fetched of both together as of one alone, which is a smaller share of them.
+    // With a budget, as many pages are fetched from both together as from one alone, which is a smaller share of them.
     let asked = |plan: &[Value]| plan.iter().find(|row| row["asked"] == true).unwrap().clone();
     assert_eq!(asked(&all)["fetches"], asked(&alone[0])["fetches"]);
     let freshness = |plan: &[Value]| asked(plan)["freshness"].as_f64().unwrap();
     assert!(alone.iter().all(|one| freshness(one) > freshness(&all)), "{all:?} {alone:?}");
 
-    // Whether a page links to one that is gone is known to all archives together.
+    // Whether a page links to one that is gone is only known to all archives together.
     let one = archives(&sites(), 1);
     let query = "page links to (page status = 404)";
     let pages = |archives: &[&Path]| {
@@ -359,7 +360,7 @@ fn what_is_exported_of_several_archives_is_what_one_archive_has() {
         }
         both("parquet", "parquet", more);
     }
-    // Records of all of them make one archive again.
+    // The records of all archives make one archive again.
     let (_, records) = both("warc", "warc.gz", &[]);
     let again = Archive::new();
     import(&again, &[("all.warc.gz", records)]);
@@ -443,7 +444,7 @@ fn what_to_review_next_of_several_archives_is_one_list() {
     let table = next(&of_four, &["--limit", "3"]).succeeded();
     assert!(table.errors.contains(&format!("These 3 of {} sites hold ", of_all.len())), "{}", table.errors);
 
-    // What was decided in an archive counts for its sites.
+    // A decision in an archive counts for its sites.
     let decided = ["s1.test", "--rating", "3", "--tag", "maps", "--by", "anna"];
     four[1].run("review set", &decided).succeeded();
     let rest = rows(&of_four, &["--query", "site captures > 0"]);

@@ -1,4 +1,4 @@
-//! Boxes that help typing, with scripts and without: words of queries, times of searches.
+//! Text boxes with suggestions, with and without scripts: words of queries, times of searches.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ const LEFT: char = '\u{e012}';
 const UP: char = '\u{e013}';
 const DOWN: char = '\u{e015}';
 
-/// What is offered, what the box is, what is chosen and what was typed.
+/// Returns the suggestions, the role of the box, the selected suggestion and the typed text.
 const OFFERED: &str = r#"
 const box = document.getElementById("query"), list = document.getElementById("words");
 const names = [...list.querySelectorAll("li code")].map(name => name.textContent);
@@ -48,7 +48,7 @@ fn words_of_queries_are_completed() {
     assert_eq!(browser.run_later(JUDGE, &json!([])), json!([]));
     browser.press(&format!("{ENTER}"));
     has(json!([]), Value::Null, Value::Null, "page first seen");
-    // Values of a field; another row has other fields.
+    // Values of a field; another kind of row has other fields.
     browser.press(" > 2026-01-01 and seed = ");
     has(json!(["yes", "no"]), combobox(), Value::Null, "page first seen > 2026-01-01 and seed = ");
     browser.press(&format!("{UP}{UP}{ENTER}"));
@@ -61,7 +61,7 @@ fn words_of_queries_are_completed() {
     has(json!([]), Value::Null, Value::Null, "link target.title");
     browser.go(&page);
     browser.click("#query");
-    // Nothing is chosen by itself, and nothing offered in texts.
+    // Nothing is selected automatically, and there are no suggestions inside strings.
     browser.press(&format!("page ty{ESCAPE}"));
     has(json!([]), Value::Null, Value::Null, "page ty");
     browser.press("pe = h");
@@ -70,7 +70,7 @@ fn words_of_queries_are_completed() {
     has(json!([]), Value::Null, Value::Null, "page type = html and\ntitle contains \"ti");
     browser.go(&page);
     browser.click("#query");
-    // Keywords of one word and of several; none twice, and none after a point.
+    // Keywords of one word and of several; none twice, and none after a dot.
     browser.press(&format!("page status = 404 ord{DOWN}{ENTER}"));
     has(json!([]), Value::Null, Value::Null, "page status = 404 order by");
     browser.press(" importance lim");
@@ -92,7 +92,7 @@ fn words_of_queries_are_completed() {
     browser.click("#query");
     browser.press(&format!("page type = h{DOWN}{ENTER}{TAB}{ENTER}"));
     browser.wait_for("http://versions.test/</a>");
-    // Without scripts it is a box.
+    // Without scripts it is a plain text box.
     let Some(browser) = Browser::start(false) else { return };
     browser.go(&page);
     browser.click("#query");

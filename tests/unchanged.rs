@@ -1,5 +1,5 @@
-//! A web that does not change stays what it was to the archive, however often it is fetched again: the importance of its
-//! pages, which of them are pages of their own, what kind and language they have. The same after a rebuild.
+//! An unchanged web stays the same for the archive, however often it is fetched: the importance of its pages, which
+//! pages have their own account, their kind and language. The same holds after a rebuild.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,14 @@ use crate::support::program::start;
 use crate::support::site::{Manner, Site};
 use crate::support::{Archive, ledger_balances};
 
-/// How far importance may move in a refresh of an unchanged web, or a rebuild: summed over all pages, as a share of all.
+/// Largest drift of importance in a refresh of an unchanged web or in a rebuild: summed over all pages, as a share of
+/// the total.
 const DRIFT_MAX: f64 = 0.002;
 
-/// What people see of a page, but for its importance.
+/// What people see of a page, except its importance.
 type Page = BTreeMap<String, Value>;
 
-/// An archive and what it said after its first crawl.
+/// An archive and its contents after the first crawl.
 struct Kept {
     archive: Archive,
     site: Site,
@@ -57,7 +58,7 @@ impl Kept {
         rows.into_iter().map(|row| serde_json::from_value(row).unwrap()).collect()
     }
 
-    /// Whose account each URL uses.
+    /// Returns the URL whose account each URL uses.
     fn accounts(&self) -> BTreeMap<String, Option<String>> {
         let store = Store::read_only(&self.archive.path).unwrap();
         let state = store.state();
@@ -69,7 +70,7 @@ impl Kept {
         .collect()
     }
 
-    /// Fails unless the archive says what it said after the first crawl.
+    /// Fails unless the archive is as it was after the first crawl.
     fn is_as_it_was(&self, when: &str) {
         for (url, account) in self.accounts() {
             assert_eq!(account, self.accounts[&url], "{when}: whose account {url} uses");
@@ -82,14 +83,14 @@ impl Kept {
     }
 }
 
-/// The importance of all pages.
+/// Returns the importance of all pages.
 pub(crate) fn importance(archive: &Archive) -> BTreeMap<String, f64> {
     let rows = archive.json("query", &["page importance >= 0 select url, importance"]);
     let row = |row: &Value| (row["url"].as_str().unwrap().to_owned(), row["importance"].as_f64().unwrap());
     rows.iter().map(row).collect()
 }
 
-/// Fails unless importance is what it was, but for what estimates may differ by.
+/// Fails unless importance is unchanged, within the tolerance for estimates.
 pub(crate) fn is_unmoved(before: &BTreeMap<String, f64>, after: &BTreeMap<String, f64>, when: &str) {
     assert!(before.keys().eq(after.keys()), "{when}");
     for (url, importance) in before {
@@ -156,7 +157,7 @@ fn a_site_that_is_out_of_order_keeps_its_importance() {
     kept.is_as_it_was("after a rebuild");
 }
 
-/// A request for pages that came back gets a 304: they are what they were before they vanished.
+/// Pages that return answer 304: they are what they were before they vanished.
 #[test]
 fn a_site_that_comes_back_has_its_importance_again() {
     let kept = Kept::crawled();
@@ -170,11 +171,11 @@ fn a_site_that_comes_back_has_its_importance_again() {
         .filter(|page| page["status"] != 404)
         .map(|page| page["url"].as_str().unwrap())
         .collect();
-    // An announcement is news from the second after the last fetch on.
+    // An announcement counts from the second after the last fetch.
     std::thread::sleep(std::time::Duration::from_secs(1));
     kept.archive.run("publish", &found).succeeded();
     kept.refresh("1000");
-    // A copy that comes back before what it is a copy of is its own page until it is checked again.
+    // A copy that returns before its original is its own page until it is checked again.
     kept.refresh("1000");
     kept.refresh("1000");
     kept.is_as_it_was("after the pages are there again");
@@ -231,8 +232,8 @@ print(json.dumps(duckdb.sql(f\"select fetch_status, content_mime_type, content_m
         let subset = if revisit.is_some() { "crawldiagnostics" } else { "warc" };
         serde_json::json!([200, html[0], html[1], language, subset, revisit, count, texts, count])
     };
-    // Ten chapters and the home page: once as they came, once not modified, once the same again; five of the German chapters
-    // are the English ones.
+    // Ten chapters and the home page: once new, once not modified, once identical; five of the German chapters are the
+    // English ones.
     let expected = Value::Array(vec![
         row("deu", Some("identical"), 0, 5),
         row("deu", Some("not-modified"), 0, 5),

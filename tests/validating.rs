@@ -1,4 +1,4 @@
-//! Mistakes of XML documents: what `archive validate` finds, and xmllint (libxml2) as the judge of what is one.
+//! Errors in XML documents: what `archive validate` finds, with xmllint (libxml2) as the judge.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,14 +20,14 @@ use crate::support::pages::PageServer;
 use crate::support::program::start;
 use crate::support::{Archive, files_with, skip};
 
-/// What is wrong with a document that stands for itself.
+/// Returns the errors of a self-contained document.
 fn mistakes(xml: &str) -> Vec<String> {
     let checked = validate(xml.as_bytes(), Some("text/xml"), &Limits::default(), &mut |_, _| None).unwrap();
     let each = |it: &archive::parse::Mistake| format!("{}:{} {}", it.line, it.column, it.what);
     checked.mistakes.iter().map(each).collect()
 }
 
-/// Which of the documents xmllint finds fault with; none without it.
+/// Returns the documents in which xmllint finds errors; `None` if it is not installed.
 fn judged(documents: &[String]) -> Option<BTreeSet<usize>> {
     let folder = TempDir::new().unwrap();
     for (number, document) in documents.iter().enumerate() {
@@ -52,14 +52,14 @@ fn agrees_with_the_judge(documents: &[String]) {
     let Some(wrong) = judged(documents) else { return };
     for (number, document) in documents.iter().enumerate() {
         let mistakes = mistakes(document);
-        // It takes some models for unambiguous of which Glushkov's automaton is not, as ((d,d*)*).
+        // xmllint takes some models for unambiguous whose Glushkov automaton is ambiguous, such as ((d,d*)*).
         if wrong.contains(&number) || !mistakes.iter().any(|what| what.contains("ambiguous")) {
             assert_eq!(!mistakes.is_empty(), wrong.contains(&number), "{document}\n{mistakes:?}");
         }
     }
 }
 
-/// A definition, documents that are as it declares, and documents that are not.
+/// A DTD, valid documents, and invalid documents.
 const CASES: [(&str, &[&str], &[&str]); 24] = [
     (
         "<!ELEMENT a EMPTY>",
@@ -192,7 +192,7 @@ fn a_judge_finds_the_same_documents_wrong() {
     agrees_with_the_judge(&documents);
 }
 
-/// A content model of a few names.
+/// Generates a content model of a few names.
 fn model() -> impl Strategy<Value = String> {
     let often = || prop::sample::select(vec!["", "", "?", "*", "+"]);
     let name = (prop::sample::select(vec!["b", "c", "d"]), often())
@@ -233,14 +233,14 @@ fn places_and_reasons_are_reported() {
     );
     assert_eq!(mistakes("<a>\n <b>\n</a>").len(), 1);
     assert!(mistakes("<a>\n <b>\n</a>")[0].starts_with("3:"));
-    // No definition, no validity.
+    // Without a DTD there is no validity.
     assert!(mistakes("<!DOCTYPE html><html/>").is_empty());
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Whatever is called a definition, the answer comes, and is limited.
+    /// Any DTD gets an answer of limited size.
     #[test]
     fn any_definition_is_answered(parts in prop::collection::vec(prop::sample::select(vec![
         "<!ELEMENT a ", "<!ATTLIST a ", "<!ENTITY ", "<!ENTITY % p ", "%p;", "(", ")", "|", ",", "*", "#PCDATA", "b", "'",
@@ -312,7 +312,7 @@ fn an_external_definition_is_taken_from_the_archive() {
     assert!(none.errors.contains("is not an XML document"), "{}", none.errors);
 }
 
-/// Of each XML document, `valid` says in queries what `archive validate` finds.
+/// Fails unless `valid` in queries agrees with `archive validate` for each XML document.
 fn agrees_with_the_field(archive: &Archive) {
     let asked = |rows: &str, more: &str| {
         let query =
@@ -344,7 +344,8 @@ fn agrees_with_the_field(archive: &Archive) {
     assert!(refused.code == Some(2) && refused.errors.contains("unknown"), "{}", refused.errors);
 }
 
-/// Documents with a definition that the second round changes, one that is missing at first, and one that has not changed (304).
+/// Returns documents whose DTD changes in the second round, one whose DTD is missing at first, and one that is not
+/// modified (304).
 fn defined(path: &str, round: usize) -> Vec<u8> {
     let dtd =
         |inner: &str| whole(200, "Content-Type: application/xml-dtd\r\nETag: \"a\"\r\n", inner.as_bytes());
@@ -377,8 +378,8 @@ fn defined(path: &str, round: usize) -> Vec<u8> {
     }
 }
 
-/// Which documents are valid by what was found when the archive was closed, and how many had to be checked for that; the same as if
-/// all of them are checked, with and without columns.
+/// Returns which documents are valid according to the check at the archive's closing, and how many had to be checked
+/// for it; fails unless a check of all documents gives the same, with and without columns.
 fn found_when_closed(archive: &Archive) -> (Vec<(String, String)>, u64) {
     let valid = || {
         let asked = [
@@ -424,7 +425,7 @@ fn documents_are_checked_once_for_each_definition() {
     assert_eq!(valid(&pages), [no, yes, no, unknown, unknown, unknown, yes, yes, yes]);
     assert_eq!(checked, 0, "all were checked when the archive was closed");
 
-    // Documents stay what they were by the definition of their time; what is asked is the newest capture of each.
+    // Documents keep their validity by the DTD of their time; queries use the newest capture of each.
     round.store(1, Ordering::Relaxed);
     let mut refresh = archive.command("refresh");
     let clock = (Utc::now() + TimeDelta::days(40)).to_rfc3339_opts(SecondsFormat::Secs, true);
@@ -439,7 +440,7 @@ fn documents_are_checked_once_for_each_definition() {
     assert_eq!(valid(&pages), [yes, no, yes, no, yes, no, yes, yes, yes]);
     assert_eq!(checked, 0);
 
-    // A definition that is hidden is as good as missing, and what was found by it counts no more.
+    // A hidden DTD counts as missing, and results that used it are discarded.
     let rules = "[[rule]]\nprefix = \"test,late\"\n[[rule]]\nprefix = \"test,h)/changed.dtd\"\n";
     fs::write(archive.path.join("access.toml"), rules).unwrap();
     let (pages, checked) = found_when_closed(&archive);

@@ -1,4 +1,4 @@
-//! What pages said at a time: searches as of it find what an archive finds that has only the versions which stood then.
+//! Searches as of a time find what an archive with only the versions of that time finds.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::support::served::{Served, ask};
 use crate::support::warc::{answer, response};
 use crate::support::{Archive, Dice, kills};
 
-/// How often an import is killed, unless `ARCHIVE_KILLS` says otherwise.
+/// Number of kills of an import, unless `ARCHIVE_KILLS` overrides it.
 const KILLS: u64 = 8;
 
 const PAGES: u64 = 12;
@@ -31,7 +31,7 @@ const SEARCHES: [&str; 7] = [
     "further type:html",
 ];
 
-/// A page at a time, and what it said; nothing when it was gone.
+/// A page at a time and its text; `None` if it was gone.
 #[derive(Clone)]
 struct Shown {
     page: u64,
@@ -50,7 +50,8 @@ impl Shown {
     }
 }
 
-/// Pages that change, come back to what they said, are alike, or are gone for a while; in no order.
+/// Returns histories of pages that change, return to an earlier text, are equal, or are gone for a while; in random
+/// order.
 fn histories(dice: &mut Dice) -> Vec<Shown> {
     let mut shown = Vec::new();
     for page in 0..PAGES {
@@ -61,7 +62,7 @@ fn histories(dice: &mut Dice) -> Vec<Shown> {
             }
             let said = match dice.below(8) {
                 0 => None,
-                // What it said before, which may be what it says.
+                // An earlier text, which may be the current one.
                 1..=3 if !texts.is_empty() => Some(texts[dice.below(texts.len() as u64) as usize].clone()),
                 _ => {
                     let words: Vec<_> =
@@ -102,7 +103,7 @@ fn selected(archive: &Archive, query: &str) -> BTreeSet<String> {
     pages.into_iter().map(|page| store.state().url(page).unwrap()).collect()
 }
 
-/// Compares searches as of each time with those of archives that have only what stood then.
+/// Compares searches as of each time with those of archives that have only the versions of that time.
 fn stands(archive: &Archive, shown: &[Shown]) {
     let mut found = 0;
     for year in 2001..=2000 + YEARS {
@@ -153,7 +154,7 @@ fn a_search_as_of_a_time_finds_what_stood_then() {
     }
     stands(&archive, &shown);
     archive.verify();
-    // What is searched today is as it is without older versions.
+    // A search of the present is the same without older versions.
     for typed in SEARCHES {
         assert_eq!(searched(&archive, typed, None), searched(&newest_only, typed, None), "{typed}");
     }
@@ -161,7 +162,7 @@ fn a_search_as_of_a_time_finds_what_stood_then() {
     newest_only.run("query", &["text contains open as of 2003"]).refused(1, &["--index-versions"]);
     archive.run("search", &["open", "--as-of", "2003 limit 3"]).refused(2, &["is not a time"]);
 
-    // An index that is rebuilt is the same, a choice stays, and can be taken back.
+    // A rebuilt index is the same; the option is remembered, and can be revoked.
     start(&mut archive.command("repack")).wait().succeeded();
     start(&mut archive.command("rebuild")).wait().succeeded();
     stands(&archive, &shown);
@@ -201,12 +202,12 @@ fn kills_leave_nothing_out() {
             time = time.max(running.wait().succeeded().elapsed);
         }
     }
-    // The last run has nothing new to import, or all.
+    // The last run has nothing new to import, or everything.
     let all = file(&archive, "all.warc", &shown);
     start(archive.command("import").args(["--no-repack"]).arg(all)).wait().succeeded();
     assert!(in_time > kills / 3, "{in_time} kills came in time");
     archive.verify();
-    // The next run catches up with all that is missing, and with one later page.
+    // The next run indexes everything that is missing, and one later page.
     let more = Shown { page: PAGES, year: 2001 + YEARS, said: Some("<p>more".to_owned()) };
     let file = file(&archive, "more.warc", std::slice::from_ref(&more));
     start(archive.command("import").arg(file)).wait().succeeded();
@@ -215,7 +216,7 @@ fn kills_leave_nothing_out() {
     archive.verify();
 }
 
-/// Years, and what a page said from then on.
+/// Returns the versions of a page from years and its text from each year on.
 fn page(number: u64, years: &[(u32, &str)]) -> Vec<Shown> {
     let shown = |(year, said): &(u32, &str)| Shown {
         page: number,
@@ -268,7 +269,7 @@ fn results_show_their_time_and_erased_or_hidden_pages_are_not_found() {
     let html = ask(&served.application, "GET", "/search?q=library&as-of=2004-01-01", &[]);
     assert!(String::from_utf8_lossy(&html.body).contains("value=\"2004-01-01\""));
     drop(served);
-    // What a link said, while it did.
+    // Link texts, while the link existed.
     let floor =
         |time| spans(&["\"floor plan\" floor"], time).into_iter().map(|[url, ..]| url).collect::<Vec<_>>();
     assert_eq!(floor("2003-01-01"), ["http://h.test/p3"]);
@@ -279,11 +280,11 @@ fn results_show_their_time_and_erased_or_hidden_pages_are_not_found() {
     );
     let today = start(archive.command("search").args(["floor", "--json"])).wait().succeeded().json();
     assert!(today.is_empty(), "{today:?}");
-    // A query that is asked of pages within another one is as of the same time.
+    // A query nested in another one is evaluated as of the same time.
     let same = "same content as (page text contains ground) as of 2002-01-01";
     assert_eq!(selected(&archive, same), BTreeSet::from(["http://h.test/p2".to_owned()]));
 
-    // What is hidden did not stand; what stood before did, as far as may be shown.
+    // A hidden version does not count; the previous version does, as far as it may be shown.
     let rules = "[[rule]]\nprefix = \"test,h)/p1\"\nfrom = 2003-01-01\nto = 2003-12-31\n";
     std::fs::write(archive.path.join("access.toml"), rules).unwrap();
     assert_eq!(spans(&["quarterpast"], "2004-01-01"), one(1, "", "")[..0]);
@@ -298,7 +299,7 @@ fn results_show_their_time_and_erased_or_hidden_pages_are_not_found() {
     archive.verify();
 }
 
-/// The words of the index of older versions, whether or not a version has them that is still there.
+/// Returns the terms of the index of older versions, including those that only deleted versions have.
 fn words_of(archive: &Archive) -> BTreeSet<String> {
     let index = tantivy::Index::open_in_dir(archive.path.join("state/versions")).unwrap();
     let body = index.schema().get_field("body").unwrap();

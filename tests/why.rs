@@ -1,4 +1,4 @@
-//! `archive why` knows of every URL how it was found and what became of it, also of those that were never asked for.
+//! `archive why` knows for every URL how it was found and what happened to it, even if it was never requested.
 
 use archive_testweb::Config;
 use chrono::DateTime;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures};
 
-/// What `archive why` reports of a URL, as data and as text.
+/// Returns the report of `archive why` on a URL, as data and as text.
 fn why(archive: &Archive, url: &str) -> (Value, String) {
     let data = archive.json("why", &[url]).remove(0);
     let text = archive.run("why", &[url]).succeeded().text();
@@ -125,7 +125,7 @@ fn queries_say_what_is_expected_of_pages() {
     let copies: Vec<f64> = rows.iter().filter_map(|row| row["freshness"].as_f64()).collect();
     assert!(copies.iter().all(|fresh| (0.9..=1.0).contains(fresh)), "{rows:?}");
     let reported = archive.json::<&str>("freshness", &[]).remove(0)["expected"].clone();
-    // What has no importance has a copy, too, and is not counted there.
+    // Pages without importance have copies, too, but are not counted there.
     assert!(copies.len() as u64 >= reported["pages"].as_u64().unwrap(), "{reported}");
 
     for (condition, expected) in [
@@ -145,7 +145,7 @@ fn queries_say_what_is_expected_of_pages() {
 
 #[test]
 fn robots_are_asked_for_over_the_scheme_of_the_host() {
-    // The web speaks no TLS here, so the host answers over http only, which is found out without losing its rules.
+    // The web has no TLS here, so the host answers over http only, which is detected without losing its rules.
     let served = TestWeb::start(Config::plain(92, 1, 5));
     let archive = Archive::new();
     let seeds = ["https://robots-delay.faults.test/private/".to_owned()];

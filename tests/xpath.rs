@@ -1,4 +1,4 @@
-//! `archive xpath`: what it finds, of which version, and what it says where it finds nothing.
+//! `archive xpath`: its results, the version they are from, and its messages if there are none.
 
 use serde_json::Value;
 
@@ -96,7 +96,7 @@ fn what_cannot_be_asked_is_said() {
         let page = format!("http://h.test/{page}.xml");
         archive.run("xpath", &["count(//*)", &page]).refused(0, &["1 document left out", why]);
     }
-    // Quadratic: each of 20 000 elements looks at all before it.
+    // Quadratic: each of 20 000 elements scans all elements before it.
     let stopped = archive.run("xpath", &["count(//b[preceding-sibling::c])", "http://h.test/long.xml"]);
     stopped.refused(4, &["the expression takes too many steps"]);
     let cut = archive

@@ -5,9 +5,9 @@
 //!     cargo bench --bench serve -- --at 127.0.0.1:8070 '/site?name=example.org'
 //!
 //! The last form measures a running server, so that two programs can be compared. Each address is requested on its own,
-//! over `--connections` at once for `--seconds` after one unmeasured request; `--together` requests the addresses of an
-//! argument with several words in turn. The output is one JSON object each: number of answers, and median, 99th
-//! percentile and maximum in milliseconds. The client shares the processors with the server.
+//! over `--connections` at once for `--seconds` after one unmeasured request; with `--together`, all addresses are
+//! requested in turn. The output is one JSON object per measurement: number of answers, and median, 99th percentile and
+//! maximum in milliseconds. The client shares the processors with the server.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -137,7 +137,7 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     }
 }
 
-/// Returns a page of which the crawl and the refresh captured two versions with different content.
+/// Returns a page whose captures by the crawl and by the refresh differ in content.
 fn changed_page(archive: &Archive, served: &TestWeb, form: Form) -> String {
     let store = Store::read_only(&archive.path).unwrap();
     let found = visits(&archive.path).into_iter().find(|(url, (id, visit))| {

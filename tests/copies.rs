@@ -514,7 +514,7 @@ fn of_two_copies_at_once_one_is_made_and_the_other_says_so() {
     assert_eq!(copied(&archive, &url, &[])["number"], 3);
     assert_eq!(verified(&archive, &url).0, Vec::<Value>::new());
 
-    // Two other copies are made meanwhile, of which only the newer one is kept.
+    // Two other copies are made meanwhile, and only the newer one is kept.
     let slow = stopped_midway(&archive, &folder, &url, &mut dice);
     for number in [4, 5] {
         fs::write(other.path.join("access.toml"), format!("# {number}\n")).unwrap();

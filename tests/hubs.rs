@@ -19,7 +19,7 @@ use crate::support::served::Served;
 const FEEDS: usize = 8;
 const DELAY: Duration = Duration::from_millis(200);
 
-/// A hub that records its requests, and verifies subscriptions when a test says so.
+/// A hub that records its requests, and verifies subscriptions when the test asks for it.
 struct Hub {
     address: String,
     asked: Arc<Mutex<Vec<BTreeMap<String, String>>>>,

@@ -156,7 +156,7 @@ fn refresh(served: &TestWeb, archives: &[&Archive], arguments: &[&str]) -> Finis
     start(&mut command).wait()
 }
 
-/// Serves a web of which two archives have one part each: all hosts but the first, and the first.
+/// Serves a web and crawls it into two archives: all hosts but the first, and the first.
 fn shared(config: Config, more: &[&str]) -> (TestWeb, [Archive; 2]) {
     let served = TestWeb::start(config);
     let hosts = served.web.seeds(served.web.sites());

@@ -106,7 +106,7 @@ impl Browser {
         self.command("POST", "/execute/async", &json!({ "script": script, "args": arguments }))
     }
 
-    /// Sends a command of the DevTools protocol.
+    /// Sends a command of the browser's own protocol.
     pub(crate) fn devtools(&self, name: &str, parameters: &Value) -> Value {
         self.command("POST", "/goog/cdp/execute", &json!({ "cmd": name, "params": parameters }))
     }

@@ -308,11 +308,12 @@ fn typed_words(typed: &Typed) -> impl Iterator<Item = String> {
     texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX)
 }
 
-/// Returns the query whose words are marked in the texts of results.
-fn shown_by(typed: &Typed) -> TextQuery {
+/// Returns the query whose words are marked in the texts of an archive's results.
+fn shown_by(typed: &Typed, view: &View<'_>) -> Result<TextQuery, FindError> {
     let mut texts = search::words(&typed.find.words);
     texts.extend(typed.find.phrases.iter().cloned());
-    TextQuery { all: false, texts }
+    texts.extend(view.forms(&typed.find)?);
+    Ok(TextQuery { all: false, texts })
 }
 
 /// Merges pages with the same content into the best of them.
@@ -428,8 +429,7 @@ impl Search<'_> {
 
     /// Returns the words to mark in the texts of results, per archive.
     fn marked(&self, typed: &Typed) -> Result<Vec<Marked>, FindError> {
-        let shown = shown_by(typed);
-        Ok(self.views.iter().map(|view| view.marked(&shown)).collect::<Result<_, _>>()?)
+        self.views.iter().map(|view| Ok(view.marked(&shown_by(typed, view)?)?)).collect()
     }
 
     /// Reads a page's details for results.

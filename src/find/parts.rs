@@ -174,8 +174,9 @@ impl Wanted {
     /// When there is no index, or it cannot be read.
     pub fn words(&self, store: &Store, access: &Access, kept: Option<&Kept>) -> Result<Words, FindError> {
         self.of(store, access, (None, kept), |search, typed, _, _| {
-            let (mut words, texts) = (Words::default(), super::shown_by(typed));
+            let mut words = Words::default();
             for view in &search.views {
+                let texts = super::shown_by(typed, view)?;
                 words.statistics.add(view.statistics([&texts].into_iter(), Some(&typed.find))?);
                 words.behind += view.behind();
                 for word in super::typed_words(typed) {

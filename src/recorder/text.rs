@@ -8,7 +8,7 @@ use archive_storage::{State, StateError, UrlId};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::parse::{HashedAlready, Parsed, Structure};
-use crate::search::{Document, TEXT_BYTES_MAX, elements};
+use crate::search::{Document, TEXT_BYTES_MAX, elements, language_term};
 
 /// The searchable parts of a document, and the texts of its links.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub(crate) struct Text {
     title: String,
     text: String,
     headings: String,
-    /// Element terms of an XML document: see [`elements::terms`].
+    /// Terms for the language and, of an XML document, for the elements: see [`elements::terms`].
     elements: String,
     structure: Option<Structure>,
     /// Whether searches find it; if not, it is indexed for its structure alone.
@@ -50,12 +50,15 @@ impl Text {
             (link.url.clone(), link.hash, text.replace('\n', " "))
         };
         let links = links.into_iter().map(owned).collect();
-        let elements = match parsed.kind.has_elements() {
+        let mut elements = match parsed.kind.has_elements() {
             true => {
                 elements::terms(parsed.elements.take(), parsed.text_has_all && text.len() <= TEXT_BYTES_MAX)
             }
             false => String::new(),
         };
+        if let Some(language) = &parsed.language {
+            elements.extend([" ", &language_term(language)]);
+        }
         Some(Self { title: parsed.title.clone(), text, headings, elements, structure, is_searched, links })
     }
 

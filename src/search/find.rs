@@ -9,7 +9,9 @@
 //! something: a link text is a label of the link's target, a title or heading a label of its own page. A label scores
 //! the weighted share of the words that it has times the share of its own words that these are; l is the best score
 //! among link texts, h that among headings. A label is exact if it has all words and no other. A phrase is all words in
-//! a row in the body. The weights were chosen by known-item searches on five documentation sites (`docs/search.md`).
+//! a row in the body. Where a page or a label has another form of a word (see `forms`), half of the word's share counts,
+//! and a fifth of its BM25. The weights were chosen by known-item searches on five documentation sites
+//! (`docs/search.md`).
 //! Each label is scored by itself, as Ogilvie and Callan do with document representations ("Combining document
 //! representations for known-item search", SIGIR 2003).
 
@@ -18,16 +20,15 @@ use std::collections::{HashMap, HashSet};
 use archive_storage::UrlId;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use tantivy::fieldnorm::FieldNormReader;
-use tantivy::postings::{Postings, SegmentPostings};
 use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, FuzzyTermQuery};
-use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, Searcher, SegmentReader, TERMINATED, Term};
+use tantivy::schema::Field;
+use tantivy::{Searcher, Term};
 
 use super::TextQuery;
 use super::error::Error;
-use super::labels::Label;
-use super::schema::{Fields, VERSION};
+use super::evidence::read_pages;
+use super::forms::Form;
+use super::schema::Fields;
 use super::view::View;
 use super::words::words;
 
@@ -45,6 +46,9 @@ const HEADING_WEIGHT: f32 = 8.0;
 const EXACT_LINK_WEIGHT: f32 = 8.0;
 const EXACT_HEADING_WEIGHT: f32 = 5.0;
 const PHRASE_WEIGHT: f32 = 8.0;
+/// Another form of a word counts for half of the word as typed, and its BM25 for a fifth.
+pub(super) const FORM_SHARE: f32 = 0.5;
+pub(super) const FORM_WEIGHT: f32 = 0.2;
 
 /// A free-text search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,11 +82,13 @@ pub struct Found {
 
 /// A word of the search.
 pub(super) struct Wanted {
-    word: String,
+    pub(super) word: String,
     /// Share of all words' rarity; the shares sum to 1.
     share: f32,
     /// BM25 weight in each text field.
-    weights: Vec<(Field, Bm25Weight)>,
+    pub(super) weights: Vec<(Field, Bm25Weight)>,
+    /// Its other forms.
+    pub(super) forms: Vec<Form>,
 }
 
 /// How well the labels of a page fit.
@@ -91,10 +97,10 @@ pub(super) struct Wanted {
 pub struct Fit {
     /// Score of the best label. It is serialized as its bits.
     #[serde(serialize_with = "to_bits", deserialize_with = "from_bits")]
-    best: f32,
-    is_exact: bool,
+    pub(super) best: f32,
+    pub(super) is_exact: bool,
     /// Bit set of the words that any label has.
-    words: u32,
+    pub(super) words: u32,
 }
 
 fn to_bits<S: Serializer>(number: &f32, serializer: S) -> Result<S::Ok, S::Error> {
@@ -119,18 +125,13 @@ impl Fit {
 
 /// Evidence from the index for one page.
 #[derive(Clone, Copy, Debug, Default)]
-struct Evidence {
-    bm25: f32,
-    words: u32,
-    headings: Fit,
+pub(super) struct Evidence {
+    pub(super) bm25: f32,
+    pub(super) words: u32,
+    /// Words of which it has another form.
+    pub(super) forms: u32,
+    pub(super) headings: Fit,
     links: Fit,
-}
-
-/// Iterates over the documents of a segment that have one word in one field.
-struct Cursor {
-    postings: SegmentPostings,
-    word: usize,
-    weight: Option<(Bm25Weight, FieldNormReader)>,
 }
 
 /// Evidence from indexes for all pages of a search.
@@ -223,7 +224,12 @@ impl View<'_> {
         let error = |source| Error::of(self.folder(), source);
         let (searchers, (_, fields)) = (self.searchers(), Fields::schema(false));
         let (typed, whole) = (find.typed(), self.whole());
-        let wanted = wanted(&whole, whole.alive(), fields, &typed).map_err(error)?;
+        let mut wanted = wanted(&whole, whole.alive(), fields, &typed).map_err(error)?;
+        for (word, forms) in self.forms_of(find).map_err(error)? {
+            if let Some(own) = wanted.iter_mut().find(|wanted| wanted.word == word) {
+                own.forms = forms;
+            }
+        }
         let mut pages = Vec::new();
         let mut linked: HashMap<UrlId, Fit> = HashMap::new();
         for segment in searchers.all.iter().flat_map(Searcher::segment_readers) {
@@ -292,42 +298,6 @@ impl View<'_> {
     fn set_of(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, Error> {
         Ok(self.pages_with(&TextQuery { all, texts })?.into_iter().collect())
     }
-
-    /// Reads the texts of links in a segment, only from documents that count, and adds them to their targets.
-    fn read_links(
-        &self,
-        segment: &SegmentReader,
-        fields: Fields,
-        wanted: &[Wanted],
-        linked: &mut HashMap<UrlId, Fit>,
-    ) -> Result<(), Error> {
-        let error = |source| Error::of(self.folder(), source);
-        let mut cursors = Vec::new();
-        for (word, one) in wanted.iter().enumerate() {
-            cursors.extend(open(segment, fields.links, word, one).map_err(error)?);
-        }
-        let columns = segment.fast_fields();
-        let (pages, targets) = (columns.u64("page").map_err(error)?, columns.u64("targets").map_err(error)?);
-        let versions = columns.column_opt::<u64>(VERSION).map_err(error)?;
-        let mut positions = Vec::new();
-        while let Some(document) = first(&cursors) {
-            let is_alive = segment.alive_bitset().is_none_or(|alive| alive.is_alive(document));
-            let found = labels_of(&mut cursors, document, &mut positions);
-            let page = pages.first(document).filter(|_| is_alive).and_then(|page| u32::try_from(page).ok());
-            let version = versions.as_ref().and_then(|column| column.first(document));
-            if page.map_or(Ok(false), |page| self.counts(UrlId(page), version))? {
-                let of_document: Vec<u64> = targets.values_for_doc(document).collect();
-                each_label(found, wanted, |line, fit| {
-                    let target =
-                        of_document.get(line as usize).and_then(|target| u32::try_from(*target).ok());
-                    if let Some(target) = target {
-                        linked.entry(UrlId(target)).or_default().take(fit);
-                    }
-                });
-            }
-        }
-        Ok(())
-    }
 }
 
 /// Returns the most frequent of some words.
@@ -361,7 +331,7 @@ pub(super) fn wanted(
             let bm25 = Bm25Weight::for_terms(whole, &[Term::from_field_text(field, word)])?;
             weights.push((field, bm25.boost_by(weight)));
         }
-        wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p(), weights });
+        wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p(), weights, forms: Vec::new() });
     }
     let sum: f32 = wanted.iter().map(|wanted| wanted.share).sum();
     wanted.iter_mut().for_each(|wanted| wanted.share /= sum.max(f32::MIN_POSITIVE));
@@ -369,14 +339,16 @@ pub(super) fn wanted(
 }
 
 fn judge(page: UrlId, evidence: Evidence, wanted: &[Wanted], in_a_row: bool) -> Found {
-    let Evidence { bm25, words, headings, links } = evidence;
+    let Evidence { bm25, words, forms, headings, links } = evidence;
     let has = words | headings.words | links.words;
-    let coverage: f32 = of(has, wanted).map(|wanted| wanted.share).sum();
-    let has_all = has.count_ones() as usize == wanted.len();
+    let has_form = forms & !has;
+    let coverage = share(has, wanted) + FORM_SHARE * share(has_form, wanted);
+    let is_all = |words: u32| words.count_ones() as usize == wanted.len();
+    let has_all = is_all(has | has_form);
     let mut score =
         bm25 + COVERAGE_WEIGHT * coverage + LINK_WEIGHT * links.best + HEADING_WEIGHT * headings.best;
     for (is_so, weight) in [
-        (has_all, ALL_WEIGHT),
+        (is_all(has), ALL_WEIGHT),
         (links.is_exact, EXACT_LINK_WEIGHT),
         (headings.is_exact, EXACT_HEADING_WEIGHT),
         (in_a_row, PHRASE_WEIGHT),
@@ -391,96 +363,7 @@ fn of(set: u32, wanted: &[Wanted]) -> impl Iterator<Item = &Wanted> {
     wanted.iter().enumerate().filter(move |(word, _)| set >> word & 1 == 1).map(|(_, wanted)| wanted)
 }
 
-fn open(
-    segment: &SegmentReader,
-    field: Field,
-    word: usize,
-    wanted: &Wanted,
-) -> tantivy::Result<Option<Cursor>> {
-    let term = Term::from_field_text(field, &wanted.word);
-    let postings =
-        segment.inverted_index(field)?.read_postings(&term, IndexRecordOption::WithFreqsAndPositions)?;
-    Ok(postings.map(|postings| Cursor { postings, word, weight: None }))
-}
-
-/// Returns the first document of any cursor.
-fn first(cursors: &[Cursor]) -> Option<DocId> {
-    cursors.iter().map(|cursor| cursor.postings.doc()).min().filter(|document| *document != TERMINATED)
-}
-
-/// Reads the evidence that the documents of a segment have for themselves.
-fn read_pages(
-    segment: &SegmentReader,
-    fields: Fields,
-    wanted: &[Wanted],
-    pages: &mut Vec<(UrlId, Option<u64>, Evidence)>,
-) -> tantivy::Result<()> {
-    let (mut texts, mut labels) = (Vec::new(), Vec::new());
-    for (word, one) in wanted.iter().enumerate() {
-        for (field, weight) in &one.weights {
-            if let Some(mut cursor) = open(segment, *field, word, one)? {
-                cursor.weight = Some((weight.clone(), segment.get_fieldnorms_reader(*field)?));
-                texts.push(cursor);
-            }
-        }
-        labels.extend(open(segment, fields.labels, word, one)?);
-    }
-    let numbers = segment.fast_fields().u64("page")?;
-    let versions = segment.fast_fields().column_opt::<u64>(VERSION)?;
-    let mut positions = Vec::new();
-    // A word of a label is also in the title or the body.
-    while let Some(document) = first(&texts) {
-        let mut evidence = Evidence::default();
-        for cursor in texts.iter_mut().filter(|cursor| cursor.postings.doc() == document) {
-            if let Some((weight, norms)) = &cursor.weight {
-                evidence.bm25 += weight.score(norms.fieldnorm_id(document), cursor.postings.term_freq());
-            }
-            evidence.words |= 1 << cursor.word;
-            cursor.postings.advance();
-        }
-        let found = labels_of(&mut labels, document, &mut positions);
-        each_label(found, wanted, |_, fit| evidence.headings.take(fit));
-        let is_alive = segment.alive_bitset().is_none_or(|alive| alive.is_alive(document));
-        if let Some(page) =
-            numbers.first(document).filter(|_| is_alive).and_then(|page| u32::try_from(page).ok())
-        {
-            let version = versions.as_ref().and_then(|column| column.first(document));
-            pages.push((UrlId(page), version, evidence));
-        }
-    }
-    Ok(())
-}
-
-/// Returns the words that a document has in its labels, sorted by label; moves the cursors past it.
-fn labels_of<'a>(
-    cursors: &mut [Cursor],
-    document: DocId,
-    positions: &'a mut Vec<(Label, usize)>,
-) -> &'a [(Label, usize)] {
-    positions.clear();
-    let mut places = Vec::new();
-    for cursor in cursors {
-        if cursor.postings.doc() < document {
-            cursor.postings.seek(document);
-        }
-        if cursor.postings.doc() == document {
-            cursor.postings.positions(&mut places);
-            positions.extend(places.iter().map(|place| (Label::at(*place), cursor.word)));
-            cursor.postings.advance();
-        }
-    }
-    positions.sort_unstable();
-    positions
-}
-
-/// Calls `take` with the line and the fit of each label that has a word.
-fn each_label(found: &[(Label, usize)], wanted: &[Wanted], mut take: impl FnMut(u32, Fit)) {
-    for label in found.chunk_by(|(left, _), (right, _)| left == right) {
-        let Some((Label { line, words: length }, _)) = label.first().copied() else { continue };
-        let words = label.iter().fold(0, |words, (_, word)| words | 1 << word);
-        let covered: f32 = of(words, wanted).map(|wanted| wanted.share).sum();
-        let own = label.len() as f32 / length.max(1) as f32;
-        let is_exact = words.count_ones() as usize == wanted.len() && label.len() as u32 == length;
-        take(line, Fit { best: covered * own.min(1.0), is_exact, words });
-    }
+/// Sums the shares of a set of words.
+pub(super) fn share(set: u32, wanted: &[Wanted]) -> f32 {
+    of(set, wanted).map(|wanted| wanted.share).sum()
 }

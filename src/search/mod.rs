@@ -14,8 +14,10 @@
 mod collect;
 pub mod elements;
 mod error;
+mod evidence;
 mod files;
 mod find;
+mod forms;
 mod labels;
 mod phrase;
 mod reader;
@@ -34,6 +36,7 @@ mod tests;
 
 pub use error::Error;
 pub use files::{check, is_unsealed};
+pub use forms::language_term;
 pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, Found, most_like};
 pub use phrase::Phrase;
 pub use reader::{Commit, Reader, Readers};

@@ -6,7 +6,7 @@ use archive_storage::UrlId;
 
 use super::{
     Document, Error, FIND_WORDS_MAX, Find, Options, Reader, Readers, TEXT_BYTES_MAX, TextQuery, View, Writer,
-    check,
+    check, language_term,
 };
 
 fn document(page: u32, title: &str, text: &str) -> Document {
@@ -389,4 +389,36 @@ fn what_names_a_page_ranks_it() {
     assert!(reader.find(&Find::default()).unwrap().judge().is_empty());
     let many: Vec<String> = (0..FIND_WORDS_MAX + 5).map(|number| format!("w{number}")).collect();
     assert!(reader.find(&typed(&many.join(" "))).unwrap().judge().is_empty());
+}
+
+#[test]
+fn finds_other_forms_of_words_in_the_language_of_a_document() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = writer(folder.path());
+    for (page, language, text) in [
+        (1, Some("en-GB"), "Libraries are open."),
+        (2, Some("en"), "A library is open."),
+        (3, Some("fr"), "Les libraries sont ouvertes. Des notes."),
+        (4, Some("pl"), "Noted libraries."),
+        (5, None, "Noted."),
+        (6, Some("en"), "Noted."),
+        (7, Some("fr"), "Noted."),
+    ] {
+        let elements = language.map(language_term).unwrap_or_default();
+        writer.add(&Document { elements, ..document(page, "", text) }).unwrap();
+    }
+    writer.commit(1).unwrap();
+    writer.close().unwrap();
+    let view = View::from(Reader::open(folder.path()).unwrap());
+    let sorted = |words: &str| {
+        let mut pages = best(&view, &typed(words));
+        pages.sort_unstable();
+        pages
+    };
+    assert_eq!(best(&view, &typed("library")), [2, 1], "the word as it is typed comes first");
+    assert!(view.find(&typed("library open")).unwrap().judge().iter().all(|found| found.has_all));
+    assert_eq!(sorted("note"), [3, 5, 6], "the language of 5 is not known");
+    assert_eq!(view.forms(&typed("note")).unwrap(), ["noted", "notes"]);
+    let phrase = Find { phrases: vec!["library".to_owned()], ..Find::default() };
+    assert_eq!(best(&view, &phrase), [2], "quoted words have no other forms");
 }

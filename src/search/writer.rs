@@ -76,7 +76,7 @@ pub struct Document {
     pub text: String,
     /// Headings and other names of its parts, one per line.
     pub headings: String,
-    /// Elements of an XML document: see [`super::elements::terms`].
+    /// Terms for the document's language and, of an XML document, for its elements: see [`super::elements::terms`].
     pub elements: String,
     /// Document-level properties of an XML document.
     pub structure: Option<Structure>,

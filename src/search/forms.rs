@@ -1,0 +1,228 @@
+//! Finds other forms of the words of a search: `library` also finds `libraries`.
+//!
+//! Two words are forms of each other if they have the same stem in the language of the document (Snowball). The index
+//! holds words as written; a search looks up the forms of its words in the dictionary. A term of each document names its
+//! language. A document without such a term, because its language is unknown, counts as written in every language.
+
+use rust_stemmers::{Algorithm, Stemmer};
+use tantivy::postings::SegmentPostings;
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, Searcher, SegmentReader, Term};
+
+use super::error::Error;
+use super::find::{FIND_WORDS_MAX, Find};
+use super::schema::Fields;
+use super::view::View;
+use super::words::words;
+
+/// Maximum number of forms searched per word, the most frequent ones.
+const FORMS_MAX: usize = 8;
+
+/// Maximum number of dictionary words compared with one word of a search, per segment.
+const COMPARED_MAX: usize = 1 << 16;
+
+/// Minimum number of letters that all forms of a word have in common at the start.
+const COMMON_LETTERS_MIN: usize = 3;
+
+/// Marks the language of a document among the terms of its elements.
+const LANGUAGE: char = '\u{1A}';
+
+/// Stands for every language without a stemmer.
+const OTHER: &str = "-";
+
+/// The languages with a stemmer, by primary subtag.
+const STEMMED: [(&str, Algorithm); 20] = [
+    ("ar", Algorithm::Arabic),
+    ("da", Algorithm::Danish),
+    ("de", Algorithm::German),
+    ("el", Algorithm::Greek),
+    ("en", Algorithm::English),
+    ("es", Algorithm::Spanish),
+    ("fi", Algorithm::Finnish),
+    ("fr", Algorithm::French),
+    ("hu", Algorithm::Hungarian),
+    ("it", Algorithm::Italian),
+    ("nb", Algorithm::Norwegian),
+    ("nl", Algorithm::Dutch),
+    ("nn", Algorithm::Norwegian),
+    ("no", Algorithm::Norwegian),
+    ("pt", Algorithm::Portuguese),
+    ("ro", Algorithm::Romanian),
+    ("ru", Algorithm::Russian),
+    ("sv", Algorithm::Swedish),
+    ("ta", Algorithm::Tamil),
+    ("tr", Algorithm::Turkish),
+];
+
+/// Returns the term that names a document's language, from its language tag.
+#[must_use]
+pub fn language_term(tag: &str) -> String {
+    let primary = tag.split('-').next().unwrap_or_default();
+    let known = STEMMED.iter().map(|(code, _)| *code).find(|code| code.eq_ignore_ascii_case(primary));
+    format!("{LANGUAGE}{}", known.unwrap_or(OTHER))
+}
+
+fn term(fields: Fields, code: &str) -> Term {
+    Term::from_field_text(fields.elements, &format!("{LANGUAGE}{code}"))
+}
+
+/// A set of languages, one bit for each of [`STEMMED`].
+pub(super) type Languages = u32;
+
+/// Another form of a word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Form {
+    pub(super) word: String,
+    /// The languages in which it is a form of that word.
+    pub(super) languages: Languages,
+}
+
+/// Recognises the forms of a word in one language.
+struct Stemmed {
+    stemmer: Stemmer,
+    stem: String,
+    /// The beginning of every form.
+    start: String,
+    language: Languages,
+}
+
+impl Stemmed {
+    /// Returns `None` if the word and its stem have too few letters in common.
+    fn of(word: &str, number: usize) -> Option<Self> {
+        let stemmer = Stemmer::create(STEMMED.get(number)?.1);
+        let stem = stemmer.stem(word).into_owned();
+        let common = word.chars().zip(stem.chars()).take_while(|(left, right)| left == right).count();
+        // The last letter of a stem may differ from that of a form: `librari`, `library`.
+        let letters = common.saturating_sub(1).max(COMMON_LETTERS_MIN);
+        let start = word.chars().take(letters).collect();
+        (common >= COMMON_LETTERS_MIN).then_some(Self { stemmer, stem, start, language: 1 << number })
+    }
+
+    fn has(&self, word: &str) -> bool {
+        word.starts_with(&self.start) && self.stemmer.stem(word) == self.stem
+    }
+}
+
+impl View<'_> {
+    /// Returns the other forms of the typed words, except of those in phrases.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    pub fn forms(&self, find: &Find) -> Result<Vec<String>, Error> {
+        let forms = || self.forms_of(find).map_err(|source| Error::of(self.folder(), source));
+        Ok(self.guarded(forms)?.into_iter().flat_map(|(_, forms)| forms).map(|form| form.word).collect())
+    }
+
+    /// Returns each word with its forms in the languages of the indexed documents.
+    pub(super) fn forms_of(&self, find: &Find) -> tantivy::Result<Vec<(String, Vec<Form>)>> {
+        let (_, fields) = Fields::schema(false);
+        let searchers = self.searchers().all;
+        let mut languages = Vec::new();
+        for (number, (code, _)) in STEMMED.iter().enumerate() {
+            let term = term(fields, code);
+            for searcher in &searchers {
+                if !languages.contains(&number) && searcher.doc_freq(&term)? > 0 {
+                    languages.push(number);
+                }
+            }
+        }
+        let mut words = words(&find.words);
+        words.truncate(FIND_WORDS_MAX);
+        words.sort_unstable();
+        words.dedup();
+        let forms_of = |word: String| Ok((word.clone(), forms(&searchers, fields, &word, &languages)?));
+        words.into_iter().map(forms_of).collect()
+    }
+}
+
+/// Returns the forms of a word in some languages, most frequent first.
+fn forms(
+    searchers: &[Searcher],
+    fields: Fields,
+    word: &str,
+    languages: &[usize],
+) -> tantivy::Result<Vec<Form>> {
+    let stemmed: Vec<Stemmed> = languages.iter().filter_map(|number| Stemmed::of(word, *number)).collect();
+    let Some(start) = stemmed.iter().map(|stemmed| stemmed.start.as_str()).min_by_key(|start| start.len())
+    else {
+        return Ok(Vec::new());
+    };
+    let mut forms: Vec<(u64, Form)> = Vec::new();
+    for segment in searchers.iter().flat_map(Searcher::segment_readers) {
+        let index = segment.inverted_index(fields.body)?;
+        let mut known = index.terms().range().ge(start).into_stream()?;
+        for _ in 0..COMPARED_MAX {
+            let Some((other, found)) = known.next() else { break };
+            let Ok(other) = std::str::from_utf8(other) else { continue };
+            if !other.starts_with(start) {
+                break;
+            }
+            let of = stemmed.iter().filter(|stemmed| other != word && stemmed.has(other));
+            let languages = of.fold(0, |languages, stemmed| languages | stemmed.language);
+            if languages == 0 {
+                continue;
+            }
+            let count = u64::from(found.doc_freq);
+            match forms.iter_mut().find(|(_, form)| form.word == other) {
+                Some((sum, _)) => *sum += count,
+                None => forms.push((count, Form { word: other.to_owned(), languages })),
+            }
+        }
+    }
+    forms.sort_by(|(left, one), (right, other)| right.cmp(left).then_with(|| one.word.cmp(&other.word)));
+    Ok(forms.into_iter().take(FORMS_MAX).map(|(_, form)| form).collect())
+}
+
+/// The languages of a segment's documents.
+pub(super) struct DocumentLanguages(Vec<(Languages, SegmentPostings)>);
+
+impl DocumentLanguages {
+    pub(super) fn of(segment: &SegmentReader, fields: Fields) -> tantivy::Result<Self> {
+        let index = segment.inverted_index(fields.elements)?;
+        let mut all = Vec::new();
+        let stemmed = STEMMED.iter().enumerate().map(|(number, (code, _))| (1 << number, *code));
+        for (language, code) in stemmed.chain([(0, OTHER)]) {
+            let documents = index.read_postings(&term(fields, code), IndexRecordOption::Basic)?;
+            all.extend(documents.map(|documents| (language, documents)));
+        }
+        Ok(Self(all))
+    }
+
+    /// Returns the languages that a document may be written in. Documents must be passed in ascending order.
+    pub(super) fn of_document(&mut self, document: DocId) -> Languages {
+        for (language, documents) in &mut self.0 {
+            if documents.doc() < document {
+                documents.seek(document);
+            }
+            if documents.doc() == document {
+                return *language;
+            }
+        }
+        Languages::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_one_stem_begin_alike() {
+        let number = |language: &str| STEMMED.iter().position(|(code, _)| *code == language).unwrap();
+        for (language, word, others) in [
+            ("en", "library", &["libraries"][..]),
+            ("en", "libraries", &["library"]),
+            ("en", "archiving", &["archive", "archived", "archives"]),
+            ("en", "files", &["file", "filing"]),
+            ("fr", "archives", &["archive", "archiver"]),
+            ("de", "sammlung", &["sammlungen"]),
+            ("ru", "библиотека", &["библиотеки", "библиотек"]),
+        ] {
+            let stemmed = Stemmed::of(word, number(language)).unwrap();
+            others.iter().for_each(|other| assert!(stemmed.has(other), "{language}: {word}, {other}"));
+            assert!(!stemmed.has("liberty"), "{word}");
+        }
+        assert!(Stemmed::of("go", number("en")).is_none());
+        assert_eq!([language_term("de-at"), language_term("pl")], ["\u{1A}de", "\u{1A}-"]);
+    }
+}

@@ -36,8 +36,8 @@ mod tests;
 
 pub use error::Error;
 pub use files::{check, is_unsealed};
-pub use forms::language_term;
 pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, Found, most_like};
+pub use forms::language_term;
 pub use phrase::Phrase;
 pub use reader::{Commit, Reader, Readers};
 pub use snippet::{Marked, SNIPPET_CHARACTERS_MAX, Snippet};

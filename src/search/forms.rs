@@ -4,6 +4,8 @@
 //! holds words as written; a search looks up the forms of its words in the dictionary. A term of each document names its
 //! language. A document without such a term, because its language is unknown, counts as written in every language.
 
+use std::sync::PoisonError;
+
 use rust_stemmers::{Algorithm, Stemmer};
 use tantivy::postings::SegmentPostings;
 use tantivy::schema::IndexRecordOption;
@@ -23,6 +25,9 @@ const COMPARED_MAX: usize = 1 << 16;
 
 /// Minimum number of letters that all forms of a word have in common at the start.
 const COMMON_LETTERS_MIN: usize = 3;
+
+/// Maximum number of bytes by which a form may be longer than the word.
+const ENDING_BYTES_MAX: usize = 8;
 
 /// Marks the language of a document among the terms of its elements.
 const LANGUAGE: char = '\u{1A}';
@@ -130,8 +135,16 @@ impl View<'_> {
         words.truncate(FIND_WORDS_MAX);
         words.sort_unstable();
         words.dedup();
-        let forms_of = |word: String| Ok((word.clone(), forms(&searchers, fields, &word, &languages)?));
-        words.into_iter().map(forms_of).collect()
+        let mut known = self.forms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = Vec::new();
+        for word in words {
+            if !known.contains_key(&word) {
+                known.insert(word.clone(), forms(&searchers, fields, &word, &languages)?);
+            }
+            let forms = known.get(&word).cloned().unwrap_or_default();
+            all.push((word, forms));
+        }
+        Ok(all)
     }
 }
 
@@ -157,7 +170,11 @@ fn forms(
             if !other.starts_with(start) {
                 break;
             }
-            let of = stemmed.iter().filter(|stemmed| other != word && stemmed.has(other));
+            // Stems take longer than the rest of a search, and most candidates are names.
+            let is_candidate = other != word
+                && other.len() <= word.len() + ENDING_BYTES_MAX
+                && other.chars().all(char::is_alphabetic);
+            let of = stemmed.iter().filter(|stemmed| is_candidate && stemmed.has(other));
             let languages = of.fold(0, |languages, stemmed| languages | stemmed.language);
             if languages == 0 {
                 continue;

@@ -1,6 +1,8 @@
 //! What one search covers: the newest versions, or those current at a given time.
 
+use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Mutex;
 
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -9,6 +11,7 @@ use tantivy::schema::Field;
 use tantivy::{Searcher, Term};
 
 use super::error::{Error, guarded};
+use super::forms::Form;
 use super::reader::{Reader, Readers};
 use super::statistics::Statistics;
 use super::versions::{PagesAsOf, VERSIONS_FOLDER};
@@ -27,11 +30,13 @@ pub struct View<'a> {
     beside: Vec<Searcher>,
     /// Statistics of all indexes, including those on other machines.
     reported: Option<Statistics>,
+    /// Forms of the words that were looked up so far.
+    pub(super) forms: Mutex<HashMap<String, Vec<Form>>>,
 }
 
 impl From<Reader> for View<'_> {
     fn from(newest: Reader) -> Self {
-        Self { readers: vec![newest], standing: None, behind: 0, beside: Vec::new(), reported: None }
+        Self::new(vec![newest], None, 0)
     }
 }
 
@@ -42,6 +47,10 @@ fn reader(store: &Store, name: &str, open: Option<&Readers>) -> Result<Reader, E
 }
 
 impl<'a> View<'a> {
+    fn new(readers: Vec<Reader>, standing: Option<PagesAsOf<'a>>, behind: u64) -> Self {
+        Self { readers, standing, behind, beside: Vec::new(), reported: None, forms: Mutex::default() }
+    }
+
     /// Views the versions that were current in an archive before an instant, as far as `access` shows them.
     ///
     /// # Errors
@@ -60,7 +69,7 @@ impl<'a> View<'a> {
         let behind = store.state().totals().captures.saturating_sub(older.watermark());
         let standing = PagesAsOf::new(store.state(), access, before, newest.watermark());
         let readers = vec![newest, older];
-        Ok(Self { readers, standing: Some(standing), behind, beside: Vec::new(), reported: None })
+        Ok(Self::new(readers, Some(standing), behind))
     }
 
     /// Views an archive as it was before an instant, or as it is now.

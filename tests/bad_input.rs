@@ -105,7 +105,7 @@ fn what_is_left_empty_is_named() {
     archive.run("why", &[""]).refused(USAGE, &["no URL is given"]);
     archive.run("search", &["page type:"]).refused(USAGE, &["column 6: nothing follows `type:`"]);
     // Reported before anything is computed.
-    let refused = archive.run("rank", &["--save", ""]).refused(USAGE, &["'' is not a valid column name"]);
+    let refused = archive.run("rank", &["--save", ""]).refused(USAGE, &["'' is not a name for a column"]);
     assert!(refused.output.is_empty(), "{}", refused.text());
     let same = ["--listen", "127.0.0.1:8070", "--replay-listen", "127.0.0.1:8070"];
     archive.run("serve", &same).refused(USAGE, &["--replay-listen are both 127.0.0.1:8070"]);

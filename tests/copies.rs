@@ -233,7 +233,7 @@ fn damage_is_found_and_named_and_nothing_is_made_of_it() {
     let shorter = || fs::write(&path, &bytes[1..]).unwrap();
     let missing = || fs::remove_file(&path).unwrap();
     let cases: [(&dyn Fn(), &str); 3] =
-        [(&flipped, "does not have its digest"), (&shorter, "bytes instead of"), (&missing, "is not there")];
+        [(&flipped, "its digest does not match"), (&shorter, "bytes instead of"), (&missing, "is not there")];
     for (damage, said) in cases {
         damage();
         let (findings, _) = verified(&archive, &url);
@@ -323,7 +323,7 @@ fn a_hostile_place_gets_nowhere() {
     );
     refused(
         &forged(&[head(1), line("a", content).replace("\"copy\":1", "\"copy\":7")]),
-        &["copy 7 cannot have"],
+        &["it cannot come from copy 7"],
     );
     let too_long = line("a", content).replace("\"bytes\":4", "\"bytes\":5000000000000");
     refused(&forged(&[head(1), too_long]), &["has room for", "are needed"]);

@@ -92,7 +92,7 @@ fn nodes_are_asked_by_programs_that_say_who_they_are() {
         ),
         (
             "{\"version\":1,\"ask\":{\"portions\":{\"query\":\"page\",\"now\":9223372036854775807,\"limit\":null}}}",
-            "calendar",
+            "not a valid time",
         ),
         (&*too_many, "more than 50000 URLs"),
         ("{\"version\":1,\"ask\":{\"find_best\":{}}}", "missing field"),

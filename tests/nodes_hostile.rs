@@ -51,7 +51,7 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
     for (said, why) in [
         (long, "a line longer than 16 MiB"),
         (deep.into_bytes(), "is invalid"),
-        (b"{\"version\":2}\n".to_vec(), "speaks version 2"),
+        (b"{\"version\":2}\n".to_vec(), "uses version 2 of the protocol"),
         (b"<html>\n".to_vec(), "is invalid"),
         (Vec::new(), "it was cut off"),
         (HEAD.into(), "it was cut off"),
@@ -196,7 +196,7 @@ fn search_results_from_a_node_are_checked_against_the_search() {
                 best(candidate(1, high)),
                 &shown.replace("\"time\":null", "\"time\":9223372036854775807"),
             ),
-            "calendar",
+            "out of range",
         ),
         (node(&words, "", best(candidate(1, high)), &words), "something that it was not asked"),
     ] {

@@ -189,11 +189,11 @@ fn what_nodes_say_for_reviewers_is_checked() {
     let (first, good) = (waits("fake.test", 2.5, 0.1), row("fake.test", &[2.5, 0.1, 1.0]));
     for (waiting, lines, why) in [
         (waits("fake.test", 1.0, 0.1) + &waits("x.test", 1.0, 0.2), String::new(), "not in order"),
-        (waits("fake.test", f64::NAN, 0.1), String::new(), "a number is infinite, or none"),
-        (waits("fake.test", 1.0, f64::INFINITY), String::new(), "a number is infinite, or none"),
+        (waits("fake.test", f64::NAN, 0.1), String::new(), "a number is not finite"),
+        (waits("fake.test", 1.0, f64::INFINITY), String::new(), "a number is not finite"),
         (first.replace("waiting", "known"), String::new(), "is invalid"),
         (first.clone(), row("fake.test", &[2.5, 0.1]), "other numbers than reasons"),
-        (first.clone(), row("fake.test", &[2.5, 0.1, f64::NAN]), "a number is infinite, or none"),
+        (first.clone(), row("fake.test", &[2.5, 0.1, f64::NAN]), "a number is not finite"),
         (first.clone(), good.replace("unrated", "fine"), "is invalid"),
         (first.clone(), row("s1.test", &[2.5, 0.1, 1.0]), "other sites than were asked for"),
         (first.clone(), good.repeat(2), "other sites than were asked for"),

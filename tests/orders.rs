@@ -65,5 +65,5 @@ fn an_order_that_does_not_exist_is_explained() {
     let archive = Archive::new();
     let seeds = ["http://a.test/".to_owned()];
     let wrong = start(&mut archive.crawl(&seeds, &["--order", "best"])).wait();
-    wrong.refused(2, &["unknown order 'best'", "cash, endowed[@M], fpr[@M], breadth"]);
+    wrong.refused(2, &["'best' is not an order", "cash, endowed[@M], fpr[@M], breadth"]);
 }

@@ -418,7 +418,7 @@ mod tests {
             ("[[rule]]\nfrom = 2020-01-01\n", 0, "missing field `prefix`"),
             ("[[rule]]\nprefix = \"http://a.org/B\"\n", 0, "its SURT is 'org,a)/b'"),
             ("\n[[rule]]\nprefix = \"org,A\"\n", 1, "no capital letters"),
-            ("[[rule]]\nprefix = \"\"\nuntil = 2030-01-01\nfor = \"1d\"\n", 0, "either"),
+            ("[[rule]]\nprefix = \"\"\nuntil = 2030-01-01\nfor = \"1d\"\n", 0, "not both"),
             ("[[rule]]\nprefix = \"\"\nfrom = 2021-01-01\nto = 2020-01-01\n", 0, "later than"),
             ("[[rule]]\nprefix = \"\"\nfor = \"a while\"\n", 27, "is not a span of time"),
             ("[[rule]]\nprefix = \"\"\nuntil = 2030-01-01T00:00:00\n", 29, "with its zone"),

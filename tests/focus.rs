@@ -272,7 +272,9 @@ fn a_topic_is_the_marked_branches_of_a_taxonomy() {
         .refused(2, &["line 2", "belongs to no branch"]);
     let few = archive.file("few.txt", format!("{tree}* b\n  http://library.test/39\n"));
     let few = few.to_str().unwrap();
-    archive.run("topic learn", &["few", "--taxonomy", few]).refused(1, &["pages of the branch b in the archive have text: 1,"]);
+    archive
+        .run("topic learn", &["few", "--taxonomy", few])
+        .refused(1, &["pages of the branch b in the archive have text: 1,"]);
     archive.run("topic learn", &["few", "--taxonomy", few, "--words", "x"]).refused(2, &["--taxonomy"]);
 }
 

@@ -79,7 +79,7 @@ fn a_damaged_record_costs_itself_and_no_more() {
             actions[0].contains("broken record at byte") && actions[0].contains("moved to"),
             "{actions:?}"
         );
-        assert!(actions[1].contains("1 of its"), "{actions:?}");
+        assert!(actions[1].contains("captures lost: 1 of"), "{actions:?}");
         assert_eq!(summary["rebuilt"], true);
         let quarantined = files_with(&archive.path.join("quarantine"), &[".warc.zst", ".warc.gz"]);
         assert_eq!(fs::read(&quarantined[0]).unwrap(), bytes, "what is damaged is kept as it is");

@@ -57,6 +57,10 @@ fn urls(archive: &Archive, arguments: &[&str]) -> Vec<String> {
 #[test]
 fn what_is_typed_is_found() {
     let archive = library();
+    // Another form of a word, in the page's language; quoted words have none.
+    assert_eq!(urls(&archive, &["weekday"]), urls(&archive, &["weekdays"]));
+    assert_eq!(found(&archive, &["weekday"])[0]["all_words"], true);
+    assert!(urls(&archive, &["\"weekday\""]).is_empty());
     let hits = found(&archive, &["opening", "hours"]);
     let first = &hits[0];
     // Equal pages are one result.
@@ -124,9 +128,9 @@ fn facets_of(archive: &Archive, typed: &[&str]) -> Value {
 #[test]
 fn what_is_not_found_is_explained() {
     let archive = library();
-    let nothing = search(&archive, &["openning"]).succeeded();
+    let nothing = search(&archive, &["opeming"]).succeeded();
     assert!(
-        nothing.errors.contains("no page says \"openning\"; did you mean \"opening\"?"),
+        nothing.errors.contains("no page says \"opeming\"; did you mean \"opening\"?"),
         "{}",
         nothing.errors
     );

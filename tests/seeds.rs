@@ -67,7 +67,10 @@ fn robots_that_could_not_be_had_are_asked_again() {
     let run = || start(&mut archive.crawl(&seeds, &options)).wait();
     run().refused(
         1,
-        &["http://robots-503.faults.test/ could not be fetched", "robots.txt of its host could not be fetched"],
+        &[
+            "http://robots-503.faults.test/ could not be fetched",
+            "robots.txt of its host could not be fetched",
+        ],
     );
     let asked = served.server.requests();
     run().refused(1, &["robots.txt"]);

@@ -233,7 +233,7 @@ fn damage_is_found_and_named_and_nothing_is_made_of_it() {
     let shorter = || fs::write(&path, &bytes[1..]).unwrap();
     let missing = || fs::remove_file(&path).unwrap();
     let cases: [(&dyn Fn(), &str); 3] =
-        [(&flipped, "its digest does not match"), (&shorter, "bytes instead of"), (&missing, "is not there")];
+        [(&flipped, "does not have its digest"), (&shorter, "bytes instead of"), (&missing, "is not there")];
     for (damage, said) in cases {
         damage();
         let (findings, _) = verified(&archive, &url);
@@ -258,7 +258,7 @@ fn damage_is_found_and_named_and_nothing_is_made_of_it() {
         .into_iter()
         .find(|one| one["object"] == "manifests/00000002.jsonl")
         .unwrap();
-    assert!(finding["what"].as_str().unwrap().contains("does not have its digest"), "{finding}");
+    assert!(finding["what"].as_str().unwrap().contains("its digest does not match"), "{finding}");
     archive.run("copy", &["--to", &url]).refused(1, &["copy 2 cannot be used", "damaged"]);
 }
 

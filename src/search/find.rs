@@ -227,7 +227,8 @@ impl View<'_> {
         let mut wanted = wanted(&whole, whole.alive(), fields, &typed).map_err(error)?;
         for (word, forms) in self.forms_of(find).map_err(error)? {
             if let Some(own) = wanted.iter_mut().find(|wanted| wanted.word == word) {
-                own.forms = forms;
+                // A word that was typed itself is not another form of its neighbour.
+                own.forms = forms.into_iter().filter(|form| !typed.contains(&form.word)).collect();
             }
         }
         let mut pages = Vec::new();

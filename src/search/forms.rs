@@ -221,7 +221,20 @@ impl DocumentLanguages {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn every_stemmer_takes_every_word(word in "\\PC{0,24}", letters in "[a-zà-ÿα-ωа-яا-يஅ-ஹ']{0,24}") {
+            for number in 0..STEMMED.len() {
+                for word in [&word, &letters] {
+                    let _ = Stemmed::of(word, number);
+                }
+            }
+        }
+    }
 
     #[test]
     fn words_of_one_stem_begin_alike() {

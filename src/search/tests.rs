@@ -421,4 +421,6 @@ fn finds_other_forms_of_words_in_the_language_of_a_document() {
     assert_eq!(view.forms(&typed("note")).unwrap(), ["noted", "notes"]);
     let phrase = Find { phrases: vec!["library".to_owned()], ..Find::default() };
     assert_eq!(best(&view, &phrase), [2], "quoted words have no other forms");
+    // Only page 2 has the one, and only page 1 the other: neither counts as a form of its neighbour.
+    assert!(view.find(&typed("library libraries")).unwrap().judge().iter().all(|found| !found.has_all));
 }

@@ -119,18 +119,28 @@ pub(super) fn read_pages(
     let numbers = segment.fast_fields().u64("page")?;
     let versions = segment.fast_fields().column_opt::<u64>(VERSION)?;
     let mut positions = Vec::new();
+    // BM25 of the other forms of each word, in one document.
+    let mut of_forms = vec![0.0; wanted.len()];
     // A word of a label is also in the title or the body.
     while let Some(document) = first(&texts) {
         let mut evidence = Evidence::default();
+        of_forms.fill(0.0);
         for cursor in texts.iter_mut().filter(|cursor| cursor.postings.doc() == document) {
             let counts = cursor.counts(document, &mut languages);
             if let Some((weight, norms)) = cursor.weight.as_ref().filter(|_| counts) {
-                evidence.bm25 += weight.score(norms.fieldnorm_id(document), cursor.postings.term_freq());
-                let words = if cursor.form_in.is_some() { &mut evidence.forms } else { &mut evidence.words };
-                *words |= 1 << cursor.word;
+                let score = weight.score(norms.fieldnorm_id(document), cursor.postings.term_freq());
+                if cursor.form_in.is_none() {
+                    evidence.bm25 += score;
+                    evidence.words |= 1 << cursor.word;
+                } else if let Some(of_word) = of_forms.get_mut(cursor.word) {
+                    *of_word += score;
+                    evidence.forms |= 1 << cursor.word;
+                }
             }
             cursor.postings.advance();
         }
+        let lacking = of_forms.iter().enumerate().filter(|(word, _)| evidence.words >> word & 1 == 0);
+        evidence.bm25 += lacking.map(|(_, score)| score).sum::<f32>();
         // All that it has are forms in another language.
         if evidence.words | evidence.forms == 0 {
             continue;

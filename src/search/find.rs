@@ -10,8 +10,8 @@
 //! the weighted share of the words that it has times the share of its own words that these are; l is the best score
 //! among link texts, h that among headings. A label is exact if it has all words and no other. A phrase is all words in
 //! a row in the body. Where a page or a label has another form of a word (see `forms`), half of the word's share counts,
-//! and a fifth of its BM25. The weights were chosen by known-item searches on five documentation sites
-//! (`docs/search.md`).
+//! and a fifth of the form's BM25 unless the page has the word as typed, too. The weights were chosen by known-item
+//! searches on five documentation sites (`docs/search.md`).
 //! Each label is scored by itself, as Ogilvie and Callan do with document representations ("Combining document
 //! representations for known-item search", SIGIR 2003).
 
@@ -46,7 +46,7 @@ const HEADING_WEIGHT: f32 = 8.0;
 const EXACT_LINK_WEIGHT: f32 = 8.0;
 const EXACT_HEADING_WEIGHT: f32 = 5.0;
 const PHRASE_WEIGHT: f32 = 8.0;
-/// Another form of a word counts for half of the word as typed, and its BM25 for a fifth.
+/// Another form of a word counts for half of the word as typed, and its BM25, in a page without that word, for a fifth.
 pub(super) const FORM_SHARE: f32 = 0.5;
 pub(super) const FORM_WEIGHT: f32 = 0.2;
 

@@ -403,6 +403,8 @@ fn finds_other_forms_of_words_in_the_language_of_a_document() {
         (5, None, "Noted."),
         (6, Some("en"), "Noted."),
         (7, Some("fr"), "Noted."),
+        (8, Some("en"), "Pasture cows."),
+        (9, Some("en"), "Pasture pastures."),
     ] {
         let elements = language.map(language_term).unwrap_or_default();
         writer.add(&Document { elements, ..document(page, "", text) }).unwrap();
@@ -421,6 +423,13 @@ fn finds_other_forms_of_words_in_the_language_of_a_document() {
     assert_eq!(view.forms(&typed("note")).unwrap(), ["noted", "notes"]);
     let phrase = Find { phrases: vec!["library".to_owned()], ..Find::default() };
     assert_eq!(best(&view, &phrase), [2], "quoted words have no other forms");
+    let scores = |words: &str| {
+        let mut found = view.find(&typed(words)).unwrap().judge();
+        found.sort_unstable_by_key(|found| found.page);
+        found.into_iter().map(|found| (found.page.0, found.score)).collect::<Vec<_>>()
+    };
+    let [(8, one), (9, both)] = scores("pasture")[..] else { panic!("two pages have the word as typed") };
+    assert_eq!(one, both, "a form adds nothing to a word that a page has as typed");
     // Only page 2 has the one, and only page 1 the other: neither counts as a form of its neighbour.
     assert!(view.find(&typed("library libraries")).unwrap().judge().iter().all(|found| !found.has_all));
 }

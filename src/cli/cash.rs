@@ -33,8 +33,8 @@ pub(crate) struct CashArgs {
     #[arg(long, value_name = "DISCOVERY:REFRESH", value_parser = balance)]
     balance: Option<(u16, u16)>,
     /// Target whose links are paid more: xml, a word of URLs (news), (a query), rated (sites rated above 2.5 or marked
-    /// keep by people), or likely (sites that people would choose according to `archive review learn`); TOPIC*BONUS
-    /// adds BONUS times the link's pay [default bonus: 2]; may be repeated
+    /// keep or often by people), or likely (sites that people would choose according to `archive review learn`);
+    /// TOPIC*BONUS adds BONUS times the link's pay [default bonus: 2]; may be repeated
     #[arg(long, value_name = "TOPIC")]
     favour: Vec<Favour>,
     /// Stop favouring any links

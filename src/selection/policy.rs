@@ -24,7 +24,8 @@ pub struct CrawlPolicy {
     pub budgets: Budgets,
     /// Maximum number of variations of a page by a query of three parameters or more; 0 for no limit.
     pub query_variations: u32,
-    /// Maximum number of pages of a host with the same content; links of further ones are not followed. 0 for no limit.
+    /// Maximum number of pages of a host with nearly the same content; links of further ones are not followed. 0 for no
+    /// limit.
     pub same_content: u32,
     /// Whether to ignore links that ask not to be followed (`rel=nofollow`, `meta name=robots`, `X-Robots-Tag`).
     pub obey_nofollow: bool,

@@ -1,13 +1,16 @@
 //! The rules for HTTP also hold over TLS: robots.txt, politeness, and that nothing is requested from a server that
 //! cannot prove its identity.
 
+use std::net::TcpListener;
 use std::time::Duration;
 
+use archive_storage::CaptureKind;
 use archive_testweb::tls::{AUTHORITY, Certificate};
 use archive_testweb::{Arrival, Config};
 
 use crate::crawl::lively;
 use crate::politeness::{are_apart, group};
+use crate::support::answers::{Answers, redirect};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures};
 
@@ -123,6 +126,50 @@ fn a_certificate_that_is_refused_makes_robots_unreachable() {
             assert!(error.starts_with("no secure connection: ") && error.contains(reason), "{error}");
         }
     }
+}
+
+#[test]
+fn a_host_that_fails_over_both_schemes_is_asked_once_over_each() {
+    let archive = Archive::new();
+    let web = SecureWeb::start(&archive, Config::plain(75, 1, 1), Certificate::Expired);
+    let home = "http://robots-delay.faults.test/";
+    let options =
+        [["--connect-to", ":80:127.0.0.1:1"].map(str::to_owned).to_vec(), web.with(&["--delay", "0"])];
+    start(&mut archive.crawl(&[home.to_owned()], &options.concat())).wait();
+    let captured = captures(&archive.path);
+    captured.are_single();
+    let files = ["http", "https"].map(|scheme| format!("{scheme}://robots-delay.faults.test/robots.txt"));
+    assert_eq!(captured.of_kind(CaptureKind::Failed), files);
+    assert_eq!(captured.urls(), files.into());
+    let why = archive.json("why", &[home]).remove(0);
+    assert_eq!(why["refusal"], "robots-unreachable", "{why}");
+}
+
+/// A redirect to the other scheme of the same host, whose first connection breaks.
+#[test]
+fn where_a_redirect_led_the_other_scheme_is_not_tried() {
+    let archive = Archive::new();
+    let plain = Answers::start(|host, _| redirect(&format!("https://{host}/robots.txt")));
+    let served = TestWeb::start(Config::plain(76, 1, 1));
+    let broken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let secure = broken.local_addr().unwrap();
+    let authority = archive.file("authority.pem", AUTHORITY);
+    let mut options = vec!["--delay".to_owned(), "0".to_owned()];
+    options.extend(["--cacert".to_owned(), authority.display().to_string()]);
+    for (port, address) in [(80, plain.address), (443, secure)] {
+        options.extend(["--connect-to".to_owned(), format!(":{port}:{address}")]);
+    }
+    let url = "http://robots-delay.faults.test/private/";
+    let crawl = start(&mut archive.crawl(&[url.to_owned()], &options));
+    drop(broken.accept().unwrap());
+    drop(broken);
+    served.server.add_tls(secure, Certificate::Right).unwrap();
+    crawl.wait();
+    // It is tried again where it is, and read.
+    let why = archive.json("why", &[url]).remove(0);
+    let file = "https://robots-delay.faults.test/robots.txt";
+    assert_eq!((&why["refusal"], &why["robots"]["url"]), (&"robots".into(), &file.into()), "{why}");
+    assert_eq!(plain.take_asked(), ["robots-delay.faults.test/robots.txt"]);
 }
 
 #[test]

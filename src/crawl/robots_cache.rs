@@ -244,6 +244,15 @@ mod tests {
     }
 
     #[test]
+    fn the_other_scheme_is_tried_once() {
+        let mut cache = RobotsCache::new(0);
+        assert!(!cache.is_asked_otherwise(HostId(1)));
+        assert!(cache.ask_otherwise(HostId(1)));
+        assert!(!cache.ask_otherwise(HostId(1)));
+        assert!(cache.is_asked_otherwise(HostId(1)) && !cache.is_asked_otherwise(HostId(2)));
+    }
+
+    #[test]
     fn files_in_memory_have_no_more_than_their_bytes() {
         let file = || Robots::parse(b"User-agent: *\nDisallow: /some/path\n", "archive");
         let each = file().memory_bytes();

@@ -201,10 +201,17 @@ fn five_redirects_are_followed_over_all_hosts_together() {
             ("q", "/robots.txt", _) => nothing(),
             ("q", path, Ok(number)) if number > 0 => redirect(&format!("http://q{}.test{path}", number - 1)),
             ("q", ..) => plain("User-agent: *\nDisallow: /\n"),
+            // The same within one host.
+            ("s", "/robots.txt", Ok(number)) => redirect(&format!("/{}", number - 1)),
+            ("s", path, _) => match path[1..].parse::<usize>() {
+                Ok(0) => plain("User-agent: *\nDisallow: /\n"),
+                Ok(number) => redirect(&format!("/{}", number - 1)),
+                Err(_) => html("<title>t</title>text"),
+            },
             _ => html("<title>t</title>text"),
         }
     });
-    for kind in ["a", "p"] {
+    for kind in ["a", "p", "s"] {
         let archive = Archive::new();
         let seeds = [5, 6].map(|redirects| format!("http://{kind}{redirects}.test/"));
         start(&mut archive.crawl(&seeds, &served.at_once())).wait();
@@ -219,6 +226,17 @@ fn five_redirects_are_followed_over_all_hosts_together() {
         let asked = served.take_asked();
         assert_eq!(asked, Vec::<String>::new());
     }
+}
+
+#[test]
+fn a_robots_txt_that_redirects_to_itself_counts_as_none() {
+    let served = Answers::start(|_, path| match path {
+        "/robots.txt" => redirect("/robots.txt"),
+        _ => html("<title>t</title>text"),
+    });
+    let archive = Archive::new();
+    start(&mut archive.crawl(&["http://a.test/".to_owned()], &served.at_once())).wait().succeeded();
+    assert_eq!(served.take_asked(), ["a.test/robots.txt", "a.test/"]);
 }
 
 #[test]

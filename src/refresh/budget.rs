@@ -178,10 +178,10 @@ fn find_price(start: f64, budget: f64, spent: impl Fn(f64) -> f64) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    const RULES: [Rule; 7] = [
+    pub(crate) const RULES: [Rule; 7] = [
         Rule::Uniform,
         Rule::Proportional,
         Rule::Xyleme,
@@ -229,11 +229,16 @@ mod tests {
 
     #[test]
     fn frequencies_spend_the_budget() {
+        let mut pages = pages(200);
+        pages.push((3.0, 0.0));
         for rule in RULES {
             let mut price = 1.0;
             for budget in [0.05, 0.5, 5.0, 60.0] {
-                let spent: f64 = rule.frequencies(&pages(200), budget, &mut price).iter().sum();
+                let frequencies = rule.frequencies(&pages, budget, &mut price);
+                let spent: f64 = frequencies.iter().sum();
                 assert!((spent / budget - 1.0).abs() < 1e-6, "{rule:?}: {spent} of {budget}");
+                let unchanging = frequencies[200];
+                assert!((unchanging == 0.0) == (rule != Rule::Uniform), "{rule:?}: {unchanging}");
             }
         }
     }
@@ -284,11 +289,45 @@ mod tests {
         assert!((obsolescence * 2.0 * budget / roots.powi(2) - 1.0).abs() < 1e-9, "{obsolescence}");
     }
 
+    /// Equation 22, step by step: pages that are fetched whenever their value reaches the price use the budget, and have
+    /// that mean obsolescence.
+    #[test]
+    fn equilibrium_has_the_closed_form_obsolescence() {
+        const DAYS_OF_STEP: f64 = 0.1;
+        const WARM_UP: u32 = 2_000;
+        const END: u32 = 6_000;
+        let (pages, budget) = (pages(500), 40.0);
+        let price = Rule::Xyleme.price(&pages, budget, 0.0, 1.0);
+        let (mut last, mut fetches, mut obsolescence) = (vec![0.0; pages.len()], 0_u32, 0.0);
+        for step in 0..END {
+            let now = f64::from(step) * DAYS_OF_STEP;
+            for (&(w, rate), last) in pages.iter().zip(&mut last) {
+                if Rule::Xyleme.value(w, rate, now - *last) >= price {
+                    // Keep to the interval, although steps round it.
+                    *last += Rule::Xyleme.interval(w, rate, price);
+                    fetches += u32::from(step >= WARM_UP);
+                }
+                if step >= WARM_UP {
+                    obsolescence += w * rate * (now - *last);
+                }
+            }
+        }
+        let steps = f64::from(END - WARM_UP);
+        let per_day = f64::from(fetches) / (steps * DAYS_OF_STEP);
+        assert!((per_day / budget - 1.0).abs() < 0.01, "{per_day} fetches per day");
+        let roots: f64 = pages.iter().map(|&(w, rate)| (w * rate).sqrt()).sum();
+        let (mean, expected) = (obsolescence / steps, roots.powi(2) / (2.0 * budget));
+        assert!((mean / expected - 1.0).abs() < 0.01, "{mean} instead of {expected}");
+    }
+
     /// No small transfer of fetches between two pages improves the objective of a rule.
     #[test]
     fn each_optimum_is_one() {
-        const PAGES: [(f64, f64); 5] = [(1.0, 0.1), (2.0, 1.0), (0.5, 0.01), (1.0, 5.0), (3.0, 0.3)];
+        const PAGES: [(f64, f64); 6] =
+            [(1.0, 0.1), (2.0, 1.0), (0.5, 0.01), (1.0, 5.0), (3.0, 0.3), (3.0, 0.0)];
         let worth = |rule: Rule, w: f64, rate: f64, f: f64| match rule {
+            // A copy of what does not change is worth the same without fetches.
+            _ if rate <= 0.0 => 0.0,
             _ if f <= 0.0 => {
                 if rule == Rule::Freshness || rule == Rule::Azar {
                     0.0
@@ -306,6 +345,7 @@ mod tests {
                 PAGES.iter().zip(frequencies).map(|(&(w, rate), &f)| worth(rule, w, rate, f)).sum()
             };
             let best = rule.frequencies(&PAGES, 1.0, &mut 1.0);
+            assert_eq!(best[5], 0.0, "{rule:?} fetches what does not change");
             for (from, to) in (0..PAGES.len()).flat_map(|from| (0..PAGES.len()).map(move |to| (from, to))) {
                 let mut moved = best.clone();
                 let amount = (moved[from] / 2.0).min(1e-3);

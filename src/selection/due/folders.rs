@@ -201,3 +201,22 @@ fn save(path: &Path, head: &Head, folders: &[(u32, u32)]) -> io::Result<()> {
     }
     out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
 }
+
+#[cfg(test)]
+mod tests {
+    use archive_storage::UrlId;
+
+    use super::Candidate;
+    use crate::refresh::budget::tests::RULES;
+
+    #[test]
+    fn nothing_is_due_before_the_shortest_interval() {
+        for rule in RULES {
+            for (age, expected) in [(0.0, 0.5), (0.125, 0.375), (0.5, 0.0), (2.0, 0.0)] {
+                let page =
+                    Candidate { page: UrlId(0), weight: 1.0, rate: 1.0, age, announced: 0.0, signals: false };
+                assert_eq!(page.days_until(rule, 1e-6, 0.5), Some(expected), "{rule:?} at age {age}");
+            }
+        }
+    }
+}

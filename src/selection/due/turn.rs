@@ -272,3 +272,23 @@ fn compared(store: &Store) -> Result<Compared, RecorderError> {
     let visits = state.visits_with_pages((0..).step_by(step)).collect::<Result<_, _>>()?;
     Ok(Compared { step, visits, lookup: Arc::default() })
 }
+
+#[cfg(test)]
+mod tests {
+    use archive_storage::UrlId;
+
+    use super::{Candidate, Market};
+    use crate::refresh::budget::tests::RULES;
+
+    #[test]
+    fn nothing_is_fetched_before_the_shortest_interval() {
+        let page =
+            Candidate { page: UrlId(0), weight: 1.0, rate: 1.0, age: 0.0, announced: 0.0, signals: false };
+        for rule in RULES {
+            for price in [0.0, 1e-6] {
+                let market = Market { rule, fetches_per_day: 1e6, price, shortest: 0.5 };
+                assert_eq!(market.interval(&page), 0.5, "{rule:?} at {price}");
+            }
+        }
+    }
+}

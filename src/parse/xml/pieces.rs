@@ -159,6 +159,7 @@ mod tests {
             .collect();
         assert_eq!(names, [("a", false, 2), ("f", true, 0)]);
         assert_eq!(pieces[2], Piece::Text("t"));
+        assert_eq!(pieces.last(), Some(&Piece::End("</a>")));
     }
 
     #[test]

@@ -202,9 +202,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     args.cash.apply(&mut store, options.obey_decisions)?;
     args.fetch.versions.apply(&args.archive.path)?;
     let begun = Instant::now();
-    (options.cluster, options.goes_on) = (member, true);
+    (options.cluster, options.is_continued) = (member, true);
     let (keys, noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;
-    (options.noticed, options.goes_on) = (noticed, false);
+    (options.noticed, options.is_continued) = (noticed, false);
     options.time = args.time.map(|time| time.saturating_sub(begun.elapsed()));
     if keys > 0 {
         let epoch = Credits::epoch(store.state())?;

@@ -81,7 +81,7 @@ pub struct Options {
     /// The crawl's role among several nodes that crawl together.
     pub cluster: Option<Member>,
     /// Whether another run of the same program follows in its cluster, for which all others wait.
-    pub goes_on: bool,
+    pub is_continued: bool,
     /// Whether the parent process grants request slots over standard input ([`crate::cluster::Slots`]).
     pub has_slots: bool,
     /// Destination of the archive's copy after each checkpoint, if any.
@@ -126,7 +126,7 @@ impl Default for Options {
             repack: None,
             has_spare_time: None,
             cluster: None,
-            goes_on: false,
+            is_continued: false,
             has_slots: false,
             copies: None,
         }

@@ -310,7 +310,7 @@ impl Run<'_> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         peers.standing.ends(match end {
             End::Drained => Activity::Drained,
-            _ if self.options.goes_on => Activity::Running,
+            _ if self.options.is_continued => Activity::Running,
             // A refresh does not change whether another node is to continue the crawl.
             _ if !self.discovering && peers.node.is_unfinished => {
                 Activity::Ended(End::Stopped.name().to_owned())

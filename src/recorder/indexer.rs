@@ -26,6 +26,12 @@ const WAITING_MAX: usize = 64;
 /// Interval between commits of the index: each leaves a set of files that has to be merged later.
 const COMMIT_EVERY: Duration = Duration::from_secs(60);
 
+/// Number of pages that wait before or after parsing, so that no thread waits for a long page of another.
+const AHEAD: usize = 4;
+
+/// Bytes of payloads beyond which no further page is read ahead.
+const AHEAD_BYTES: usize = 4 << 20;
+
 enum Message {
     Add(Box<Document>),
     Commit(u64),
@@ -151,6 +157,17 @@ pub(crate) fn index_versions_again(
     Ok(writer.close()?)
 }
 
+/// A parsed page.
+struct Ready {
+    id: UrlId,
+    url: String,
+    version: Option<u64>,
+    /// Bytes of its payload.
+    bytes: usize,
+    /// `None` if there is nothing to search for.
+    text: Option<Text>,
+}
+
 /// Parses stored pages for the index.
 #[derive(Clone)]
 struct Parsing {
@@ -173,9 +190,9 @@ impl Work for Parsing {
     type Item = Stored;
     type Job = Stored;
     type Read = Parsed;
-    type Done = Option<(UrlId, String, Option<u64>, Text)>;
+    type Done = Ready;
 
-    fn take(item: Stored) -> Option<Result<Stored, Self::Done>> {
+    fn take(item: Stored) -> Option<Result<Stored, Ready>> {
         Some(Ok(item))
     }
 
@@ -183,9 +200,9 @@ impl Work for Parsing {
         reader.page(&job.page)
     }
 
-    fn finish(&mut self, job: Stored, mut parsed: Parsed) -> Self::Done {
+    fn finish(&mut self, job: Stored, mut parsed: Parsed) -> Ready {
         let text = Text::take(&mut parsed, job.is_first.then_some(&self.said));
-        text.map(|text| (job.id, job.url, job.version, text))
+        Ready { id: job.id, url: job.url, version: job.version, bytes: job.page.payload.len(), text }
     }
 }
 
@@ -194,21 +211,37 @@ struct Pipeline<'a> {
     store: &'a Store,
     writer: &'a mut Writer,
     items: Sender<Stored>,
-    parsed: Receiver<<Parsing as Work>::Done>,
+    parsed: Receiver<Ready>,
     _crew: Crew<Parsing>,
-    /// Captures being parsed; at most `threads`.
+    /// Captures that are parsed, or wait before or after; at most `under_way_max`.
     under_way: usize,
-    threads: usize,
+    under_way_max: usize,
+    /// Bytes of their payloads.
+    bytes: usize,
+    /// Whether earlier documents of pages may be in the index.
+    replaces: bool,
 }
 
 impl<'a> Pipeline<'a> {
     /// Starts the threads. With a single one, documents are indexed in the order in which they are added.
     fn start(store: &'a Store, writer: &'a mut Writer, threads: usize) -> Result<Self, RecorderError> {
-        let ((items, stored), (sender, parsed)) = (bounded(threads), bounded(threads));
+        let under_way_max = threads + AHEAD;
+        let ((items, stored), (sender, parsed)) = (bounded(under_way_max), bounded(under_way_max));
         let parsing = Parsing { said: Said::default() };
         let crew = Crew::start(parsing, threads, store.path(), Limits::default(), &stored, &sender)
             .map_err(RecorderError::Thread)?;
-        Ok(Self { store, writer, items, parsed, _crew: crew, under_way: 0, threads })
+        let replaces = !writer.was_empty();
+        Ok(Self {
+            store,
+            writer,
+            items,
+            parsed,
+            _crew: crew,
+            under_way: 0,
+            under_way_max,
+            bytes: 0,
+            replaces,
+        })
     }
 
     /// Adds a searchable capture, unless it is a robots.txt file or its payload is not in the archive.
@@ -226,12 +259,14 @@ impl<'a> Pipeline<'a> {
         let page = Page { url: parsed_url, status, head: Arc::new(head), payload, key };
         let captures = state.visit(capture.url)?.map_or(0, |visit| visit.captures);
         let is_first = captures <= 1;
-        if self.under_way == self.threads {
+        let bytes = page.payload.len();
+        while self.under_way == self.under_way_max || self.under_way > 0 && self.bytes + bytes > AHEAD_BYTES {
             self.take_parsed()?;
         }
         let stored = Stored { id: capture.url, url, page, is_first, version };
         self.items.send(stored).map_err(|_| RecorderError::ThreadEnded)?;
         self.under_way += 1;
+        self.bytes += bytes;
         Ok(())
     }
 
@@ -247,12 +282,13 @@ impl<'a> Pipeline<'a> {
     }
 
     fn take_parsed(&mut self) -> Result<(), RecorderError> {
+        let Ready { id, url, version, bytes, text } =
+            self.parsed.recv().map_err(|_| RecorderError::ThreadEnded)?;
         self.under_way -= 1;
-        if let Some((page, url, version, text)) =
-            self.parsed.recv().map_err(|_| RecorderError::ThreadEnded)?
-        {
-            let document = text.document(self.store.state(), page, &url)?;
-            let replaces = version.is_none();
+        self.bytes -= bytes;
+        if let Some(text) = text {
+            let document = text.document(self.store.state(), id, &url)?;
+            let replaces = self.replaces && version.is_none();
             self.writer.add(&Document { version, replaces, ..document })?;
         }
         Ok(())
@@ -272,7 +308,7 @@ fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
     if from >= captures {
         return Ok(());
     }
-    // One page is parsed while the next is read from disk: more would take more memory.
+    // A single thread parses: more would take more memory.
     let mut pipeline = Pipeline::start(store, writer, 1)?;
     for number in from..captures {
         let id = CaptureId(u32::try_from(number).unwrap_or(u32::MAX));

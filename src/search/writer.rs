@@ -93,6 +93,7 @@ pub struct Writer {
     backlog_bytes_max: usize,
     state: u64,
     watermark: u64,
+    was_empty: bool,
 }
 
 impl Writer {
@@ -121,6 +122,7 @@ impl Writer {
         let mut index = builder.open_or_create(directory).map_err(error)?;
         index.set_tokenizers(schema::tokenizers());
         let (watermark, _) = watermark(folder, &index)?;
+        let was_empty = index.searchable_segment_metas().map_err(error)?.is_empty();
         let options_of_engine = IndexWriterOptions::builder()
             .memory_budget_per_thread(options.memory_bytes.max(Options::MEMORY_BYTES_MIN))
             .num_worker_threads(1)
@@ -140,6 +142,7 @@ impl Writer {
             backlog_bytes_max: options.backlog_bytes,
             state: options.state,
             watermark,
+            was_empty,
         })
     }
 
@@ -147,6 +150,12 @@ impl Writer {
     #[must_use]
     pub fn watermark(&self) -> u64 {
         self.watermark
+    }
+
+    /// Whether the index had no documents when it was opened.
+    #[must_use]
+    pub fn was_empty(&self) -> bool {
+        self.was_empty
     }
 
     /// Adds a version of a page, which is found after the next [`Writer::commit`]. Waits while too much text is queued

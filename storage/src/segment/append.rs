@@ -29,6 +29,9 @@ use crate::warc::{Broken, RecordIds};
 pub(super) use file::warcinfo;
 pub use rotation::RotationReason;
 
+/// Captures of one segment that [`Segments::replay_ahead`] decodes ahead.
+const AHEAD_MAX: usize = 64;
+
 /// Location of an appended group. It is durable only once a sync has returned watermarks that include it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
@@ -323,7 +326,7 @@ impl Segments {
         from: impl Into<Watermarks>,
         found: &mut dyn FnMut(ReplayedCapture),
     ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
-        order::merge(self.sources(&from.into()), |source| Ok(self.stream(source)?.ahead()), found)
+        order::merge(self.sources(&from.into()), |source| Ok(self.stream(source)?.ahead(AHEAD_MAX)), found)
     }
 
     /// Returns where to start reading in each segment that holds captures not included in the watermarks.

@@ -86,9 +86,6 @@ pub(super) fn records(
     Ok(Records(reader(file, from, path)?))
 }
 
-/// Captures of one segment that may be decoded ahead of the reader.
-const AHEAD_MAX: usize = 64;
-
 /// A source of the captures of one segment.
 pub(super) trait Captures {
     /// Returns the segment.
@@ -195,9 +192,10 @@ impl CaptureStream {
         self
     }
 
-    /// Continues decoding on its own thread, slightly ahead of the reader. The thread ends when the reader is dropped.
-    pub(super) fn ahead(mut self) -> StreamAhead {
-        let (sender, receiver) = sync_channel(AHEAD_MAX);
+    /// Continues decoding on its own thread, at most `captures` ahead of the reader. The thread ends when the reader is
+    /// dropped.
+    pub(super) fn ahead(mut self, captures: usize) -> StreamAhead {
+        let (sender, receiver) = sync_channel(captures);
         let segment = self.segment;
         let work = move || {
             while let Some(found) = self.next().transpose() {

@@ -43,7 +43,7 @@ use crate::backend::Disk;
 use crate::ids::{Location, SegmentId};
 use choice::{Choice, Counts, Texts};
 use plan::Rewrite;
-use write::NewSegment;
+use write::{NewSegment, on_threads};
 
 pub(super) use swap::FILE;
 pub(crate) use swap::{Intent, settle};
@@ -239,20 +239,27 @@ impl Rewriter {
     ) -> Result<Rewritten, SegmentError> {
         let (plan, parts) = self.plan(options, author)?;
         let mut rewritten = Rewritten { old: self.old.clone(), new: Vec::new(), moved: Vec::new() };
-        for (number, Part { range, codec, content }) in (0..).zip(parts) {
+        let segment = |(number, part): (u32, Part)| {
             let id = SegmentId(self.first.0 + number);
-            let segment = NewSegment { from: self, options, codec, id };
-            let dictionary = match content {
-                Content::Chosen(choice) => segment.dictionary(&plan, &range, &choice)?,
-                Content::Of(old) => self.reader.load_dictionary(old)?,
+            (NewSegment { from: self, options, codec: part.codec, id }, part)
+        };
+        let new: Vec<(NewSegment<'_>, Part)> = (0..).zip(parts).map(segment).collect();
+        // One thread takes seconds for a dictionary.
+        for some in new.chunks(options.threads.max(1)) {
+            let dictionary = |(): &mut (), (segment, part): &(NewSegment<'_>, Part)| match &part.content {
+                Content::Chosen(choice) => segment.dictionary(&plan, &part.range, choice),
+                Content::Of(old) => self.reader.load_dictionary(*old),
             };
-            let dictionary = dictionary.map(Arc::new);
-            let mut captures = plan.captures.get(range).unwrap_or_default().to_vec();
-            captures.sort_unstable_by_key(|capture| capture.number);
-            author.progress(0)?;
-            let written = segment.write(&plan, &captures, dictionary.as_ref(), author, begun)?;
-            rewritten.new.push(written.info);
-            rewritten.moved.extend(written.moved);
+            let dictionaries = on_threads(some.iter().collect(), &mut vec![(); some.len()], &dictionary)?;
+            for ((segment, part), dictionary) in some.iter().zip(dictionaries) {
+                let mut captures = plan.captures.get(part.range.clone()).unwrap_or_default().to_vec();
+                captures.sort_unstable_by_key(|capture| capture.number);
+                author.progress(0)?;
+                let dictionary = dictionary.map(Arc::new);
+                let written = segment.write(&plan, &captures, dictionary.as_ref(), author, begun)?;
+                rewritten.new.push(written.info);
+                rewritten.moved.extend(written.moved);
+            }
         }
         rewritten.moved.sort_unstable_by_key(|moved| (moved.segment, moved.offset));
         self.disk.sync_dir(&self.folder).context("sync", &self.folder)?;

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use super::super::error::{Context, SegmentError};
 use super::super::group::FIELD_IMPORTED;
 use super::super::ledger::SegmentInfo;
-use super::super::order::{CaptureStream, FIELD_CAPTURES_BEFORE, Found};
+use super::super::order::{CaptureStream, Captures as _, FIELD_CAPTURES_BEFORE, Found};
 use super::super::replay::ReplayedCapture;
 use super::choice::Texts;
 use super::raw::Stretch;
@@ -28,6 +28,9 @@ const OWN_FIELDS: [&str; 4] = ["format", "conformsTo", FIELD_CAPTURES_BEFORE, "d
 const FIELD_SIGNS: usize = 4;
 /// Maximum number of other fields of all old segments that new ones repeat.
 const FIELDS_MAX: usize = 64;
+
+/// Captures that are decoded ahead, while earlier ones are sampled.
+const AHEAD_MAX: usize = 4;
 
 /// A capture of an old segment.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +79,7 @@ impl Rewrite {
         let file = disk.open(&path, OpenMode::Read).context("open", &path)?;
         let start = Watermark { segment: segment.id, offset: 0 };
         let stream = CaptureStream::resumed(file, start, &path, segment.captures_before)?;
-        let mut stream = stream.with_spools(disk.clone(), folder);
+        let mut stream = stream.with_spools(disk.clone(), folder).ahead(AHEAD_MAX);
         while let Some(found) = stream.next()? {
             match found {
                 Found::Warcinfo { fields, .. } => self.add_info(fields),

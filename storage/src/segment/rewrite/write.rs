@@ -322,7 +322,7 @@ fn batches(captures: &[Planned]) -> impl Iterator<Item = &[Planned]> {
 }
 
 /// Processes work on one thread per context, and returns the results in order.
-fn on_threads<W: Send, C: Send, D: Send>(
+pub(super) fn on_threads<W: Send, C: Send, D: Send>(
     work: Vec<W>,
     contexts: &mut [C],
     carry_out: &(dyn Fn(&mut C, W) -> Result<D, SegmentError> + Sync),

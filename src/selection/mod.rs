@@ -21,8 +21,8 @@ pub use agenda::agenda;
 pub use budget::Budgets;
 pub(crate) use budget::UnderWay;
 pub use due::{
-    Choice, Discovery, FOLDERS_FROM, Idle, RefreshRules, Source, Timetable, TimetableError, Turns, Weighing,
-    WeightError, Weights, most_obsolete,
+    Choice, Discovery, FOLDERS_FROM, Idle, NextVisit, RefreshRules, Source, Timetable, TimetableError, Turns,
+    Weighing, WeightError, Weights, most_obsolete,
 };
 pub use focus::{FocusMode, FocusPolicy, UnknownMode};
 pub(crate) use focus::{Focused, is_redirect};
@@ -31,4 +31,4 @@ pub use order::{CrawlOrder, UnknownOrder};
 pub use policy::{CrawlPolicy, Ended, TopicStatus};
 pub(crate) use visits::utc;
 pub use visits::{RobotsAnswer, StoredVisit, visits_of};
-pub use why::{FocusReport, Found, LastFetch, NextVisit, Spent, Why, why};
+pub use why::{FocusReport, Found, LastFetch, Spent, Why, why};

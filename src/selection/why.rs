@@ -7,7 +7,7 @@ use archive_storage::{Page, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::due::{self, Choice, RefreshRules, Weights};
+use super::due::{self, Choice, NextVisit, RefreshRules, Weights};
 use super::focus::{FocusMode, Focused};
 use super::order::CrawlOrder;
 use super::policy::CrawlPolicy;
@@ -105,29 +105,6 @@ pub struct LastFetch {
     pub captures: u32,
 }
 
-/// When to fetch a page again, by the policy of the refreshes of the archive.
-#[derive(Debug, Clone, Serialize)]
-pub struct NextVisit {
-    /// The policy.
-    pub policy: String,
-    /// Changes per day, estimated from the visits of the page.
-    pub changes_per_day: f64,
-    /// The budget that this assumes, in fetches per day.
-    pub fetches_per_day: f64,
-    /// Days between fetches in the long run: the age at which the policy's rule values the copy as high as the last
-    /// page that the budget covers. `None` for a page that is given up.
-    pub interval_days: Option<f64>,
-    /// When it is due: `interval_days` after its last fetch. `None` for a page that is given up.
-    #[serde(serialize_with = "utc")]
-    pub due: Option<DateTime<Utc>>,
-    /// Number of pages whose fetch has a higher value now.
-    pub before: u64,
-    /// Number of pages that can be fetched again.
-    pub of: u64,
-    /// Whether `before` and `of` are estimated from a sample, as in archives of more than 4096 fetched pages.
-    pub estimated: bool,
-}
-
 /// How a focused crawl rates a URL.
 #[derive(Debug, Clone, Serialize)]
 pub struct FocusReport {
@@ -171,6 +148,7 @@ pub fn why(
     let refusal = refusal.or_else(|| is_foreign.then_some(Refusal::OtherPartition));
     let last_fetch = last_fetch(store, access, id, &policy)?;
     let verdict = verdict(&page, refusal, last_fetch.as_ref(), t);
+    let choice = Choice::new(RefreshRules::kept(state)?, weights);
     Ok(Why {
         verdict,
         refusal,
@@ -178,13 +156,13 @@ pub fn why(
         scope: scope(&credits, &url, &page, t),
         robots: visits::robots(store, &url, host, &policy.robots_name, i64::MAX)?,
         spent: spent(state, &credits, &page, host, &policy)?,
-        decided: weights.standing(state, id)?.sentence(t),
+        decided: choice.weights.standing(state, id)?.sentence(t),
         announced: announced(state, id, &page, t)?,
         order: policy.order,
         topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
         importance: credits.importance_of(state, id)?,
-        next_visit: next_visit(store, &credits, weights, id, fetches_per_day, now)?,
+        next_visit: due::turn(store, &credits, &choice, id, fetches_per_day, now)?,
         url,
     })
 }
@@ -357,29 +335,4 @@ fn last_fetch(
         return Ok(None);
     };
     Ok(Some(LastFetch { visit, captures: store.state().visit(id)?.map_or(0, |visit| visit.captures) }))
-}
-
-/// Works out when the page is due in competition with all fetched pages.
-fn next_visit(
-    store: &Store,
-    credits: &Credits,
-    weights: Weights,
-    id: UrlId,
-    fetches_per_day: Option<f64>,
-    now: DateTime<Utc>,
-) -> Result<Option<NextVisit>, RecorderError> {
-    let state = store.state();
-    let choice = Choice::new(RefreshRules::kept(state)?, weights);
-    let Some(turn) = due::turn(store, credits, &choice, id, fetches_per_day, now)? else { return Ok(None) };
-    let due = state.visit(id)?.and_then(|visit| due::due(&visit, turn.interval));
-    Ok(Some(NextVisit {
-        policy: turn.policy,
-        changes_per_day: turn.changes_per_day,
-        fetches_per_day: turn.fetches_per_day,
-        interval_days: Some(turn.interval).filter(|days| days.is_finite()),
-        due,
-        before: turn.before,
-        of: turn.of,
-        estimated: turn.is_estimate,
-    }))
 }

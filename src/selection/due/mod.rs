@@ -31,8 +31,8 @@ use crate::refresh::rate::{ChangeObservations, RatePrior};
 pub use idle::Idle;
 use lookup::Lookup;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};
-pub use turn::{Timetable, TimetableError, Turns};
-pub(super) use turn::{due, turn};
+pub(super) use turn::turn;
+pub use turn::{NextVisit, Timetable, TimetableError, Turns};
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 

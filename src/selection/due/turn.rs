@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use archive_storage::{Page, State, StateError, Store, UrlId, Visit};
 use chrono::{DateTime, TimeDelta, Utc};
+use serde::Serialize;
 
 use super::{
     Best, Candidate, Choice, Lookup, RefreshRules, SECONDS_PER_DAY, Source, Survey, WeightError, Weights,
@@ -15,6 +16,7 @@ use crate::prepared::{self, rates_of_others};
 use crate::recorder::RecorderError;
 use crate::refresh::budget::Rule;
 use crate::refresh::rate::RatePrior;
+use crate::selection::utc;
 
 /// Maximum number of pages in the computation of the price.
 const SHARING: usize = 1 << 10;
@@ -24,23 +26,27 @@ const SHARING: usize = 1 << 10;
 /// the numbers are estimates.
 const WHOLE_MAX: u32 = 1 << 12;
 
-/// The prospects of a page in refreshes.
-#[derive(Clone, Debug, PartialEq)]
-pub(in crate::selection) struct Turn {
-    /// The policy of the refresh.
-    pub(in crate::selection) policy: String,
-    /// Changes per day, by the visits of the page.
-    pub(in crate::selection) changes_per_day: f64,
+/// When to fetch a page again, by the policy of the refreshes of the archive.
+#[derive(Debug, Clone, Serialize)]
+pub struct NextVisit {
+    /// The policy.
+    pub policy: String,
+    /// Changes per day, estimated from the visits of the page.
+    pub changes_per_day: f64,
     /// The budget that this assumes, in fetches per day.
-    pub(in crate::selection) fetches_per_day: f64,
-    /// Days between fetches under this budget; infinite for a page that is given up.
-    pub(in crate::selection) interval: f64,
+    pub fetches_per_day: f64,
+    /// Days between fetches in the long run: the age at which the policy's rule values the copy as high as the last
+    /// page that the budget covers. `None` for a page that is given up.
+    pub interval_days: Option<f64>,
+    /// When it is due: `interval_days` after its last fetch. `None` for a page that is given up.
+    #[serde(serialize_with = "utc")]
+    pub due: Option<DateTime<Utc>>,
     /// Number of pages whose fetch has a higher value now.
-    pub(in crate::selection) before: u64,
+    pub before: u64,
     /// Number of pages that can be fetched again.
-    pub(in crate::selection) of: u64,
-    /// Whether `before` and `of` are estimated from a sample.
-    pub(in crate::selection) is_estimate: bool,
+    pub of: u64,
+    /// Whether `before` and `of` are estimated from a sample, as in archives of more than 4096 fetched pages.
+    pub estimated: bool,
 }
 
 /// Works out when `page` is due if refreshes fetch `fetches_per_day`, or else the past daily rate of the archive;
@@ -55,7 +61,7 @@ pub(in crate::selection) fn turn(
     page: UrlId,
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
-) -> Result<Option<Turn>, RecorderError> {
+) -> Result<Option<NextVisit>, RecorderError> {
     let state = store.state();
     let Some(visit) = state.visit(page)? else { return Ok(None) };
     let compared = compared(store)?;
@@ -73,14 +79,16 @@ pub(in crate::selection) fn turn(
             others.iter().filter(|other| other.value(market.rule) > own_value).count() * step
         }
     };
-    Ok(Some(Turn {
+    let interval = market.interval(&own);
+    Ok(Some(NextVisit {
         policy: rules.policy.to_string(),
         changes_per_day: own.rate,
         fetches_per_day: market.fetches_per_day,
-        interval: market.interval(&own),
+        interval_days: Some(interval).filter(|days| days.is_finite()),
+        due: due(&visit, interval),
         before: before as u64,
         of: (of * step) as u64,
-        is_estimate: step > 1,
+        estimated: step > 1,
     }))
 }
 
@@ -235,7 +243,7 @@ impl Turns<'_> {
 }
 
 /// Returns when a page with this interval in days is due; `None` for one that is given up.
-pub(in crate::selection) fn due(visit: &Visit, interval: f64) -> Option<DateTime<Utc>> {
+fn due(visit: &Visit, interval: f64) -> Option<DateTime<Utc>> {
     let last = DateTime::from_timestamp(i64::from(visit.last_seen), 0)?;
     let wait = TimeDelta::try_milliseconds((interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64)?;
     interval.is_finite().then(|| last.checked_add_signed(wait))?

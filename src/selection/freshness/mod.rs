@@ -114,51 +114,31 @@ pub fn copies_of(
     selection: Option<&HashSet<UrlId>>,
     now: DateTime<Utc>,
 ) -> Result<Vec<PageModel>, CopiesError> {
-    let credits = Credits::open(store.state())?;
-    let weights = Weights::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
-    Ok(copies(store.state(), &credits, &weights, selection, now)?)
-}
-
-/// Returns the copies of an archive, or of the pages in `selection`, with these weights.
-///
-/// # Errors
-/// If the store cannot be read.
-pub fn copies(
-    state: &State,
-    credits: &Credits,
-    weights: &Weights,
-    selection: Option<&HashSet<UrlId>>,
-    now: DateTime<Utc>,
-) -> Result<Vec<PageModel>, CreditError> {
     let is_meant = |id: UrlId| selection.is_none_or(|selection| selection.contains(&id));
-    copies_among(state, credits, weights, (1, &is_meant), now)
+    copies_among(store, 1, is_meant, now)
 }
 
 /// Returns the copies of every `step`-th fetched page, in the order of first fetches. Other pages are not read.
 ///
 /// # Errors
-/// If the store cannot be read.
-pub fn sampled_copies(
-    state: &State,
-    credits: &Credits,
-    weights: &Weights,
-    step: usize,
-    now: DateTime<Utc>,
-) -> Result<Vec<PageModel>, CreditError> {
-    copies_among(state, credits, weights, (step, &|_| true), now)
+/// If the archive cannot be read.
+pub fn sampled_copies(store: &Store, step: usize, now: DateTime<Utc>) -> Result<Vec<PageModel>, CopiesError> {
+    copies_among(store, step, |_| true, now)
 }
 
 fn copies_among(
-    state: &State,
-    credits: &Credits,
-    weights: &Weights,
-    (step, is_meant): (usize, &dyn Fn(UrlId) -> bool),
+    store: &Store,
+    step: usize,
+    is_meant: impl Fn(UrlId) -> bool,
     now: DateTime<Utc>,
-) -> Result<Vec<PageModel>, CreditError> {
-    let prior = archive_prior(&[state])?;
+) -> Result<Vec<PageModel>, CopiesError> {
+    let state = store.state();
+    let credits = Credits::open(state)?;
+    let weights = Weights::read(store.path(), &RefreshRules::kept(state)?.weight)?;
+    let prior = archive_prior(&[state]).map_err(CreditError::from)?;
     let mut copies = Vec::new();
     for visit in state.visits_with_pages((0..).step_by(step)) {
-        let (id, page, visit) = visit?;
+        let (id, page, visit) = visit.map_err(CreditError::from)?;
         let Some(importance) = credits.importance(&page, Some(&visit)).filter(|_| is_meant(id)) else {
             continue;
         };

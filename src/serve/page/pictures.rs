@@ -8,10 +8,9 @@ use serde::Serialize;
 use super::picture::Picture;
 use super::{Asked, Problem, Reply, Speech, utc};
 use crate::find::Times;
-use crate::ledger::Credits;
+use crate::selection::RefreshRules;
 use crate::selection::freshness::{self, PageModel};
 use crate::selection::plan::{Forecast, Ranking, Runs, Sample};
-use crate::selection::{RefreshRules, Weights};
 
 /// Maximum number of pages examined for importance and freshness; if there are more, every n-th is.
 const PAGES_MAX: usize = 2000;
@@ -55,7 +54,9 @@ struct Bar {
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let store = asked.opened.store;
     let rules = RefreshRules::kept(store.state())?;
-    let (pages, each_page_of) = pages(asked, &rules)?;
+    // A sample of pages with copies, and the number of pages that each stands for.
+    let each_page_of = (store.state().visit_count() as usize).div_ceil(PAGES_MAX).max(1);
+    let pages = freshness::sampled_copies(store, each_page_of, Utc::now())?;
     let rule = rules.policy.rule();
     let forecast = |by| {
         let sample = Sample::of(&pages);
@@ -77,15 +78,6 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     };
     let t = asked.speech;
     Ok(asked.reply(t.say("Pictures"), &data, || shown(t, &data)))
-}
-
-/// A sample of pages with copies, and the number of pages that each stands for.
-fn pages(asked: &Asked<'_>, rules: &RefreshRules) -> Result<(Vec<PageModel>, usize), Problem> {
-    let store = asked.opened.store;
-    let (state, now) = (store.state(), Utc::now());
-    let step = (state.visit_count() as usize).div_ceil(PAGES_MAX).max(1);
-    let (credits, weights) = (Credits::open(state)?, Weights::read(store.path(), &rules.weight)?);
-    Ok((freshness::sampled_copies(state, &credits, &weights, step, now)?, step))
 }
 
 /// Number of captures over time.

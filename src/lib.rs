@@ -9,6 +9,7 @@
 
 pub mod access;
 pub mod accounts;
+mod as_text;
 pub mod change;
 pub mod cluster;
 pub mod columns;

@@ -8,7 +8,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use archive_storage::{PageFlags, State, StateError, UrlId};
-use serde::{Deserialize, Serialize};
 
 use crate::importance::order::{
     Backlinks, BreadthFirst, Depth, Endowed, Fractional, Link, Order, Queue, Random,
@@ -28,8 +27,7 @@ const WAITS_OR_LEADS: PageFlags = flags::PAGE;
 const LEVELS_PER_DOUBLING: f64 = 4.0;
 
 /// An order of fetching; the command line takes its text form.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum CrawlOrder {
     /// Most cash first (OPIC).
     #[default]
@@ -77,20 +75,6 @@ impl FromStr for CrawlOrder {
             ("random", None) => Ok(Self::Random),
             _ => Err(unknown()),
         }
-    }
-}
-
-impl TryFrom<String> for CrawlOrder {
-    type Error = UnknownOrder;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<CrawlOrder> for String {
-    fn from(order: CrawlOrder) -> Self {
-        order.to_string()
     }
 }
 

@@ -17,6 +17,7 @@ pub struct CrawlPolicy {
     /// Product name of the crawler in robots.txt.
     pub robots_name: String,
     /// Order in which pages are fetched.
+    #[serde(with = "crate::as_text")]
     pub order: CrawlOrder,
     /// The topic of a focused crawl; its order is then [`CrawlOrder::Cash`].
     pub focus: Option<FocusPolicy>,

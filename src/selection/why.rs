@@ -49,6 +49,7 @@ pub struct Why {
     /// What its site or a notice announced about it, in a sentence; `None` without an announcement.
     pub announced: Option<String>,
     /// The order in which the last crawl fetched pages.
+    #[serde(serialize_with = "crate::as_text::serialize")]
     pub order: CrawlOrder,
     /// The view of the last crawl, if that was focused.
     pub topic: Option<FocusReport>,
@@ -111,6 +112,7 @@ pub struct FocusReport {
     /// The topic.
     pub name: String,
     /// The mode of the crawl.
+    #[serde(serialize_with = "crate::as_text::serialize")]
     pub mode: FocusMode,
     /// Weight of the topic relative to importance.
     pub weight: f64,

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::activity::Activity;
 use super::adaptive::{Adaptive, Crawler, Fit};
 use super::estimates::Estimator;
@@ -14,8 +12,7 @@ use super::{Known, Policy, SharedModel};
 use crate::refresh::budget::Rule;
 
 /// The name of an online policy.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PolicyName {
     text: String,
     kind: PolicyKind,
@@ -119,20 +116,6 @@ impl Default for PolicyName {
 impl fmt::Display for PolicyName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
-    }
-}
-
-impl TryFrom<String> for PolicyName {
-    type Error = UnknownPolicy;
-
-    fn try_from(text: String) -> Result<Self, UnknownPolicy> {
-        text.parse()
-    }
-}
-
-impl From<PolicyName> for String {
-    fn from(name: PolicyName) -> Self {
-        name.text
     }
 }
 

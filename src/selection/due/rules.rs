@@ -27,10 +27,12 @@ const UNINTERESTING_SHARE: f64 = 0.1;
 #[serde(default)]
 pub struct RefreshRules {
     /// The policy that ranks pages.
+    #[serde(with = "crate::as_text")]
     pub policy: PolicyName,
     /// The source of page weights.
     pub weight: Weighing,
     /// Share of the budget for pages that were never fetched.
+    #[serde(with = "crate::as_text")]
     pub discovery: Discovery,
     /// Minimum time between two fetches of a page, unless somebody waits for it or announced it.
     pub shortest: Duration,

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use super::{Best, Source, SourcePage};
 use crate::ledger::{CreditError, LEVEL_REQUISITE};
 
@@ -12,8 +10,7 @@ use crate::ledger::{CreditError, LEVEL_REQUISITE};
 const AUTO_MAX: f64 = 0.5;
 
 /// The share of a refresh for discovery.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Discovery {
     /// A fixed share, from 0 to 1.
     Share(f64),
@@ -50,20 +47,6 @@ impl FromStr for Discovery {
         share
             .map(Self::Share)
             .ok_or_else(|| format!("'{text}' is not a share; write it like 0.1, 10% or auto"))
-    }
-}
-
-impl TryFrom<String> for Discovery {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
-impl From<Discovery> for String {
-    fn from(discovery: Discovery) -> Self {
-        discovery.to_string()
     }
 }
 
@@ -105,6 +88,7 @@ pub(crate) fn undiscovered(sources: &[Source<'_>], budget: usize) -> Result<Vec<
 #[cfg(test)]
 mod tests {
     use super::Discovery;
+    use crate::selection::RefreshRules;
 
     #[test]
     fn shares_are_read_and_kept() {
@@ -116,8 +100,9 @@ mod tests {
             assert!(text.parse::<Discovery>().is_err(), "{text}");
         }
         for discovery in [Discovery::Share(0.1), Discovery::Auto] {
-            let kept = serde_json::to_string(&discovery).unwrap();
-            assert_eq!(serde_json::from_str::<Discovery>(&kept).unwrap(), discovery);
+            let rules = RefreshRules { discovery, ..RefreshRules::default() };
+            let kept = serde_json::to_string(&rules).unwrap();
+            assert_eq!(serde_json::from_str::<RefreshRules>(&kept).unwrap(), rules);
         }
     }
 }

@@ -14,8 +14,7 @@ use crate::topics::{self, CLASS, Topic, TopicError};
 const WEIGHT: f64 = 0.8;
 
 /// A mode of focused crawling; the command line takes its text form.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FocusMode {
     /// Learned online from words, parents, siblings and folders.
     #[default]
@@ -100,26 +99,13 @@ impl FromStr for FocusMode {
     }
 }
 
-impl TryFrom<String> for FocusMode {
-    type Error = UnknownMode;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        text.parse()
-    }
-}
-
-impl From<FocusMode> for String {
-    fn from(mode: FocusMode) -> Self {
-        mode.to_string()
-    }
-}
-
 /// The topic of a focused crawl, and how to find it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FocusPolicy {
     /// The name of the topic.
     pub topic: String,
     /// The mode that orders pages.
+    #[serde(with = "crate::as_text")]
     pub mode: FocusMode,
     /// Weight of the topic relative to cash, from 0 to 1: level = weight · topic + (1 - weight) · cash.
     pub weight: f64,

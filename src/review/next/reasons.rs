@@ -1,4 +1,4 @@
-//! Reasons to review a site: each is a small function over the data about the site.
+//! Reasons to review a site, from the data about the site.
 
 use super::gather::{Gathered, Happened, Tally};
 use super::{MOST, words};
@@ -124,26 +124,35 @@ pub(super) struct Known<'a> {
 
 /// All reasons to review a site, strongest first.
 pub(super) fn reasons(known: &Known<'_>) -> Vec<Found> {
+    let of = |what, reason, words| happened(known, what, reason, words);
     let each = [
-        unrated,
-        new,
-        asked,
-        raters_differ,
-        unsure,
-        much_changed,
-        incomplete,
-        soft_errors,
-        shrunk,
-        wall,
-        gone,
-        failing,
-        closed,
-        moved,
-        parked,
-        empty,
-        candidate,
+        unrated(known),
+        new(known),
+        asked(known),
+        raters_differ(known),
+        unsure(known),
+        much_changed(known),
+        incomplete(known),
+        soft_errors(known),
+        of(
+            Happened::Shrunk,
+            Reason::Shrunk,
+            ["{} has lost most of its content", "{} have lost most of their content"],
+        ),
+        wall(known),
+        of(Happened::Gone, Reason::Gone, ["{} is gone", "{} are gone"]),
+        of(Happened::Failing, Reason::Failing, ["{} was there and fails now", "{} were there and fail now"]),
+        of(
+            Happened::Closed,
+            Reason::Closed,
+            ["{} is closed by a new robots.txt", "{} are closed by a new robots.txt"],
+        ),
+        of(Happened::Moved, Reason::Moved, ["{} leads to another site now", "{} lead to another site now"]),
+        parked(known),
+        empty(known),
+        candidate(known),
     ];
-    let mut found: Vec<Found> = each.into_iter().filter_map(|reason| reason(known)).collect();
+    let mut found: Vec<Found> = each.into_iter().flatten().collect();
     found.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
     found
 }
@@ -250,52 +259,12 @@ fn soft_errors(known: &Known<'_>) -> Option<Found> {
     }
 }
 
-fn shrunk(known: &Known<'_>) -> Option<Found> {
-    happened(
-        known,
-        Happened::Shrunk,
-        Reason::Shrunk,
-        ["{} has lost most of its content", "{} have lost most of their content"],
-    )
-}
-
 fn wall(known: &Known<'_>) -> Option<Found> {
     let login = happened(known, Happened::Login, Reason::Wall, ["{} requires a login", "{} require a login"]);
     if login.is_none() && known.standing.is_none() && words::is_wall(known.title) {
         return Found::new(Reason::Wall, best_share(known), titled(known));
     }
     login
-}
-
-fn gone(known: &Known<'_>) -> Option<Found> {
-    happened(known, Happened::Gone, Reason::Gone, ["{} is gone", "{} are gone"])
-}
-
-fn failing(known: &Known<'_>) -> Option<Found> {
-    happened(
-        known,
-        Happened::Failing,
-        Reason::Failing,
-        ["{} was there and fails now", "{} were there and fail now"],
-    )
-}
-
-fn closed(known: &Known<'_>) -> Option<Found> {
-    happened(
-        known,
-        Happened::Closed,
-        Reason::Closed,
-        ["{} is closed by a new robots.txt", "{} are closed by a new robots.txt"],
-    )
-}
-
-fn moved(known: &Known<'_>) -> Option<Found> {
-    happened(
-        known,
-        Happened::Moved,
-        Reason::Moved,
-        ["{} leads to another site now", "{} lead to another site now"],
-    )
 }
 
 fn parked(known: &Known<'_>) -> Option<Found> {

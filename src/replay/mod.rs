@@ -47,7 +47,7 @@ pub struct Request<'a> {
     /// The replay origin without a trailing slash: `http://127.0.0.1:8071`.
     pub base: &'a str,
     /// The origin of the application, which has a page for each URL and may frame replayed pages.
-    pub application: Option<&'a str>,
+    pub application: &'a str,
     /// The language of the banner and of pages that are not archived.
     pub language: Language,
     /// TimeGates of other archives, to which pages for missing captures link; the URL is appended to each.
@@ -213,7 +213,7 @@ impl Asked<'_> {
     fn replay(&self, rest: &str) -> Result<Response, Error> {
         let target = Target::parse(rest);
         if target.when == When::All {
-            return self.list(&target.url);
+            return Ok(self.list(&target.url));
         }
         if target.when == When::Newest && self.request.accept_datetime.is_some() {
             return self.timegate(&target.url);
@@ -248,13 +248,9 @@ impl Asked<'_> {
     }
 
     /// `/web/*/<url>`
-    fn list(&self, url: &str) -> Result<Response, Error> {
-        if let Some(application) = self.request.application {
-            let query: String =
-                url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
-            return Ok(Response::redirect(&format!("{application}/page?{query}")));
-        }
-        Ok(self.listed(&Mementos::of(self.store, self.access, url)?, url))
+    fn list(&self, url: &str) -> Response {
+        let query = url::form_urlencoded::Serializer::new(String::new()).append_pair("url", url).finish();
+        Response::redirect(&format!("{}/page?{query}", self.request.application))
     }
 
     /// Redirects a root-relative request that a page makes before the worker controls it; the referring page determines

@@ -8,9 +8,6 @@ use super::{Asked, Error, Response};
 use crate::texts::Language;
 use url::Url;
 
-/// Maximum number of captures in a list, newest first.
-const LISTED_MAX: usize = 1000;
-
 /// Maximum number of parent folders of a missing URL that are tried.
 const FOLDERS_MAX: usize = 16;
 
@@ -63,33 +60,6 @@ impl Asked<'_> {
         let ways = ["/web/<timestamp>/<url>", "/web/*/<url>"].map(|way| html! { code { (way) } });
         let what = "This address replays archived pages: {}, or {} for all captures of one.";
         self.page(200, "Replay", &html! { p { (self.request.language.markup(what, &ways)) } })
-    }
-
-    /// Lists the captures of a URL.
-    pub(super) fn listed(&self, found: &Mementos, url: &str) -> Response {
-        if found.list.is_empty() {
-            return self.problem(404, "There is no capture of this URL.");
-        }
-        let t = self.request.language;
-        let shown = found.list.iter().rev().take(LISTED_MAX);
-        let content = html! {
-            p {
-                (captures(t, found)) " · " code { (url) }
-                @if found.list.len() > LISTED_MAX { " · " (t.fill("the newest {} are listed", &[&LISTED_MAX])) }
-            }
-            table {
-                tr { @for name in ["Captured", "Status", "URL", "Records"] { th { (t.say(name)) } } }
-                @for memento in shown {
-                    tr {
-                        td { a href=(found.path(memento, "")) { (Mementos::date(memento, t)) } }
-                        td { (memento.capture.status) }
-                        td { code { (found.url(memento)) } }
-                        td { a href={ "/warc/" (memento.id) } { "WARC" } }
-                    }
-                }
-            }
-        };
-        self.page(200, "Captures", &content)
     }
 
     /// The page for a missing capture; it links to the nearest folder that was captured.

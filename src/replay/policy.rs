@@ -22,7 +22,7 @@ const SANDBOX: &str = "sandbox allow-scripts allow-same-origin allow-forms allow
 
 /// The policy of every response; `application` is the origin that may frame it. PDFs are exempt from the sandbox: they
 /// have no scripts to restrict, and browsers do not display PDFs in a sandbox.
-pub(super) fn of_answer(application: Option<&str>, media_type: &str) -> String {
+pub(super) fn of_answer(application: &str, media_type: &str) -> String {
     let is_pdf = media_type.eq_ignore_ascii_case("application/pdf");
     let sandbox = if is_pdf { String::new() } else { format!("; {SANDBOX}") };
     format!("default-src {OWN}; {ALWAYS}; {}{sandbox}", ancestors(application))
@@ -30,19 +30,18 @@ pub(super) fn of_answer(application: Option<&str>, media_type: &str) -> String {
 
 /// The policy of a page that the worker serves. On a secure origin, browsers block insecure requests before they ask
 /// the worker, so all requests are upgraded; the archive does not distinguish the schemes.
-pub(super) fn under_worker(application: Option<&str>, base: &str) -> String {
+pub(super) fn under_worker(application: &str, base: &str) -> String {
     let upgrade = if base.starts_with("https:") { "; upgrade-insecure-requests" } else { "" };
     format!("default-src http: https: {OWN}; {ALWAYS}; {}; {SANDBOX}{upgrade}", ancestors(application))
 }
 
-fn ancestors(application: Option<&str>) -> String {
-    let is_origin = |origin: &&str| {
-        origin.starts_with("http")
-            && origin.bytes().all(|byte| byte.is_ascii_graphic() && !b";,'\"".contains(&byte))
-    };
-    match application.filter(is_origin) {
-        Some(origin) => format!("frame-ancestors 'self' {origin}"),
-        None => "frame-ancestors 'self'".to_owned(),
+fn ancestors(application: &str) -> String {
+    let is_origin = application.starts_with("http")
+        && application.bytes().all(|byte| byte.is_ascii_graphic() && !b";,'\"".contains(&byte));
+    if is_origin {
+        format!("frame-ancestors 'self' {application}")
+    } else {
+        "frame-ancestors 'self'".to_owned()
     }
 }
 
@@ -53,20 +52,18 @@ mod tests {
     #[test]
     fn an_origin_adds_no_directive() {
         assert!(
-            of_answer(Some("http://127.0.0.1:8070"), "")
-                .contains("frame-ancestors 'self' http://127.0.0.1:8070;")
+            of_answer("http://127.0.0.1:8070", "").contains("frame-ancestors 'self' http://127.0.0.1:8070;")
         );
         for wrong in
             ["http://a; script-src *", "http://a http://b", "*", "'unsafe-inline'", "http://a\r\nX: y"]
         {
-            assert!(of_answer(Some(wrong), "").contains("frame-ancestors 'self';"), "{wrong}");
+            assert!(of_answer(wrong, "").contains("frame-ancestors 'self';"), "{wrong}");
         }
-        assert!(!of_answer(None, "application/pdf").contains("http:"));
+        assert!(!of_answer("", "application/pdf").contains("http:"));
         assert!(
-            !of_answer(None, "Application/PDF").contains("sandbox")
-                && of_answer(None, "x").contains("sandbox")
+            !of_answer("", "Application/PDF").contains("sandbox") && of_answer("", "x").contains("sandbox")
         );
-        assert!(under_worker(None, "https://a").ends_with("upgrade-insecure-requests"));
-        assert!(!under_worker(None, "http://a").contains("upgrade"));
+        assert!(under_worker("", "https://a").ends_with("upgrade-insecure-requests"));
+        assert!(!under_worker("", "http://a").contains("upgrade"));
     }
 }

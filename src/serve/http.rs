@@ -296,7 +296,7 @@ impl Received {
                     referer: self.referer.as_deref(),
                     destination: self.destination.as_deref(),
                     base: &self.replay,
-                    application: Some(&self.application),
+                    application: &self.application,
                     language: *self.speech,
                     timegates: &shared.timegates,
                 };

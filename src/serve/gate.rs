@@ -168,14 +168,14 @@ impl Request<'_> {
         format!("{}{name}", if self.is_secure() { "__Host-" } else { "" })
     }
 
-    /// Creates a cookie that scripts cannot read. The one for archived pages is also sent when a person follows a link
-    /// from the application, which may be on another site.
-    fn cookie(&self, value: &str) -> (String, String) {
+    /// Redirects with a cookie that scripts cannot read. The one for archived pages is also sent when a person follows a
+    /// link from the application, which may be on another site.
+    fn with_cookie(&self, to: &str, value: &str) -> Reply {
         let site = if self.origin == Origin::Application { "Strict" } else { "Lax" };
         let secure = if self.is_secure() { "; Secure" } else { "" };
         let end = if value.is_empty() { "; Max-Age=0" } else { "" };
         let value = format!("{}={value}; Path=/; HttpOnly; SameSite={site}{secure}{end}", self.cookie_name());
-        ("Set-Cookie".to_owned(), value)
+        Reply::see_other(to).with("Set-Cookie", value)
     }
 
     fn refusal(&self, status: u16, what: &'static str) -> Reply {
@@ -206,19 +206,16 @@ impl Request<'_> {
             None => self.field("accept").is_some_and(|accept| accept.contains("text/html")),
         };
         if !is_page || self.form.is_some() {
-            let mut reply = self.refusal(401, "Log in first.");
+            let reply = self.refusal(401, "Log in first.");
             // Otherwise the browser would ask for the password itself, and keep it.
-            if self.field("sec-fetch-mode").is_none() {
-                let realm = "Basic realm=\"archive\", charset=\"UTF-8\"";
-                reply.headers.push(("WWW-Authenticate".to_owned(), realm.to_owned()));
-            }
-            return reply;
+            return match self.field("sec-fetch-mode") {
+                Some(_) => reply,
+                None => reply.with("WWW-Authenticate", "Basic realm=\"archive\", charset=\"UTF-8\""),
+            };
         }
         if self.origin == Origin::Application && self.field("sec-fetch-site") == Some("cross-site") {
             // A browser sends no cookie when following a link from another site, but does when this page reloads.
-            let mut reply = Reply::problem(200, self.speech, "One moment.");
-            reply.headers.push(("Refresh".to_owned(), "0".to_owned()));
-            return reply;
+            return Reply::problem(200, self.speech, "One moment.").with("Refresh", "0");
         }
         let to: String = form_urlencoded::byte_serialize(self.path.as_bytes()).collect();
         let place = if self.origin == Origin::Application { LOGIN } else { PASS };
@@ -227,11 +224,7 @@ impl Request<'_> {
 
     fn turned_away(&self, why: Refused) -> Reply {
         let (status, what) = said(why);
-        let mut reply = self.refusal(if why == Refused::Wrong { 401 } else { status }, what);
-        if why == Refused::TooMany {
-            reply.headers.push(("Retry-After".to_owned(), "900".to_owned()));
-        }
-        reply
+        later(why, self.refusal(if why == Refused::Wrong { 401 } else { status }, what))
     }
 
     async fn log_in(&self, people: &std::sync::Arc<People>, address: IpAddr) -> Reply {
@@ -242,18 +235,10 @@ impl Request<'_> {
         let t = self.parameter("lang").map_or(self.speech, |tag| self.speech.choosing(&tag));
         let sent = |name: &str| self.parameter(name).unwrap_or_default();
         match people.log_in(&sent("name"), &sent("password"), address).await {
-            Ok(id) => {
-                let mut reply = Reply::see_other(&format!("{}{to}", self.application));
-                reply.headers.push(self.cookie(&id));
-                reply
-            }
+            Ok(id) => self.with_cookie(&format!("{}{to}", self.application), &id),
             Err(why) => {
                 let (status, what) = said(why);
-                let mut reply = Reply::login(status, t, &to, self.replay, Some(what));
-                reply.headers.extend(
-                    self.turned_away(why).headers.into_iter().filter(|(name, _)| name == "Retry-After"),
-                );
-                reply
+                later(why, Reply::login(status, t, &to, self.replay, Some(what)))
             }
         }
     }
@@ -263,9 +248,7 @@ impl Request<'_> {
             return Reply::logout(self.speech, who.name.as_deref().unwrap_or_default());
         }
         people.log_out(who, address);
-        let mut reply = Reply::see_other(&format!("{}{LOGIN}", self.application));
-        reply.headers.push(self.cookie(""));
-        reply
+        self.with_cookie(&format!("{}{LOGIN}", self.application), "")
     }
 
     /// Redirects to an archived page with a ticket.
@@ -281,9 +264,7 @@ impl Request<'_> {
         let Some((cookie, path)) = self.parameter("ticket").and_then(|ticket| people.redeem(&ticket)) else {
             return self.refusal(403, "This ticket is used or too old. Go back and try again.");
         };
-        let mut reply = Reply::see_other(&format!("{}{path}", self.replay));
-        reply.headers.push(self.cookie(&cookie));
-        reply
+        self.with_cookie(&format!("{}{path}", self.replay), &cookie)
     }
 }
 
@@ -294,6 +275,11 @@ fn needed(path: &str) -> Role {
         Some("review" | "review.js" | "watches") => Role::Reviewer,
         _ => Role::Reader,
     }
+}
+
+/// Says when to try again, if there were too many attempts.
+fn later(why: Refused, reply: Reply) -> Reply {
+    if why == Refused::TooMany { reply.with("Retry-After", "900") } else { reply }
 }
 
 fn said(why: Refused) -> (u16, &'static str) {

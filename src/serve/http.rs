@@ -133,9 +133,8 @@ async fn answer(
     let asks = asks && shared.archive().is_some();
     let sends = sends && !asks;
     if pings.is_none() && !sends && !asks && !matches!(head.method, Method::GET | Method::HEAD) {
-        let mut reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
-        reply.headers.push(("Allow".to_owned(), "GET, HEAD".to_owned()));
-        return Ok(response(origin, reply));
+        let reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
+        return Ok(response(origin, reply.with("Allow", "GET, HEAD")));
     }
     // A web page can point its own host name at this port (DNS rebinding), but then the `Host` field has that name.
     let Some(host) = field("host").filter(|host| names_this_machine(host) || shared.place.is_public(host))
@@ -243,7 +242,7 @@ async fn answer(
     }
     if shared.people.is_some() && origin == Origin::Replay {
         reply.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("cache-control"));
-        reply.headers.push(("Cache-Control".to_owned(), "private, no-cache".to_owned()));
+        reply = reply.with("Cache-Control", "private, no-cache");
     }
     let file = reply.file.take();
     let response = response(origin, reply);

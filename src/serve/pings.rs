@@ -159,9 +159,8 @@ pub(super) async fn answer(
     }
     let too_many = || {
         pings.count(Fate::Refused);
-        let mut reply = Reply::plain(429, "There are too many notices. Come back later.\n");
-        reply.headers.push(("Retry-After".to_owned(), SPAN.as_secs().to_string()));
-        reply
+        let reply = Reply::plain(429, "There are too many notices. Come back later.\n");
+        reply.with("Retry-After", SPAN.as_secs().to_string())
     };
     let place = Arc::clone(&pings.at_once).try_acquire_owned();
     let Ok(_place) = place.map_err(drop).and_then(|place| pings.admits(headers).then_some(place).ok_or(()))

@@ -7,10 +7,7 @@ use super::{Reply, Speech};
 impl Reply {
     /// Redirects to another address after a form.
     pub(in crate::serve) fn see_other(to: &str) -> Self {
-        let mut reply = Self::of(303, "text/plain", "");
-        let fields = [("Location", to), ("Referrer-Policy", "no-referrer")];
-        reply.headers.extend(fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        reply
+        Self::of(303, "text/plain", "").with("Location", to).with("Referrer-Policy", "no-referrer")
     }
 
     /// The login page; `to` is where the person wants to go afterwards.
@@ -51,14 +48,12 @@ impl Reply {
     }
 
     /// Adds the headers for a page with a form that is sent here, and may redirect to the origin of archived pages.
-    fn with_form(mut self, replay: Option<&str>) -> Self {
+    fn with_form(self, replay: Option<&str>) -> Self {
         let policy = format!(
             "default-src 'none'; style-src 'self'; form-action 'self' {}; base-uri 'none'; frame-ancestors 'none'",
             replay.unwrap_or_default()
         );
         // Browsers send the origin of a form only if its page allows it.
-        let fields = [("Content-Security-Policy", policy.as_str()), ("Referrer-Policy", "same-origin")];
-        self.headers.extend(fields.map(|(name, value)| (name.to_owned(), value.to_owned())));
-        self
+        self.with("Content-Security-Policy", policy).with("Referrer-Policy", "same-origin")
     }
 }

@@ -265,9 +265,13 @@ impl Reply {
 
     /// Redirects to another address.
     pub(super) fn led_to(place: &str) -> Self {
-        let mut reply = Self::of(302, "text/plain", "");
-        reply.headers.push(("Location".to_owned(), place.to_owned()));
-        reply
+        Self::of(302, "text/plain", "").with("Location", place)
+    }
+
+    /// Adds a header field.
+    pub(super) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
     }
 
     /// Adds a header field for each archive that is missing from the reply.
@@ -283,14 +287,13 @@ impl Reply {
     }
 
     /// Adds the headers for a page with a script; `frames` is the origin that it may show in frames.
-    fn with_script(mut self, frames: Option<&str>) -> Self {
+    fn with_script(self, frames: Option<&str>) -> Self {
         let frames = frames.unwrap_or("'none'");
         let policy = format!(
             "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
              form-action 'self'; frame-src {frames}; base-uri 'none'; frame-ancestors 'none'"
         );
-        self.headers.push(("Content-Security-Policy".to_owned(), policy));
-        self
+        self.with("Content-Security-Policy", policy)
     }
 
     fn html(status: u16, t: Speech, title: &str, asked: Option<&Request<'_>>, content: &Markup) -> Self {

@@ -55,14 +55,13 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         Err(_) if out.is_over() => return Err(too_much(t)),
         exported => exported?,
     };
-    let mut reply = Reply::of(200, "application/wacz", "");
     let name = if site.is_empty() { "query" } else { site };
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    reply.headers.push(("Content-Disposition".to_owned(), format!("attachment; filename=\"{name}.wacz\"")));
-    reply.headers.push(("Content-Length".to_owned(), out.file.metadata()?.len().to_string()));
+    let reply = Reply::of(200, "application/wacz", "")
+        .with("Content-Disposition", format!("attachment; filename=\"{name}.wacz\""))
+        .with("Content-Length", out.file.metadata()?.len().to_string());
     out.file.rewind()?;
-    reply.file = Some(out.file);
-    Ok(reply)
+    Ok(Reply { file: Some(out.file), ..reply })
 }
 
 fn too_much(t: Speech) -> Problem {

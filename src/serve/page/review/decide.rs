@@ -45,13 +45,11 @@ pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
             Decided { said: reviewer.said(&subject), seen: reviewer.decisions.newest_word(&subject) };
         return Ok(asked.reply("", &decided, || html! {}));
     }
-    let mut reply = Reply::of(303, "text/plain", "");
     let back = match sent("back") {
         "site" => site_address(t, name, reviewer.name),
         show => t.address("/review", &[("show", show), ("by", reviewer.name)]),
     };
-    reply.headers.push(("Location".to_owned(), back));
-    Ok(reply)
+    Ok(Reply::of(303, "text/plain", "").with("Location", back))
 }
 
 /// Reads the decision from the form.

@@ -310,8 +310,6 @@ fn site_address(t: Speech, site: &str, by: &str) -> String {
 
 /// Adds the headers for a page with a script, and with a frame for archived pages.
 fn reviewing(asked: &Asked<'_>, reply: Reply) -> Reply {
-    let mut reply = reply.with_script(Some(&format!("'self' {}", asked.replay)));
     // Browsers send the origin of a form only if its page allows it.
-    reply.headers.push(("Referrer-Policy".to_owned(), "same-origin".to_owned()));
-    reply
+    reply.with_script(Some(&format!("'self' {}", asked.replay))).with("Referrer-Policy", "same-origin")
 }

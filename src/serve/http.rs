@@ -94,24 +94,22 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
 }
 
 /// The parts of a request that the answering thread needs.
-struct Received {
+pub(super) struct Received {
     origin: Origin,
     /// The two origins, as the client knows them.
     application: String,
-    replay: String,
-    host: String,
-    /// Names and application origins of the other archives served.
-    others: Vec<(String, String)>,
-    who: Who,
-    path: String,
-    speech: Speech,
-    accept: Option<String>,
+    pub(super) replay: String,
+    pub(super) host: String,
+    pub(super) who: Who,
+    pub(super) path: String,
+    pub(super) speech: Speech,
+    pub(super) accept: Option<String>,
     accept_datetime: Option<String>,
     range: Option<String>,
     referer: Option<String>,
     destination: Option<String>,
     /// Data of a submitted form.
-    form: Option<Bytes>,
+    pub(super) form: Option<Bytes>,
     /// Request of a program that queries several archives.
     ask: Option<Bytes>,
 }
@@ -196,7 +194,6 @@ async fn answer(
         replay,
         who,
         form,
-        others: shared.others(&host),
         host,
         path,
         speech: t,
@@ -268,14 +265,12 @@ impl Received {
     }
 
     fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
-        let request = Page::new(&self.path, self.accept.as_deref(), self.speech, &self.replay);
-        let request = request.beside(shared, &self.others).by(&self.who, shared.user_header.as_ref());
-        let request = request.reviewed(shared.review.as_ref(), self.form.as_deref());
+        let request = Page::new(self, shared);
         let archive = match &shared.held {
             Held::Archive(archive) => archive,
             Held::Together(front) => {
                 let answer = if self.origin == Origin::Application { page::of_front } else { page::led };
-                return Ok(answer(front, &request, &self.host, self.who.role));
+                return Ok(answer(front, &request));
             }
         };
         let opened =
@@ -330,7 +325,7 @@ impl Place {
 
 impl Shared {
     /// The other archives served, with the origins of their applications.
-    fn others(&self, host: &str) -> Vec<(String, String)> {
+    pub(super) fn others(&self, host: &str) -> Vec<(String, String)> {
         let others = self.places.iter().filter(|place| place.replay != self.place.replay);
         others.map(|place| (place.name.clone(), place.origins(host)[0].clone())).collect()
     }

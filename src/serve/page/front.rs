@@ -9,7 +9,6 @@ use serde::Serialize;
 use url::Url;
 
 use super::{Problem, Reply, Request, Speech, query, search};
-use crate::access::Role;
 use crate::find::{Options, Typed};
 use crate::nodes::{AskError, Missing};
 use crate::replay;
@@ -29,15 +28,11 @@ struct Archive<'a> {
     application: Option<String>,
 }
 
-/// Answers a request, for a client that reaches this server as `host`.
-pub(super) fn page(
-    front: &Front,
-    asked: &Request<'_>,
-    host: &str,
-    role: Option<Role>,
-) -> Option<Result<Reply, Problem>> {
+/// Answers a request.
+pub(super) fn page(front: &Front, asked: &Request<'_>) -> Option<Result<Reply, Problem>> {
+    let role = asked.who.role;
     let site = match asked.path {
-        "/" => return Some(start(front, asked, host, role)),
+        "/" => return Some(start(front, asked)),
         "/search" => {
             let find = |wanted: Wanted, _: &Typed| -> Result<search::Found, Problem> {
                 let (limit, before) = (wanted.limit, wanted.before);
@@ -67,13 +62,13 @@ pub(super) fn page(
     };
     let t = asked.speech;
     let site = site.ok_or_else(|| Problem::no_url(t, asked.parameter("url")));
-    Some(site.and_then(|site| lead(front, asked, (host, role), &site, 0)))
+    Some(site.and_then(|site| lead(front, asked, &site, 0)))
 }
 
 /// Redirects a request for the replay to the archive that has captured pages of the site. A capture query that no
 /// single archive can answer is sent to all of them.
-pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Reply {
-    let t = asked.speech;
+pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>) -> Reply {
+    let (t, role) = (asked.speech, asked.who.role);
     let missing = || Problem::Missing(t.say("There is nothing at this address.").to_owned());
     let answer = || {
         let (site, range) = replay::site_asked(asked.whole).map_err(Problem::Mistake)?;
@@ -84,23 +79,17 @@ pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>, host: &str, role
                 let replay::Response { status, headers, body } = found;
                 Ok(Reply { status, headers, body, file: None }.without(&missing))
             }
-            _ => lead(front, asked, (host, role), &site, 1),
+            _ => lead(front, asked, &site, 1),
         }
     };
     answer().unwrap_or_else(|problem: Problem| problem.reply(asked))
 }
 
 /// Redirects to the same address at the archive that answers for a site.
-fn lead(
-    front: &Front,
-    asked: &Request<'_>,
-    (host, role): (&str, Option<Role>),
-    site: &str,
-    origin: usize,
-) -> Result<Reply, Problem> {
+fn lead(front: &Front, asked: &Request<'_>, site: &str, origin: usize) -> Result<Reply, Problem> {
     let t = asked.speech;
-    let known = front.known(role).map_err(problem)?;
-    let origins = known.answering(site).and_then(|place| front.origins(&known, place, host));
+    let known = front.known(asked.who.role).map_err(problem)?;
+    let origins = known.answering(site).and_then(|place| front.origins(&known, place, asked.host));
     match origins {
         Some(origins) => Ok(Reply::led_to(&format!("{}{}", origins[origin], asked.whole))),
         None if front.missing(&known).is_empty() => Err(Problem::no_site(t, site)),
@@ -110,11 +99,11 @@ fn lead(
     }
 }
 
-fn start(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Result<Reply, Problem> {
-    let known = front.known(role).map_err(problem)?;
+fn start(front: &Front, asked: &Request<'_>) -> Result<Reply, Problem> {
+    let known = front.known(asked.who.role).map_err(problem)?;
     let archives = front.names().enumerate().map(|(place, name)| Archive {
         name,
-        application: front.origins(&known, place, host).map(|[application, _]| application),
+        application: front.origins(&known, place, asked.host).map(|[application, _]| application),
     });
     let data = Start { archives: archives.collect(), missing: front.missing(&known) };
     let t = asked.speech;

@@ -24,7 +24,6 @@ use std::ops::Deref;
 
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use hyper::header::HeaderName;
 use maud::{DOCTYPE, Markup, html};
 use serde::Serialize;
 use url::form_urlencoded;
@@ -36,6 +35,7 @@ use crate::nodes::Missing;
 use crate::texts::Language;
 
 use super::front::Front;
+use super::http::Received;
 use super::opened::Seen;
 use super::people::Who;
 use super::{Review, Shared};
@@ -58,14 +58,10 @@ pub(super) struct Request<'a> {
     speech: Speech,
     /// Origin of the replay.
     replay: &'a str,
-    /// The server, whose settings are shown.
-    server: Option<&'a Shared>,
-    /// Names and application origins of the other archives served.
-    others: &'a [(String, String)],
-    review: Option<&'a Review>,
-    who: Option<&'a Who>,
-    /// Header field in which a web server in front names the person.
-    user_header: Option<&'a HeaderName>,
+    /// The name by which the client reaches the server.
+    host: &'a str,
+    server: &'a Shared,
+    who: &'a Who,
     /// Data of a submitted form, if any.
     form: Option<Vec<(String, String)>>,
 }
@@ -159,58 +155,29 @@ impl<E: std::error::Error> From<E> for Problem {
 }
 
 impl<'a> Request<'a> {
-    pub(super) fn new(path: &'a str, accept: Option<&str>, speech: Speech, replay: &'a str) -> Self {
-        let whole = path;
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let parameters: Vec<(String, String)> =
-            form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+    /// Reads what a server received.
+    pub(super) fn new(received: &'a Received, server: &'a Shared) -> Self {
+        let whole = received.path.as_str();
+        let (path, query) = whole.split_once('?').unwrap_or((whole, ""));
+        let pairs = |text: &[u8]| form_urlencoded::parse(text).into_owned().collect::<Vec<_>>();
+        let parameters = pairs(query.as_bytes());
         let format = parameters.iter().find(|(name, _)| name == "format").map(|(_, value)| value.as_str());
         let wants_json = match format {
             Some(format) => format == "json",
-            None => wants_json(accept),
+            None => wants_json(received.accept.as_deref()),
         };
-        let speech = if wants_json { speech.of_data() } else { speech };
-        let (review, who, user_header, form) = (None, None, None, None);
-        let (server, others) = (None, &[]);
-        Self {
-            whole,
-            path,
-            parameters,
-            wants_json,
-            speech,
-            replay,
-            server,
-            others,
-            review,
-            who,
-            user_header,
-            form,
-        }
-    }
-
-    /// Adds the person, and the header field in which a web server in front names them.
-    pub(super) fn by(self, who: &'a Who, user_header: Option<&'a HeaderName>) -> Self {
-        Self { who: Some(who), user_header, ..self }
+        let speech = if wants_json { received.speech.of_data() } else { received.speech };
+        let form = received.form.as_deref().map(pairs);
+        // A form states the language of its page, which is also used for the reply, even for data.
+        let sent = form.iter().flatten().find(|(name, _)| name == speech::PARAMETER);
+        let speech = sent.map_or(speech, |(_, tag)| speech.choosing(tag));
+        let Received { replay, host, who, .. } = received;
+        Self { whole, path, parameters, wants_json, speech, replay, host, server, who, form }
     }
 
     /// Whether the person has the rights of `role`; without accounts everybody has them.
     fn may(&self, role: Role) -> bool {
-        self.who.and_then(|who| who.role).is_none_or(|own| own >= role)
-    }
-
-    /// Adds the server and the other archives that it serves.
-    pub(super) fn beside(self, server: &'a Shared, others: &'a [(String, String)]) -> Self {
-        Self { server: Some(server), others, ..self }
-    }
-
-    /// Adds review settings and the data of a form.
-    pub(super) fn reviewed(mut self, review: Option<&'a Review>, form: Option<&[u8]>) -> Self {
-        self.review = review;
-        self.form = form.map(|form| form_urlencoded::parse(form).into_owned().collect());
-        // A form states the language of its page, which is also used for the reply, even for data.
-        let sent = self.form.iter().flatten().find(|(name, _)| name == speech::PARAMETER);
-        self.speech = sent.map_or(self.speech, |(_, tag)| self.speech.choosing(tag));
-        self
+        self.who.role.is_none_or(|own| own >= role)
     }
 
     /// Directs the request to an archive.
@@ -332,12 +299,13 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");
     }
+    let reviews = asked.server.review.is_some();
     let reply = match asked.path {
-        "/review" if asked.review.is_some() => review::list(asked),
-        "/review/scores" if asked.review.is_some() => review::scores(asked),
-        "/review/site" if asked.review.is_some() => review::site(asked),
+        "/review" if reviews => review::list(asked),
+        "/review/scores" if reviews => review::scores(asked),
+        "/review/site" if reviews => review::site(asked),
         "/review/decide" if asked.form.is_some() => review::decide(asked),
-        "/review.js" if asked.review.is_some() => Ok(Reply::of(200, "text/javascript", review::SCRIPT)),
+        "/review.js" if reviews => Ok(Reply::of(200, "text/javascript", review::SCRIPT)),
         _ if asked.form.is_some() => {
             Err(Problem::Wrong(asked.speech.say("Nothing can be sent to this address.").to_owned()))
         }
@@ -364,12 +332,12 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     reply.unwrap_or_else(|problem| problem.reply(asked))
 }
 
-/// Answers a request to several archives as one, for a client with a role that reaches this server as `host`.
-pub(super) fn of_front(front: &Front, asked: &Request<'_>, host: &str, role: Option<Role>) -> Reply {
+/// Answers a request to several archives as one.
+pub(super) fn of_front(front: &Front, asked: &Request<'_>) -> Reply {
     if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");
     }
-    let reply = front::page(front, asked, host, role).unwrap_or_else(|| everywhere(asked));
+    let reply = front::page(front, asked).unwrap_or_else(|| everywhere(asked));
     reply.unwrap_or_else(|problem| problem.reply(asked))
 }
 
@@ -400,10 +368,10 @@ pub(super) use runs::{Which, report, run_at};
 
 fn layout(t: Speech, title: &str, asked: Option<&Request<'_>>, content: &Markup) -> Markup {
     let words = asked.filter(|asked| asked.path == "/search").map_or("", |asked| asked.parameter("q"));
-    let is_front = asked.and_then(|asked| asked.server).is_some_and(|server| server.archive().is_none());
+    let is_front = asked.is_some_and(|asked| asked.server.archive().is_none());
     let operates = !is_front && asked.is_none_or(|asked| asked.may(Role::Operator));
-    let reviews = asked.is_some_and(|asked| asked.review.is_some() && asked.may(Role::Reviewer));
-    let is_member = asked.is_some_and(|asked| asked.who.is_some_and(|who| who.role.is_some()));
+    let reviews = asked.is_some_and(|asked| asked.server.review.is_some() && asked.may(Role::Reviewer));
+    let is_member = asked.is_some_and(|asked| asked.who.role.is_some());
     html! {
         (DOCTYPE)
         html lang=(t.tag()) {

@@ -76,12 +76,12 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let rules = RefreshRules::kept(state)?;
     let runs = Runs::of(store.path())?;
     let newest = runs.ids().last().and_then(|id| runs.get(*id));
-    let review = asked.review.map(|review| Review {
+    let review = asked.server.review.as_ref().map(|review| Review {
         by: review.by.clone(),
-        user_header: asked.user_header.map(ToString::to_string),
+        user_header: asked.server.user_header.as_ref().map(ToString::to_string),
         is_blind: review.is_blind,
     });
-    let notices = match asked.server.and_then(|server| server.pings.as_ref()) {
+    let notices = match &asked.server.pings {
         Some(pings) => Some(Notices {
             waiting: publish::waiting_notices(store.path())?,
             most: NOTICES_MAX,
@@ -104,10 +104,10 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         },
         access_rules: asked.opened.access.rules().len(),
         full_text: store.path().join(search::FOLDER).exists(),
-        has_accounts: asked.server.is_some_and(|server| server.people.is_some()),
+        has_accounts: asked.server.people.is_some(),
         review,
         notices,
-        timegates: asked.server.map(|server| server.timegates.clone()).unwrap_or_default(),
+        timegates: asked.server.timegates.clone(),
     };
     Ok(asked.reply(t.say("Settings"), &data, || shown(t, &data)))
 }

@@ -65,6 +65,7 @@ fn held(asked: &Asked<'_>) -> Result<Start, Problem> {
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let data = asked.opened.lately.start.of(asked.opened, (), |_| 0, || held(asked))?;
     let t = asked.speech;
+    let others = asked.server.others(asked.host);
     Ok(asked.reply(t.say("Start"), &*data, || {
         html! {
             h1 { (t.say("Web archive")) }
@@ -95,10 +96,10 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
                     }
                 }
             } }
-            @if !asked.others.is_empty() {
+            @if !others.is_empty() {
                 section {
                     h2 { (t.say("Other archives")) }
-                    ul { @for (name, application) in asked.others { li { a href=(application) { (name) } } } }
+                    ul { @for (name, application) in &others { li { a href=(application) { (name) } } } }
                 }
             }
             @if !data.changes.is_empty() {
@@ -183,7 +184,7 @@ pub(super) fn metrics(asked: &Asked<'_>) -> Result<Reply, Problem> {
         format!("# HELP archive_{name} {help}\n# TYPE archive_{name} gauge\narchive_{name} {value}\n")
     };
     let mut text = rows.map(row).concat();
-    if let Some(pings) = asked.server.and_then(|server| server.pings.as_ref()) {
+    if let Some(pings) = &asked.server.pings {
         text += "# HELP archive_notices_total Notices that were sent, by what became of them.\n# TYPE archive_notices_total counter\n";
         for (fate, count) in pings.counts() {
             text += &format!("archive_notices_total{{fate=\"{fate}\"}} {count}\n");

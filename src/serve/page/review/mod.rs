@@ -94,8 +94,8 @@ impl<'a> Reviewer<'a> {
     fn of(asked: &'a Asked<'_>, name: &'a str) -> Result<Self, Problem> {
         let t = asked.speech;
         let missing = || Problem::Missing(t.say("There is no reviewing here.").to_owned());
-        let review = asked.review.ok_or_else(missing)?;
-        let name = match (asked.user_header, asked.who.and_then(|who| who.name.as_deref())) {
+        let review = asked.server.review.as_ref().ok_or_else(missing)?;
+        let name = match (&asked.server.user_header, asked.who.name.as_deref()) {
             (_, Some(user)) => user,
             (Some(header), None) => {
                 let what = "The web server before this one does not say who you are: it has to set {}.";
@@ -277,7 +277,7 @@ fn buttons(t: Speech, site: &str, by: &str, seen: u64, back: &str) -> Markup {
 fn who(asked: &Asked<'_>, by: &str) -> Markup {
     let t = asked.speech;
     html! {
-        @if asked.who.is_some_and(|who| who.name.is_some()) { p { (t.markup("You decide as {}.", &[html! { strong { (by) } }])) } } @else {
+        @if asked.who.name.is_some() { p { (t.markup("You decide as {}.", &[html! { strong { (by) } }])) } } @else {
             form .name action="/review" {
                 (t.kept())
                 label { (t.say("You decide as")) " " input name="by" value=(by) maxlength="100"; }

@@ -114,12 +114,27 @@ pub(super) struct Received {
     ask: Option<Bytes>,
 }
 
+type Answer = Response<Either<Full<Bytes>, Events>>;
+
 async fn answer(
     request: Request<Incoming>,
     peer: IpAddr,
     origin: Origin,
     shared: Arc<Shared>,
-) -> Result<Response<Either<Full<Bytes>, Events>>, Infallible> {
+) -> Result<Answer, Infallible> {
+    Ok(answered(request, peer, origin, &shared).await.unwrap_or_else(|reply| response(origin, reply)))
+}
+
+/// Answers a request.
+///
+/// # Errors
+/// The reply to a request that is refused or cannot be answered.
+async fn answered(
+    request: Request<Incoming>,
+    peer: IpAddr,
+    origin: Origin,
+    shared: &Arc<Shared>,
+) -> Result<Answer, Reply> {
     let (head, body) = request.into_parts();
     let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
@@ -132,38 +147,25 @@ async fn answer(
     let sends = sends && !asks;
     if pings.is_none() && !sends && !asks && !matches!(head.method, Method::GET | Method::HEAD) {
         let reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
-        return Ok(response(origin, reply.with("Allow", "GET, HEAD")));
+        return Err(reply.with("Allow", "GET, HEAD"));
     }
     // A web page can point its own host name at this port (DNS rebinding), but then the `Host` field has that name.
     let Some(host) = field("host").filter(|host| names_this_machine(host) || shared.place.is_public(host))
     else {
-        return Ok(response(
-            origin,
-            Reply::problem(
-                421,
-                t,
-                "This server answers only under an IP address, localhost, or the name given by --origin.",
-            ),
-        ));
+        let what = "This server answers only under an IP address, localhost, or the name given by --origin.";
+        return Err(Reply::problem(421, t, what));
     };
     if let Some(pings) = pings {
-        let reply = pings::answer(&shared, pings, &head.method, &path, &head.headers, body).await;
+        let reply = pings::answer(shared, pings, &head.method, &path, &head.headers, body).await;
         return Ok(response(origin, reply));
     }
     let [application, replay] = shared.place.origins(&host);
     // Browsers send the origin of every form; forms of other pages are refused.
     if sends && field("origin").as_deref() != Some(&application) {
         let wants_json = page::wants_json(field("accept").as_deref());
-        return Ok(response(
-            origin,
-            Reply::refusal(403, t, "This form was sent by another page.", wants_json),
-        ));
+        return Err(Reply::refusal(403, t, "This form was sent by another page.", wants_json));
     }
-    let (form, unread) = if sends { (form(body, t).await, None) } else { (Ok(None), Some(body)) };
-    let form = match form {
-        Ok(form) => form,
-        Err(reply) => return Ok(response(origin, reply)),
-    };
+    let (form, unread) = if sends { (Some(form(body, t).await?), None) } else { (None, Some(body)) };
     let request = gate::Request {
         origin,
         head: &head.headers,
@@ -174,18 +176,12 @@ async fn answer(
         speech: t,
         form: form.as_ref(),
     };
-    let who = match request.enter(&shared).await {
-        Ok(who) => who,
-        Err(reply) => return Ok(response(origin, reply)),
-    };
+    let who = request.enter(shared).await?;
     // Request bodies are read only after the client is authenticated, and only as many as are answered concurrently.
     let (mut ask, mut asking) = (None, None);
     if let Some(body) = unread.filter(|_| asks) {
         asking = Arc::clone(&shared.limits.asking).acquire_owned().await.ok();
-        match ask::read(&head.headers, body).await {
-            Ok(read) => ask = Some(read),
-            Err(reply) => return Ok(response(origin, reply)),
-        }
+        ask = Some(ask::read(&head.headers, body).await?);
     }
     let received = Received {
         origin,
@@ -209,23 +205,18 @@ async fn answer(
         && received.accept.as_deref().is_some_and(|accept| accept.starts_with("text/event-stream"))
         && let Some(run) = page::run_at(&received.path)
     {
-        return Ok(match events::begin(&shared, run, t, received.who.role).await {
-            Ok(events) => response(origin, Reply::events()).map(|_| Either::Right(events)),
-            Err(reply) => response(origin, reply),
-        });
+        let events = events::begin(shared, run, t, received.who.role).await?;
+        return Ok(response(origin, Reply::events()).map(|_| Either::Right(events)));
     }
     let packages = received.is_package().then(|| Arc::clone(&shared.limits.packages).try_acquire_owned());
     let Ok(package) = packages.transpose() else {
-        return Ok(response(
-            origin,
-            Reply::problem(503, t, "Other packages are being made. Come back later."),
-        ));
+        return Err(Reply::problem(503, t, "Other packages are being made. Come back later."));
     };
     // The semaphore is never closed.
     let Ok(_place) = shared.limits.answering.acquire().await else {
-        return Ok(response(origin, Reply::problem(503, t, "The server ends.")));
+        return Err(Reply::problem(503, t, "The server ends."));
     };
-    let work = Arc::clone(&shared);
+    let work = Arc::clone(shared);
     let decides = received.form.is_some().then(|| received.who.name.clone());
     let answering = tokio::task::spawn_blocking(move || received.answer(&work));
     let mut reply = match tokio::time::timeout(ANSWER_TIME_MAX, answering).await {
@@ -250,10 +241,10 @@ async fn answer(
 }
 
 /// Reads a form, within its limits.
-async fn form(body: Incoming, t: Speech) -> Result<Option<Bytes>, Reply> {
+async fn form(body: Incoming, t: Speech) -> Result<Bytes, Reply> {
     let whole = Limited::new(body, FORM_BYTES_MAX).collect();
     match tokio::time::timeout(HEAD_TIME_MAX, whole).await {
-        Ok(Ok(body)) => Ok(Some(body.to_bytes())),
+        Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(_)) => Err(Reply::problem(413, t, "This form is too long, or was cut off.")),
         Err(_) => Err(Reply::problem(408, t, "This form took too long.")),
     }
@@ -332,7 +323,7 @@ impl Shared {
 }
 
 /// Builds a response with the header fields that every response has.
-fn response(origin: Origin, reply: Reply) -> Response<Either<Full<Bytes>, Events>> {
+fn response(origin: Origin, reply: Reply) -> Answer {
     let mut response = Response::new(Either::Left(Full::new(reply.body)));
     *response.status_mut() = reply.status.try_into().unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let fields = response.headers_mut();

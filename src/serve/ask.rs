@@ -14,6 +14,7 @@ use super::page::{Bounded, Reply};
 use crate::exchange::export::{self, ExportError};
 use crate::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
 use crate::query::Limits;
+use crate::remote::causes;
 
 /// Path of the requests.
 pub(super) const PATH: &str = "/ask";
@@ -59,7 +60,7 @@ pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> 
             Reply::no_data(503, "this answer is too long, or takes too long: narrow the request down")
         }
         Err(error) if error.is_mistake() => Reply::no_data(400, &error.to_string()),
-        Err(error) => Reply::no_data(500, &chain(&error)),
+        Err(error) => Reply::no_data(500, &causes(&error)),
     }
 }
 
@@ -85,9 +86,4 @@ fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Bound
 
 fn into(error: impl std::error::Error + Send + Sync + 'static) -> AskError {
     AskError::Taken(error.into())
-}
-
-/// An error with its causes, in one line.
-fn chain(error: &AskError) -> String {
-    crate::remote::causes(error)
 }

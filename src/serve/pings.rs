@@ -43,8 +43,8 @@ const PING_BYTES_MAX: usize = 4 << 20;
 const PING_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Outcome of a notice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+#[derive(Clone, Copy, Debug)]
+enum Fate {
     /// It is queued for the next run.
     Queued,
     /// It was queued already.
@@ -59,15 +59,8 @@ pub(super) enum Fate {
     Answered,
 }
 
-/// All outcomes with their names.
-pub(super) const FATES: [(Fate, &str); 6] = [
-    (Fate::Queued, "queued"),
-    (Fate::Waiting, "waiting"),
-    (Fate::Dropped, "dropped"),
-    (Fate::Wrong, "wrong"),
-    (Fate::Refused, "refused"),
-    (Fate::Answered, "answered"),
-];
+/// Names of the outcomes, in the order of [`Fate`].
+const FATES: [&str; 6] = ["queued", "waiting", "dropped", "wrong", "refused", "answered"];
 
 /// Limits for notices, and counters of their outcomes.
 #[derive(Debug)]
@@ -124,15 +117,11 @@ impl Pings {
 
     /// Number of notices by outcome.
     pub(super) fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        FATES.iter().zip(&self.counts).map(|((_, name), count)| (*name, count.load(Ordering::Relaxed)))
+        FATES.into_iter().zip(&self.counts).map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
 
     fn count(&self, fate: Fate) {
-        if let Some(place) = FATES.iter().position(|(known, _)| *known == fate)
-            && let Some(count) = self.counts.get(place)
-        {
-            count.fetch_add(1, Ordering::Relaxed);
-        }
+        self.counts[fate as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     fn admits(&self, headers: &HeaderMap) -> bool {

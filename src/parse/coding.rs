@@ -1,4 +1,4 @@
-//! Removes HTTP content codings and chunks from a body.
+//! Removes HTTP content codings from a body.
 //!
 //! Input is not trusted: output is bounded at every stage of a chain; a broken stream yields what could be decoded,
 //! together with the problem. The stored record keeps the bytes as received; this is only for reading them.
@@ -49,12 +49,6 @@ pub enum CodingProblem {
     /// Too many codings in a chain.
     #[error("more than {CODINGS_MAX} content codings")]
     TooMany,
-    /// Chunks that violate RFC 9112, section 7.1.
-    #[error("broken chunk at byte {offset}")]
-    BrokenChunk {
-        /// Offset of the chunk in the body.
-        offset: usize,
-    },
 }
 
 #[derive(Clone, Copy)]
@@ -185,71 +179,6 @@ fn read_all(
     (bytes, problem)
 }
 
-/// Removes the chunks of a body with `Transfer-Encoding: chunked` (RFC 9112, section 7.1).
-///
-/// A body that does not begin with a chunk is returned as is: some archives have de-chunked bodies under heads that
-/// still say `chunked`.
-#[must_use]
-pub fn dechunk(body: &[u8]) -> Decoded<'_> {
-    if parse_chunk_size(body).is_none() {
-        let problem = (!body.is_empty()).then_some(CodingProblem::BrokenChunk { offset: 0 });
-        return Decoded { body: Cow::Borrowed(body), problem };
-    }
-    let mut whole = Vec::with_capacity(body.len());
-    let mut at = 0;
-    loop {
-        let Some((size, line)) = parse_chunk_size(&body[at..]) else {
-            return Decoded {
-                body: Cow::Owned(whole),
-                problem: Some(CodingProblem::BrokenChunk { offset: at }),
-            };
-        };
-        if size == 0 {
-            return Decoded { body: Cow::Owned(whole), problem: None };
-        }
-        let start = at + line;
-        let end = start.saturating_add(size);
-        let Some(chunk) = body.get(start..end) else {
-            whole.extend_from_slice(&body[start..]);
-            return Decoded {
-                body: Cow::Owned(whole),
-                problem: Some(CodingProblem::BrokenChunk { offset: at }),
-            };
-        };
-        whole.extend_from_slice(chunk);
-        at = match &body[end..] {
-            [b'\r', b'\n', ..] => end + 2,
-            [b'\n', ..] => end + 1,
-            _ => {
-                return Decoded {
-                    body: Cow::Owned(whole),
-                    problem: Some(CodingProblem::BrokenChunk { offset: at }),
-                };
-            }
-        };
-    }
-}
-
-/// Returns the size of a chunk and the length of its size line.
-fn parse_chunk_size(text: &[u8]) -> Option<(usize, usize)> {
-    /// Enough for any size that fits in memory, plus extensions.
-    const LINE_BYTES_MAX: usize = 4096;
-    /// Hexadecimal digits of a size below 2^60.
-    const DIGITS_MAX: usize = 15;
-    let line_end = memchr::memchr(b'\n', &text[..text.len().min(LINE_BYTES_MAX)])?;
-    let line = text[..line_end].trim_ascii();
-    let digits = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    if digits == 0
-        || digits > DIGITS_MAX
-        || !line[digits..].first().is_none_or(|byte| matches!(byte, b';' | b' ' | b'\t'))
-    {
-        return None;
-    }
-    let size =
-        std::str::from_utf8(&line[..digits]).ok().and_then(|text| usize::from_str_radix(text, 16).ok())?;
-    Some((size, line_end + 1))
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -359,25 +288,5 @@ mod tests {
             (&unknown.body[..], unknown.problem),
             (&b"<html>"[..], Some(CodingProblem::Unknown("utf-8".into())))
         );
-    }
-
-    #[test]
-    fn chunks() {
-        let whole = |body| dechunk(body);
-        assert_eq!(&whole(b"3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n").body[..], b"abcde");
-        assert_eq!(&whole(b"3\nabc\n0\n\n").body[..], b"abc");
-        assert_eq!(whole(b"").problem, None);
-        for (body, expected, offset) in [
-            (&b"5\r\nabc"[..], &b"abc"[..], 0),
-            (b"3\r\nabc\r\nx\r\n", b"abc", 8),
-            (b"3\r\nabcd\r\n", b"abc", 0),
-            (b"<html>", b"<html>", 0),
-            (b"fffffffffffffffffff\r\nab", b"fffffffffffffffffff\r\nab", 0),
-            (b"3\r\nabc\r\n", b"abc", 8),
-        ] {
-            let decoded = whole(body);
-            assert_eq!(&decoded.body[..], expected);
-            assert_eq!(decoded.problem, Some(CodingProblem::BrokenChunk { offset }));
-        }
     }
 }

@@ -1,8 +1,8 @@
 //! Parses HTML, XML, feeds, sitemaps and style sheets into links, text and metadata.
 //!
-//! [`parse`] takes a body without codings ([`decode_content`], [`dechunk`]) and returns everything that the crawler
-//! needs to know about it. Invariants: any bytes are valid input; time is linear in their number, memory is bounded by
-//! [`Limits`]; [`Parsed::problems`] lists what was cut or repaired; links are canonical and unique.
+//! [`parse`] takes a body without chunks and content codings ([`decode_content`]) and returns everything that the
+//! crawler needs to know about it. Invariants: any bytes are valid input; time is linear in their number, memory is
+//! bounded by [`Limits`]; [`Parsed::problems`] lists what was cut or repaired; links are canonical and unique.
 //!
 //! | module | what it reads |
 //! |---|---|
@@ -38,7 +38,7 @@ use encoding_rs::UTF_8;
 use url::Url;
 
 pub(crate) use self::charset::charset_parameter;
-pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, dechunk, decode_content};
+pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, decode_content};
 pub use self::dates::{http_date, parse_date};
 pub use self::directives::RobotsDirectives;
 use self::document::Document;

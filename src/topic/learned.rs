@@ -1,6 +1,6 @@
 //! An order that learns online what leads to pages of the topic.
 //!
-//! A waiting page is described by a few numbers ([`Part`]). A logistic regression over them predicts whether the page
+//! A waiting page is described by a few numbers (`EACH`). A logistic regression over them predicts whether the page
 //! is of the topic or leads to new pages that are. It starts with weights that suit any topic, and is refitted
 //! repeatedly to the outcomes of fetched pages, regularised towards these weights. The outcome of a page is p + future
 //! · (1 - p) · (1 - e^(-n/3)), where p is its probability of the topic and n the expected number of pages of the topic
@@ -18,81 +18,35 @@ use super::{Fetched, Focus, Knowledge, Lead, Memory};
 use crate::importance::order::Queue;
 use crate::learn::{log_odds, sigmoid};
 
-/// The parts of the score of a waiting page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
-pub enum Part {
-    /// Evidence of the words of the URL.
-    Url,
-    /// Mean evidence of the link texts.
-    Anchor,
-    /// Evidence of the best link text.
-    AnchorBest,
-    /// Whether the words of the link are words of pages of the topic.
-    Naming,
-    /// Whether a link text names the topic.
-    NameInAnchor,
-    /// Whether the end of the URL names the topic.
-    NameInUrl,
-    /// Whether a heading above a link names the topic.
-    NameInHeading,
-    /// Mean log-odds of the parents.
-    Parent,
-    /// Log-odds of the best parent.
-    ParentBest,
-    /// Share of links to the topic on pages like the parents.
-    LeadRate,
-    /// Mean outcome of other children of the parents.
-    Siblings,
-    /// The same for the parent with the best outcome.
-    SiblingsBest,
-    /// Mean outcome of the children near the link.
-    Beside,
-    /// The same for the parent with the best outcome.
-    BesideBest,
-    /// Outcomes of pages in the same folder.
-    Folder,
-    /// Outcomes of pages with the same URL pattern.
-    Pattern,
-    /// Number of fetched pages of the folder.
-    FolderSize,
-    /// Number of parents.
-    Parents,
-    /// Number of links of the parents.
-    ParentLinks,
-    /// Number of links from the seeds.
-    Depth,
-}
+/// Each part of the score of a waiting page: its name for users and its initial weight; the last is the constant. Words
+/// and outcomes count by their log-odds, as means over the links to the page unless the best is named; that the topic
+/// is named counts 0 or 1, sizes by their logarithms.
+const EACH: [(&str, f64); 21] = [
+    ("words of the URL", 0.5),
+    ("link texts", 0.4),
+    ("best link text", 0.1),
+    ("words of the topic in the link", 0.4),
+    ("the topic's name in a link text", 1.5),
+    ("the topic's name in the URL", 1.0),
+    ("the topic's name in a heading above", 0.3),
+    ("pages that link to it", 0.4),
+    ("best page that links to it", 0.0),
+    ("what such pages lead to", 0.1),
+    ("other links of these pages", 0.3),
+    ("of the best of these pages", 0.0),
+    ("links beside it", 0.5),
+    ("beside it on the best page", 0.0),
+    ("its folder", 0.3),
+    ("URLs like it", 0.3),
+    ("pages of its folder", 0.0),
+    ("number of pages that link to it", 0.0),
+    ("number of links of these pages", 0.0),
+    ("distance from the seeds", 0.0),
+    ("what holds for all pages", -2.0),
+];
 
-impl Part {
-    /// Names of the parts for users, in order; the last is the constant.
-    const NAMES: [&'static str; PARTS] = [
-        "words of the URL",
-        "link texts",
-        "best link text",
-        "words of the topic in the link",
-        "the topic's name in a link text",
-        "the topic's name in the URL",
-        "the topic's name in a heading above",
-        "pages that link to it",
-        "best page that links to it",
-        "what such pages lead to",
-        "other links of these pages",
-        "of the best of these pages",
-        "links beside it",
-        "beside it on the best page",
-        "its folder",
-        "URLs like it",
-        "pages of its folder",
-        "number of pages that link to it",
-        "number of links of these pages",
-        "distance from the seeds",
-        "what holds for all pages",
-    ];
-}
-
-/// Number of parts, including the constant.
-const PARTS: usize = Part::Depth as usize + 2;
+/// Number of parts.
+const PARTS: usize = EACH.len();
 /// Maximum number of outcomes for learning, the newest ones.
 const OUTCOMES_MAX: usize = 2000;
 /// Minimum number of fetched pages between fits, absolute and as a divisor of all fetched pages.
@@ -112,7 +66,7 @@ const STEPS: usize = 3;
 /// Parameters of [`Learned`]; the same for all topics.
 #[derive(Clone, Debug)]
 pub struct Tuning {
-    /// Initial weights in the order of [`Part`]; the last is the constant.
+    /// Initial weights of the parts; the last is the constant.
     pub weights: [f64; PARTS],
     /// Strength of the regularisation towards the initial weights.
     pub bound: f64,
@@ -126,25 +80,7 @@ pub struct Tuning {
 
 impl Default for Tuning {
     fn default() -> Self {
-        let mut weights = [0.0; PARTS];
-        let set = [
-            (Part::Url, 0.5),
-            (Part::Anchor, 0.4),
-            (Part::AnchorBest, 0.1),
-            (Part::Naming, 0.4),
-            (Part::NameInAnchor, 1.5),
-            (Part::NameInUrl, 1.0),
-            (Part::NameInHeading, 0.3),
-            (Part::Parent, 0.4),
-            (Part::LeadRate, 0.1),
-            (Part::Siblings, 0.3),
-            (Part::Beside, 0.5),
-            (Part::Folder, 0.3),
-            (Part::Pattern, 0.3),
-        ];
-        set.iter().for_each(|&(part, weight)| weights[part as usize] = weight);
-        weights[PARTS - 1] = -2.0;
-        Self { weights, bound: 5.0, future: 0.5, shrink: 2.0, near: 2.0 }
+        Self { weights: EACH.map(|(_, weight)| weight), bound: 5.0, future: 0.5, shrink: 2.0, near: 2.0 }
     }
 }
 
@@ -197,14 +133,6 @@ impl Learned {
             fitted_at: 0,
             scored_at: 0,
         }
-    }
-
-    /// Returns the contribution of each part to the log-odds of a waiting page; the last is the constant.
-    #[must_use]
-    pub fn weighed(&self, page: u32) -> Option<[f64; PARTS]> {
-        let mut parts = self.numbers(self.waiting.get(page)?);
-        parts.iter_mut().zip(&self.weights).for_each(|(part, weight)| *part *= weight);
-        Some(parts)
     }
 
     fn numbers(&self, page: &Waiting) -> [f64; PARTS] {
@@ -329,7 +257,9 @@ impl Focus for Learned {
     }
 
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
-        self.weighed(page).map_or_else(Vec::new, |parts| Part::NAMES.into_iter().zip(parts).collect())
+        let Some(page) = self.waiting.get(page) else { return Vec::new() };
+        let parts = EACH.into_iter().zip(self.numbers(page)).zip(&self.weights);
+        parts.map(|(((name, _), number), weight)| (name, number * weight)).collect()
     }
 
     fn fetched(&mut self, fetched: &Fetched<'_>, queue: &mut dyn Queue) {

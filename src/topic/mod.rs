@@ -19,7 +19,7 @@ use crate::importance::order::Queue;
 
 pub use context::Context;
 pub use knowledge::{Example, Knowledge, Model, PageText, UnknownModel, held_out};
-pub use learned::{Learned, Part, Tuning};
+pub use learned::{Learned, Tuning};
 pub use recall::{OUTCOMES_MIN, Outcomes, Recall};
 pub use simple::{Fish, ParentAnchor, Shark, Soft, Tunnel, Ucb, Unfocused};
 

@@ -97,8 +97,7 @@ fn xml_declaration(head: &[u8]) -> Option<&str> {
 /// `http-equiv=content-type`. Comments are skipped.
 fn meta_charset(head: &[u8]) -> Option<String> {
     let head = String::from_utf8_lossy(head);
-    let mut markup = Markup::new();
-    markup.start(&head);
+    let mut markup = Markup::of(&head);
     while let Some(tag) = markup.next_tag() {
         if !tag.is_end && tag.name.eq_ignore_ascii_case("meta") {
             let declared = charset_of_meta(tag.attributes);

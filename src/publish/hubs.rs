@@ -142,8 +142,7 @@ impl Links<'_> {
 
     /// Reads the `link` elements of a feed before its items, or those in the head of an HTML page.
     fn read(&mut self, text: &str) {
-        let mut markup = Markup::new();
-        markup.start(text);
+        let mut markup = Markup::of(text);
         while let Some(tag) = markup.next_tag() {
             let name = tag.name.rsplit(':').next().unwrap_or_default().to_ascii_lowercase();
             match name.as_str() {

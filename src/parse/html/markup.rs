@@ -47,7 +47,7 @@ pub(crate) enum Token<'a, 'm> {
     Tag(Tag<'a, 'm>),
 }
 
-/// Reads tokens from one piece of markup after another, reusing its memory.
+/// Reads the tokens of a piece of markup.
 #[derive(Debug)]
 pub(crate) struct Markup<'a> {
     text: &'a str,
@@ -57,15 +57,8 @@ pub(crate) struct Markup<'a> {
 }
 
 impl<'a> Markup<'a> {
-    pub(crate) fn new() -> Self {
-        Self { text: "", at: 0, has_cdata: false, attributes: Vec::new() }
-    }
-
-    /// Starts with another piece.
-    pub(crate) fn start(&mut self, text: &'a str) {
-        self.text = text;
-        self.at = 0;
-        self.has_cdata = false;
+    pub(crate) fn of(text: &'a str) -> Self {
+        Self { text, at: 0, has_cdata: false, attributes: Vec::new() }
     }
 
     /// Sets whether CDATA sections are text from here on, as they are in SVG and MathML; elsewhere they are comments.
@@ -113,7 +106,7 @@ impl<'a> Markup<'a> {
     pub(crate) fn raw_text_of(&mut self, element: Element) -> Option<&'a str> {
         Some(match element {
             Element::Script => self.script(),
-            Element::PlainText => self.rest_of_text(),
+            Element::PlainText => self.plain_text(self.at),
             Element::Style => self.raw_text("style"),
             Element::Title => self.raw_text("title"),
             Element::NoScript => self.raw_text("noscript"),
@@ -171,11 +164,6 @@ impl<'a> Markup<'a> {
             self.at += 1;
         }
         self.plain_text(start)
-    }
-
-    /// Returns everything up to the end.
-    pub(crate) fn rest_of_text(&mut self) -> &'a str {
-        self.plain_text(self.at)
     }
 
     fn plain_text(&mut self, start: usize) -> &'a str {
@@ -271,7 +259,8 @@ impl<'a> Markup<'a> {
         while bytes.get(at).is_some_and(|&byte| byte != b'=' && !ends_name(byte)) {
             at += 1;
         }
-        let name_end = boundary(text, at);
+        // Names end before an ASCII byte and thus at a boundary, except names of a single non-ASCII character.
+        let name_end = text.ceil_char_boundary(at);
         let name = &text[start..name_end];
         let mut after = at;
         while is_space(*bytes.get(after)?) {
@@ -326,15 +315,6 @@ fn is_tag(text: &[u8], name: &str) -> bool {
         && text.get(name.len() + 1).is_some_and(|&byte| ends_name(byte))
 }
 
-/// Moves to the next character boundary. Names end before an ASCII byte and thus at a boundary, except names of a
-/// single non-ASCII character.
-fn boundary(text: &str, mut at: usize) -> usize {
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    at
-}
-
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | 0x0C)
 }
@@ -367,8 +347,7 @@ mod tests {
 
     /// Returns tags as `name[attribute=value|…]`, end tags with a slash in front.
     fn tags(text: &str) -> Vec<String> {
-        let mut markup = Markup::new();
-        markup.start(text);
+        let mut markup = Markup::of(text);
         let mut all = Vec::new();
         while let Some(tag) = markup.next_tag() {
             let attributes: Vec<_> =
@@ -431,8 +410,7 @@ mod tests {
 
     /// Returns texts in quotes and tags by name; CDATA sections are allowed.
     fn tokens(text: &str) -> String {
-        let mut markup = Markup::new();
-        markup.start(text);
+        let mut markup = Markup::of(text);
         markup.allow_cdata(true);
         let mut all = String::new();
         while let Some(token) = markup.next_token() {
@@ -467,8 +445,7 @@ mod tests {
     #[test]
     fn raw_texts_end_at_their_end_tags() {
         let raw = |text| {
-            let mut markup = Markup::new();
-            markup.start(text);
+            let mut markup = Markup::of(text);
             let raw = markup.raw_text("style");
             (raw, markup.rest().len())
         };
@@ -485,8 +462,7 @@ mod tests {
             ("<!-- <scripts> </script>", "<!-- <scripts> "),
             ("a<b", "a<b"),
         ] {
-            let mut markup = Markup::new();
-            markup.start(text);
+            let mut markup = Markup::of(text);
             assert_eq!(markup.script(), expected, "{text}");
         }
     }

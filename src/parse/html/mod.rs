@@ -139,8 +139,7 @@ impl<'a, 'o> Reader<'a, 'o> {
     }
 
     fn document(&mut self, html: &'a str) {
-        let mut markup = Markup::new();
-        markup.start(html);
+        let mut markup = Markup::of(html);
         while let Some(token) = markup.next_token() {
             match token {
                 Token::Text(text) => self.text.push(&decode_entities(text)),
@@ -263,8 +262,7 @@ impl<'a, 'o> Reader<'a, 'o> {
 
     /// Reads markup for other browsers, such as those without scripts or frames: its links count, its text does not.
     fn fallback(&mut self, piece: &'a str) {
-        let mut markup = Markup::new();
-        markup.start(piece);
+        let mut markup = Markup::of(piece);
         while let Some(tag) = markup.next_tag() {
             if !tag.is_end {
                 self.attributes(Element::of(tag.name), tag.attributes);

@@ -170,8 +170,7 @@ fn surroundings_are_marked() {
 /// Returns all text of a document as found by our tokenizer, raw texts in brackets.
 fn texts(html: &str) -> String {
     let mut found = String::new();
-    let (mut markup, mut namespaces) = (Markup::new(), Namespaces::default());
-    markup.start(html);
+    let (mut markup, mut namespaces) = (Markup::of(html), Namespaces::default());
     while let Some(token) = markup.next_token() {
         let (element, may_be_raw) = match token {
             Token::Text(text) => {

@@ -130,8 +130,7 @@ impl<'a> Document<'a> {
     }
 
     fn written(mut self, text: &'a str, additions: Additions<'_>) -> Option<String> {
-        let mut markup = Markup::new();
-        markup.start(text);
+        let mut markup = Markup::of(text);
         let (mut namespaces, mut head, mut in_style) = (Namespaces::default(), additions.head, false);
         self.has_names |= !head.is_empty();
         while let Some(token) = markup.next_token() {

@@ -336,9 +336,7 @@ pub(crate) fn fragment_text(html: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'<', b'&', html.as_bytes()).is_none() {
         return Cow::Borrowed(html);
     }
-    let mut outlinks = Outlinks::without_links();
-    let facts = read(html, encoding_rs::UTF_8, Syntax::Html, "", &mut outlinks);
-    Cow::Owned(facts.text)
+    Cow::Owned(text(html, Syntax::Html))
 }
 
 /// Reads the links of a piece of HTML inside another document.

@@ -7,6 +7,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use super::pieces::is_space;
+
 /// A document type declaration and its internal subset.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Doctype<'a> {
@@ -147,10 +149,6 @@ fn end_of_broken(text: &str, start: usize) -> usize {
         found => found,
     };
     end.map_or(text.len(), |at| start + at + 1)
-}
-
-fn is_space(c: char) -> bool {
-    matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
 pub(super) struct Reader<'a> {

@@ -7,7 +7,8 @@ use super::super::html::{self, decode_entities};
 use super::super::outlinks::Outlinks;
 use super::super::{LinkKind, css};
 use super::bases::Bases;
-use super::walk::{RDF, SVG, XHTML, XINCLUDE, XLINK, XSD, XSI, XSL, is_code, pseudo_attribute, url_in};
+use super::pieces::Attributes;
+use super::walk::{RDF, SVG, XHTML, XINCLUDE, XLINK, XSD, XSI, XSL, is_code, url_in};
 
 /// Reads the links of a tree, applying `xml:base`.
 pub(super) fn read(document: &Document<'_>, encoding: &'static Encoding, outlinks: &mut Outlinks) {
@@ -95,14 +96,14 @@ fn schema_location(attribute: Attribute<'_, '_>, outlinks: &mut Outlinks) {
     }
 }
 
-/// Reads the link of a processing instruction.
+/// Reads the link of a processing instruction from its pseudo-attributes (W3C, Associating Style Sheets with XML).
 pub(super) fn instruction(target: &str, value: &str, outlinks: &mut Outlinks) {
     let kind = match target {
         "xml-stylesheet" => LinkKind::XmlStylesheet,
         "xml-model" => LinkKind::Schema,
         _ => return,
     };
-    if let Some(href) = pseudo_attribute(value, "href") {
+    if let Some((_, href)) = Attributes::of(value).find(|(name, _)| *name == "href") {
         outlinks.add(&decode_entities(href), kind, false);
     }
 }

@@ -27,7 +27,7 @@ mod walk;
 mod xpath;
 
 use encoding_rs::Encoding;
-use roxmltree::{Document as Tree, Error, Node, ParsingOptions, TextPos};
+use roxmltree::{Document as Tree, Error, Node, ParsingOptions};
 
 use self::doctype::Doctype;
 pub use self::dtd::Fetch;
@@ -131,7 +131,7 @@ pub(super) fn with_tree<T>(
         Ok(tree) => return Ok(read(&tree, &sound, Some(problem))),
         Err(error) => error,
     };
-    if let Some(closed) = repair::up_to(&sound, offset_of(&sound, error.pos(), &error))
+    if let Some(closed) = repair::up_to(&sound, offset_of(&sound, &error))
         && let Ok(tree) = parse(&closed, limits)?
     {
         return Ok(read(&tree, &closed, Some(problem)));
@@ -177,10 +177,11 @@ pub(super) fn read_prolog(text: &str, outlinks: &mut Outlinks) {
 }
 
 /// Returns the byte offset of an error in the text. Positions count characters; an unexpected end has no position.
-fn offset_of(text: &str, position: TextPos, error: &Error) -> usize {
+fn offset_of(text: &str, error: &Error) -> usize {
     if matches!(error, Error::UnexpectedEndOfStream | Error::UnclosedRootNode) {
         return text.len();
     }
+    let position = error.pos();
     let row = usize::try_from(position.row).unwrap_or(1).saturating_sub(1);
     let column = usize::try_from(position.col).unwrap_or(1).saturating_sub(1);
     let line_start = match row.checked_sub(1) {

@@ -40,7 +40,7 @@ impl<'a> Tag<'a> {
 
     /// Returns names and values of the well-formed attributes.
     pub(super) fn attributes(self) -> Attributes<'a> {
-        Attributes { rest: &self.inside()[self.name().len()..] }
+        Attributes::of(&self.inside()[self.name().len()..])
     }
 
     fn inside(self) -> &'a str {
@@ -50,14 +50,20 @@ impl<'a> Tag<'a> {
     }
 }
 
-fn is_space(c: char) -> bool {
+pub(super) fn is_space(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\r' | '\n')
 }
 
-/// The attributes of a tag.
+/// The attributes of a tag, or the pseudo-attributes of a processing instruction.
 #[derive(Debug)]
 pub(super) struct Attributes<'a> {
     rest: &'a str,
+}
+
+impl<'a> Attributes<'a> {
+    pub(super) fn of(text: &'a str) -> Self {
+        Self { rest: text }
+    }
 }
 
 impl<'a> Iterator for Attributes<'a> {
@@ -182,5 +188,9 @@ mod tests {
         );
         assert_eq!(attributes("<t>"), []);
         assert_eq!(attributes("<t a=b c='d'>"), []);
+        let href = |instruction| Attributes::of(instruction).find(|(name, _)| *name == "href");
+        assert_eq!(href("type='text/xsl' href = \"a.xsl\""), Some(("href", "a.xsl")));
+        assert_eq!(href("type='text/xsl'"), None);
+        assert_eq!(href("href='a"), None);
     }
 }

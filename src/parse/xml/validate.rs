@@ -119,11 +119,7 @@ pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mu
         // The entity may be declared in a part that was not read.
         Ok(Err(Error::UnknownEntityReference(..))) if !result.missing.is_empty() => return result,
         Ok(Err(error)) => {
-            let at = match error {
-                Error::UnexpectedEndOfStream | Error::UnclosedRootNode => plain.text.len(),
-                _ => offset_of(&plain.text, error.pos(), &error),
-            };
-            result.add(&plain.text, true, [(at, error.to_string())]);
+            result.add(&plain.text, true, [(offset_of(&plain.text, &error), error.to_string())]);
             return result;
         }
         Err(problem) => {

@@ -102,23 +102,6 @@ pub(super) fn child<'a, 'i>(node: Node<'a, 'i>, name: &'static str) -> Option<No
     children(node, name).next()
 }
 
-/// Returns a pseudo-attribute of a processing instruction such as `xml-stylesheet` (W3C, Associating Style Sheets with
-/// XML).
-pub(super) fn pseudo_attribute<'a>(instruction: &'a str, name: &str) -> Option<&'a str> {
-    let mut rest = instruction;
-    loop {
-        let equals = rest.find('=')?;
-        let found = rest[..equals].trim();
-        let value = rest[equals + 1..].trim_start();
-        let quote = value.chars().next().filter(|&c| c == '"' || c == '\'')?;
-        let end = value[1..].find(quote)?;
-        if found == name {
-            return Some(&value[1..=end]);
-        }
-        rest = &value[end + 2..];
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use roxmltree::Document;
@@ -143,13 +126,5 @@ mod tests {
             true
         });
         assert_eq!((depth, deepest, nodes), (0, 4, document.descendants().count()));
-    }
-
-    #[test]
-    fn pseudo_attributes() {
-        let instruction = "type='text/xsl' href = \"a.xsl\"";
-        assert_eq!(pseudo_attribute(instruction, "href"), Some("a.xsl"));
-        assert_eq!(pseudo_attribute(instruction, "media"), None);
-        assert_eq!(pseudo_attribute("href='a", "href"), None);
     }
 }

@@ -23,7 +23,7 @@ pub(crate) mod headers;
 pub(crate) mod html;
 mod json;
 mod kind;
-mod language;
+pub(crate) mod language;
 mod link;
 mod outlinks;
 pub(crate) mod refresh;

@@ -6,6 +6,7 @@
 //! (`xml:id`, `id`) match first. The time is O(n log n) in the number of nodes, except for candidates among equal
 //! subtrees, of which [`CANDIDATES_MAX`] are tried.
 
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 
@@ -88,27 +89,6 @@ fn subtrees(tree: &Tree) -> Vec<Subtree> {
     subtrees
 }
 
-/// A subtree of the new document to be matched: the heaviest first, then in document order.
-#[derive(PartialEq)]
-struct Waiting {
-    weight: f64,
-    place: Place,
-}
-
-impl Eq for Waiting {}
-
-impl PartialOrd for Waiting {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Waiting {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.weight.total_cmp(&other.weight).then_with(|| other.place.cmp(&self.place))
-    }
-}
-
 struct Matcher<'a> {
     old: &'a Tree,
     new: &'a Tree,
@@ -135,10 +115,11 @@ impl Matcher<'_> {
         for (place, subtree) in self.old_subtrees.iter().enumerate().skip(1) {
             by_hash.entry(subtree.hash).or_default().push_back(place);
         }
+        // The heaviest first, then in document order. Weights are above 0, so their bits are in the same order.
         let mut waiting = BinaryHeap::new();
-        let waits = |place: Place, subtrees: &[Subtree]| Waiting { weight: subtrees[place].weight, place };
+        let waits = |place: Place, subtrees: &[Subtree]| (subtrees[place].weight.to_bits(), Reverse(place));
         waiting.push(waits(0, &self.new_subtrees));
-        while let Some(Waiting { place, .. }) = waiting.pop() {
+        while let Some((_, Reverse(place))) = waiting.pop() {
             if self.found.old_of[place].is_none()
                 && let Some(candidates) = by_hash.get_mut(&self.new_subtrees[place].hash)
                 && let Some(old) = self.best(place, candidates)

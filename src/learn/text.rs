@@ -140,14 +140,6 @@ impl TfIdf {
         vector.iter_mut().for_each(|(_, value)| *value /= length);
         vector
     }
-
-    /// Returns the index of a word of a part, if it is known.
-    #[must_use]
-    pub fn place(&self, part: u8, word: &str) -> Option<u32> {
-        let mut one = Words::default();
-        one.add(part, word);
-        self.places[*one.0.first()? as usize].checked_sub(1)
-    }
 }
 
 #[cfg(test)]
@@ -166,12 +158,17 @@ mod tests {
         let vector = weights.vector(&texts[0]);
         let (one, two) = ((1.0 + 2f32.ln()) * (1.0 + (4f32 / 3.0).ln()), 1.0 + 2f32.ln());
         let length = one.hypot(two);
-        let value = |word| vector.iter().find(|entry| Some(entry.0) == weights.place(0, word)).unwrap().1;
+        let place = |part, word| {
+            let mut one = Words::default();
+            one.add(part, word);
+            weights.counts(&one).first().map(|entry| entry.0)
+        };
+        let value = |word| vector.iter().find(|entry| Some(entry.0) == place(0, word)).unwrap().1;
         assert!((value("one") - one / length).abs() < 1e-6);
         assert!((value("two") - two / length).abs() < 1e-6);
         // Two numbers of four digits are the same word; a word in another part is a different one.
         assert_eq!(weights.counts(&texts[1]).iter().map(|entry| entry.1).sum::<f32>(), 3.0);
-        assert_eq!(weights.place(1, "one"), None);
+        assert_eq!(place(1, "one"), None);
         assert_eq!(TfIdf::of(&texts, 2).width(), 1);
         let entries: Vec<(u32, f32)> = weights.entries().collect();
         assert_eq!(TfIdf::from_entries(&entries).unwrap().vector(&texts[0]), vector);

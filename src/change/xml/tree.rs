@@ -126,18 +126,6 @@ impl Tree {
         place
     }
 
-    /// Number of nodes, not counting the document.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.nodes.len() - 1
-    }
-
-    /// Whether the document is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// Returns the numbers of all nodes: their postorder from 1, as XyDiff's identifiers.
     pub(super) fn numbers(&self) -> Vec<u32> {
         let mut numbers = vec![0; self.nodes.len()];

@@ -4,7 +4,9 @@
 //! the site's. The constants of a model, and the mapping from its scores to a confidence, are chosen by
 //! cross-validation on the training sites; the other sites only judge.
 
+mod isotonic;
 mod models;
+mod ridge;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -12,9 +14,10 @@ use std::path::Path;
 use std::time::Instant;
 
 use archive::graphs::random::Random;
-use archive::learn::{Isotonic, measures};
+use archive::learn::measures;
 use rayon::prelude::*;
 
+use isotonic::Isotonic;
 pub use models::{Constants, Model};
 use models::{Texts, scores};
 

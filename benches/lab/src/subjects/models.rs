@@ -2,11 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use archive::learn::{Multinomial, NaiveBayes, Ridge, Sparse, TfIdf, Words};
+use archive::learn::{Multinomial, NaiveBayes, Sparse, TfIdf, Words};
 use serde::Serialize;
 use url::Url;
 
 use super::Site;
+use super::ridge::Ridge;
 
 /// Lengths of the character n-grams of words.
 const PIECE_LETTERS: RangeInclusive<usize> = 3..=5;

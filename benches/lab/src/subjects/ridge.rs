@@ -1,6 +1,6 @@
 //! Ridge regression over sparse vectors: the share of similar items that belong to each class.
 
-use super::text::Sparse;
+use archive::learn::Sparse;
 
 /// Maximum number of steps of a fit.
 const STEPS_MAX: usize = 200;
@@ -10,7 +10,7 @@ const TOLERANCE: f64 = 1e-3;
 /// s_k(x) = b_k + w_k x approximates the share of items similar to x that are of class k. An item may be of several
 /// classes, so these shares need not add up to 1; they may be slightly below 0 or above 1.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Ridge {
+pub(super) struct Ridge {
     constants: Vec<f64>,
     /// A row of all classes for each index of a vector.
     weights: Vec<f32>,
@@ -22,8 +22,7 @@ impl Ridge {
     ///
     /// Uses conjugate gradients (Nocedal and Wright, Numerical Optimization, 2006, algorithm 5.2) on (X Xᵗ + l2) a = y
     /// - b, for all classes at once; w = Xᵗ a.
-    #[must_use]
-    pub fn fit(rows: &[Sparse], labels: &[Vec<usize>], classes: usize, width: usize, l2: f64) -> Self {
+    pub(super) fn fit(rows: &[Sparse], labels: &[Vec<usize>], classes: usize, width: usize, l2: f64) -> Self {
         let mut rest = vec![0.0; rows.len() * classes];
         for (row, labels) in labels.iter().enumerate() {
             labels.iter().for_each(|label| rest[row * classes + label] = 1.0);
@@ -63,8 +62,7 @@ impl Ridge {
     }
 
     /// Returns s_k for each class k.
-    #[must_use]
-    pub fn shares(&self, row: &Sparse) -> Vec<f64> {
+    pub(super) fn shares(&self, row: &Sparse) -> Vec<f64> {
         let mut shares = self.constants.clone();
         gather(row, &self.weights, &mut shares);
         shares

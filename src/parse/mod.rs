@@ -230,27 +230,6 @@ pub enum Problem {
     NotRead(&'static str),
 }
 
-/// Consequence of a problem for the well-formedness of an XML document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
-    /// It is not well-formed.
-    Broken,
-    /// It was not completely read.
-    Unread,
-}
-
-impl Fault {
-    /// Derives the fault from a problem's text in a capture's records.
-    fn of(problem: &str) -> Option<Self> {
-        let begins = |with: &[&str]| with.iter().any(|with| problem.starts_with(with));
-        match () {
-            () if begins(&["XML: too ", "body cut", "not read"]) => Some(Self::Unread),
-            () if begins(&["XML: ", "not all bytes"]) => Some(Self::Broken),
-            () => None,
-        }
-    }
-}
-
 /// Parses a document. Never fails: see [`Parsed::problems`].
 ///
 /// Links are read from documents with a success status; from redirects only the target; from errors none, as the links

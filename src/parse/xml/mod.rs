@@ -42,7 +42,7 @@ pub(super) use self::xpath::xpath;
 pub use self::xpath::{Found, Selected, XPATH_BYTES_MAX, XPATH_STACK_BYTES, XPathError};
 use super::html::{Marks, Syntax, TITLE_BYTES_MAX, one_line};
 use super::outlinks::Outlinks;
-use super::{Document, DocumentKind, Fault, Limits, LinkKind, Problem};
+use super::{Document, DocumentKind, Limits, LinkKind, Problem};
 
 /// Namespaces by their customary prefixes.
 pub const NAMESPACES: [(&str, &str); 16] = [
@@ -84,7 +84,8 @@ pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Docum
         document.parsed.problems.push(problem);
         tolerant::read(text, document);
     }
-    let is_well_formed = well_formed(document.parsed.problems.iter().map(ToString::to_string));
+    let problems: Vec<String> = document.parsed.problems.iter().map(ToString::to_string).collect();
+    let is_well_formed = well_formed(&problems);
     let structure = structure::structure(text, &doctype, limits);
     document.parsed.structure = structure.map(|structure| Structure { is_well_formed, ..structure });
 }
@@ -93,20 +94,19 @@ pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Docum
 pub(super) fn structure(text: &str, problems: &[String], limits: &Limits) -> Option<Structure> {
     let text = text.trim_start();
     let structure = structure::structure(text, &Doctype::of(text), limits)?;
-    Some(Structure { is_well_formed: well_formed(problems.iter().cloned()), ..structure })
+    Some(Structure { is_well_formed: well_formed(problems), ..structure })
 }
 
-/// Whether a document was well-formed, judging by the problems of reading it; none if it was not completely read.
-fn well_formed(problems: impl Iterator<Item = String>) -> Option<bool> {
-    let mut is_whole = true;
-    for problem in problems {
-        match Fault::of(&problem) {
-            Some(Fault::Broken) => return Some(false),
-            Some(Fault::Unread) => is_whole = false,
-            None => {}
-        }
+/// Whether a document was well-formed, judging by the problems of reading it, as a capture's records have them; none if
+/// it was not completely read.
+fn well_formed(problems: &[String]) -> Option<bool> {
+    let begins = |problem: &str, with: &[&str]| with.iter().any(|with| problem.starts_with(with));
+    let is_unread = |problem: &str| begins(problem, &["XML: too ", "body cut", "not read"]);
+    let is_broken = |problem: &str| !is_unread(problem) && begins(problem, &["XML: ", "not all bytes"]);
+    if problems.iter().any(|problem| is_broken(problem)) {
+        return Some(false);
     }
-    is_whole.then_some(true)
+    problems.iter().all(|problem| !is_unread(problem)).then_some(true)
 }
 
 /// Passes the tree of a document, or of its sound part, to `read`, with the text of the tree and the problem found.

@@ -221,7 +221,7 @@ impl<'a> Asked<'a> {
     /// Runs `ask` for all archives in parallel.
     pub(super) fn each<T: Send>(
         &self,
-        ask: impl Fn(usize, &dyn Fn(&Ask, &mut Take<'_>) -> Result<Head, AskError>) -> Result<T, AskError> + Sync,
+        ask: impl Fn(usize, &dyn Fn(&Ask, &mut Take<'_>) -> Result<Ends, AskError>) -> Result<T, AskError> + Sync,
     ) -> Result<Vec<T>, Failure> {
         let left = AtomicU64::new(self.http.bytes_max);
         let answers: Vec<Result<T, AskError>> = thread::scope(|scope| {
@@ -254,10 +254,7 @@ impl<'a> Asked<'a> {
     ) -> Result<Vec<T>, Failure> {
         self.each(|place, of| {
             let mut own = T::default();
-            of(ask, &mut |line| {
-                let is_asked = matches!(line, Line::End { .. }) || add(place, &mut own, line);
-                is_asked.then_some(()).ok_or_else(unasked)
-            })?;
+            of(ask, &mut |line| Ok(add(place, &mut own, line)))?;
             Ok(own)
         })
     }
@@ -268,14 +265,23 @@ impl<'a> Asked<'a> {
         ask: &Ask,
         left: &AtomicU64,
         take: &mut Take<'_>,
-    ) -> Result<Head, AskError> {
-        match source {
-            Source::Folder(store, access) => {
-                answer(store, access, ask, self.limits, self.kept, &mut |line| Ok(take(line)?))?;
-                Head::of(store)
+    ) -> Result<Ends, AskError> {
+        let mut count = None;
+        let mut pass = |line: Line| match line {
+            Line::End { matched } => {
+                count = matched;
+                Ok(())
             }
-            Source::Node(node) => Ok(node.ask(&self.http, ask, (left, self.until), take)?),
-        }
+            line => take(line)?.then_some(()).ok_or_else(unasked),
+        };
+        let head = match source {
+            Source::Folder(store, access) => {
+                answer(store, access, ask, self.limits, self.kept, &mut |line| Ok(pass(line)?))?;
+                Head::of(store)?
+            }
+            Source::Node(node) => node.ask(&self.http, ask, (left, self.until), &mut pass)?,
+        };
+        Ok((head, count))
     }
 
     /// Asks the archives which sites they know.
@@ -283,17 +289,15 @@ impl<'a> Asked<'a> {
         let since = Some(Instant::now());
         let shares = self.each(|_, ask| {
             let (mut sites, mut times) = (Vec::new(), None);
-            let head = ask(&Ask::Sites {}, &mut |line| {
+            let (head, _) = ask(&Ask::Sites {}, &mut |line| {
                 match line {
                     Line::Site(site, is_captured) => sites.push((site, is_captured)),
                     Line::Times(found) => {
-                        let found = found.map(Times::checked).transpose();
-                        times = found.map_err(|what| NodeError::Senseless(what.to_owned()))?;
+                        times = found.map(Times::checked).transpose().map_err(NodeError::senseless)?;
                     }
-                    Line::End { .. } => {}
-                    _ => return Err(unasked()),
+                    _ => return Ok(false),
                 }
-                Ok(())
+                Ok(true)
             })?;
             Ok((head, sites, times))
         })?;
@@ -389,19 +393,13 @@ impl<'a> Asked<'a> {
             let (query, words, inner, related) =
                 (query.to_owned(), words.clone(), inner.to_vec(), related.clone());
             let ask = Ask::Portions { query, now, limit, words, inner, related, place };
-            let mut share = Share { portions: Vec::new(), matched: None };
-            of(&ask, &mut |line| {
-                match line {
-                    Line::Portion(portion) => {
-                        let taken = plan.take(portion);
-                        share.portions.push(taken.map_err(|what| NodeError::Senseless(what.to_owned()))?);
-                    }
-                    Line::End { matched } => share.matched = matched,
-                    _ => return Err(unasked()),
-                }
-                Ok(())
+            let mut portions = Vec::new();
+            let (_, matched) = of(&ask, &mut |line| {
+                let Line::Portion(portion) = line else { return Ok(false) };
+                portions.push(plan.take(portion).map_err(NodeError::senseless)?);
+                Ok(true)
             })?;
-            Ok(share)
+            Ok(Share { portions, matched })
         })?;
         let matched = shares.iter().try_fold(0_u64, |sum, share| Some(sum.saturating_add(share.matched?)));
         self.settle(&mut shares)?;
@@ -454,12 +452,9 @@ impl<'a> Asked<'a> {
                 bytes = 0;
                 let Ask::Known { urls } = &asked else { continue };
                 ask(&asked, &mut |line| {
-                    match line {
-                        Line::Known(number) => known.extend(urls.get(number as usize).cloned()),
-                        Line::End { .. } => {}
-                        _ => return Err(unasked()),
-                    }
-                    Ok(())
+                    let Line::Known(number) = line else { return Ok(false) };
+                    known.extend(urls.get(number as usize).cloned());
+                    Ok(true)
                 })?;
             }
             Ok(known)
@@ -478,9 +473,12 @@ fn expect_few(urls: &[String]) -> Result<(), AskError> {
     )))
 }
 
-/// Receives lines as they arrive.
-pub(super) type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
+/// Receives the lines between the head and the end as they arrive; returns whether a line belongs to the answer.
+pub(super) type Take<'a> = dyn FnMut(Line) -> Result<bool, NodeError> + 'a;
+
+/// The head of an answer and, from its end, the number of matching rows.
+pub(super) type Ends = (Head, Option<u64>);
 
 pub(super) fn unasked() -> NodeError {
-    NodeError::Senseless("it answers something that it was not asked".to_owned())
+    NodeError::senseless("it answers something that it was not asked")
 }

@@ -223,7 +223,7 @@ impl Sender<'_> {
     /// The error for rows that are invalid.
     #[must_use]
     pub fn senseless(&self, what: &str) -> AskError {
-        self.lost(NodeError::Senseless(what.to_owned()))
+        self.lost(NodeError::senseless(what))
     }
 
     fn lost(&self, error: NodeError) -> AskError {
@@ -270,7 +270,7 @@ struct Sum {
 
 impl Sum {
     fn take(&mut self, bytes: u64) -> Result<(), NodeError> {
-        let problem = || NodeError::Senseless("it has more rows than an archive can have".to_owned());
+        let problem = || NodeError::senseless("it has more rows than an archive can have");
         self.left = self.left.checked_sub(bytes.max(ANSWER_BYTES_MIN)).ok_or_else(problem)?;
         Ok(())
     }

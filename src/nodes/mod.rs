@@ -85,6 +85,12 @@ pub enum NodeError {
     Senseless(String),
 }
 
+impl NodeError {
+    fn senseless(what: &str) -> Self {
+        Self::Senseless(what.to_owned())
+    }
+}
+
 /// Why several archives cannot be queried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -156,7 +156,7 @@ impl Node {
         }
         match lines {
             Lines { head: Some(head), is_whole: true, waiting } if waiting.is_empty() => Ok(head),
-            _ => Err(NodeError::Senseless("it was cut off".to_owned())),
+            _ => Err(NodeError::senseless("it was cut off")),
         }
     }
 }
@@ -191,7 +191,7 @@ impl Lines {
 
     fn line(&mut self, line: &[u8], take: &mut Take<'_>) -> Result<(), NodeError> {
         if self.is_whole {
-            return Err(NodeError::Senseless("it continues after its end".to_owned()));
+            return Err(NodeError::senseless("it continues after its end"));
         }
         if self.head.is_none() {
             let Versioned { version } = read(line)?;
@@ -200,10 +200,10 @@ impl Lines {
             }
             let head: Head = read(line)?;
             if head.origins.iter().flatten().any(|stated| origin(stated).as_ref() != Some(stated)) {
-                return Err(NodeError::Senseless("it names no origins of application and replay".to_owned()));
+                return Err(NodeError::senseless("it names no origins of application and replay"));
             }
             if head.partition.as_ref().is_some_and(|part| part.count > PARTITIONS_MAX) {
-                return Err(NodeError::Senseless("it is for too many partitions".to_owned()));
+                return Err(NodeError::senseless("it is for too many partitions"));
             }
             self.head = Some(head);
             return Ok(());

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::answer::instant;
-use super::asked::{Asked, unasked};
+use super::asked::Asked;
 use super::exported::Chosen;
 use super::wire::{Ask, Line};
 use super::{AskError, NodeError};
@@ -102,14 +102,11 @@ impl Asked<'_> {
                     let mut sent = None;
                     let wanted = CopiesWanted { chosen: chosen.clone(), now, every: every(place) };
                     ask(&Ask::Copies(wanted), &mut |line| {
-                        match line {
-                            Line::Copies(copies) => sent = Some(copies),
-                            Line::End { .. } => {}
-                            _ => return Err(unasked()),
-                        }
-                        Ok(())
+                        let Line::Copies(copies) = line else { return Ok(false) };
+                        sent = Some(copies);
+                        Ok(true)
                     })?;
-                    let senseless = || NodeError::Senseless("these are no copies".to_owned());
+                    let senseless = || NodeError::senseless("these are no copies");
                     let CopiesSent { rules, count, copies } = sent.ok_or_else(senseless)?;
                     let copies: Option<Vec<PageModel>> = copies.into_iter().map(checked).collect();
                     let count = usize::try_from(count).ok().filter(|count| *count <= u32::MAX as usize);

@@ -12,7 +12,7 @@ use archive_storage::{Store, UrlId};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
-use super::asked::{Asked, Failure, Source, Take as TakeSent, unasked};
+use super::asked::{Asked, Failure, Source};
 use super::wire::{Ask, Line, URLS_MAX};
 use super::{AskError, NodeError};
 use crate::access::Access;
@@ -67,7 +67,7 @@ pub(super) fn urls(
 impl From<OutlineError> for NodeError {
     fn from(error: OutlineError) -> Self {
         match error {
-            OutlineError::Senseless(what) => Self::Senseless(what.to_owned()),
+            OutlineError::Senseless(what) => Self::senseless(what),
             error => Self::Failed(error.to_string()),
         }
     }
@@ -114,7 +114,7 @@ impl Asked<'_> {
                 let wanted = outline.wanted();
                 if let Some((rows, from)) = wanted {
                     let mut next = None;
-                    let head = of(&Ask::Outline { rows, from, room }, &mut |line| {
+                    let (head, _) = of(&Ask::Outline { rows, from, room }, &mut |line| {
                         match line {
                             Line::Outline(piece) => {
                                 let bytes = BASE64_STANDARD.decode(piece);
@@ -122,10 +122,9 @@ impl Asked<'_> {
                                 outline.take(&bytes)?;
                             }
                             Line::Next(number) => next = Some(number),
-                            Line::End { .. } => {}
-                            _ => return Err(unasked()),
+                            _ => return Ok(false),
                         }
-                        Ok(())
+                        Ok(true)
                     })?;
                     outline.end(head.state, next).map_err(NodeError::from)?;
                 }
@@ -142,13 +141,13 @@ impl Asked<'_> {
         }
         self.each(|place, of| {
             let mut sites = Vec::new();
-            let head = of(&Ask::Sites {}, &mut |line| {
+            let (head, _) = of(&Ask::Sites {}, &mut |line| {
                 match line {
                     Line::Site(site, is_captured) => sites.push((site, is_captured)),
-                    Line::End { .. } | Line::Times(_) => {}
-                    _ => return Err(unasked()),
+                    Line::Times(_) => {}
+                    _ => return Ok(false),
                 }
-                Ok(())
+                Ok(true)
             })?;
             if let Some(outline) = lock().get_mut(&self.sources[place].0) {
                 outline.complete(head.state, sites).map_err(NodeError::from)?;
@@ -171,15 +170,11 @@ impl Asked<'_> {
             let mut urls = HashMap::new();
             let pages = pages.get(place).map(Vec::as_slice).unwrap_or_default();
             for pages in pages.chunks(URLS_MAX) {
-                let take: &mut TakeSent<'_> = &mut |line| {
-                    match line {
-                        Line::Url(page, url) => drop(urls.insert(page, url)),
-                        Line::End { .. } => {}
-                        _ => return Err(unasked()),
-                    }
-                    Ok(())
-                };
-                let head = of(&Ask::Urls { pages: pages.to_vec() }, take)?;
+                let (head, _) = of(&Ask::Urls { pages: pages.to_vec() }, &mut |line| {
+                    let Line::Url(page, url) = line else { return Ok(false) };
+                    urls.insert(page, url);
+                    Ok(true)
+                })?;
                 if let Some(outline) = outlines.get(place) {
                     outline.check(head.state).map_err(NodeError::from)?;
                 }

@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::answer::instant;
-use super::asked::{Asked, Asking, Failure, Source, unasked};
+use super::asked::{Asked, Asking, Failure, Source};
 use super::wire::{Ask, Line, URLS_MAX};
 use super::{AskError, NodeError};
 use crate::access::{Access, Role};
@@ -48,7 +48,7 @@ impl RowSent {
 
     fn row(mut self) -> Result<Row, NodeError> {
         if numbers(&mut self.row).count() != self.bits.len() {
-            return Err(senseless("a site for review has other numbers than reasons"));
+            return Err(NodeError::senseless("a site for review has other numbers than reasons"));
         }
         for (number, bits) in numbers(&mut self.row).zip(self.bits) {
             *number = sound(bits)?;
@@ -63,11 +63,7 @@ fn numbers(row: &mut Row) -> impl Iterator<Item = &mut f64> {
 
 fn sound(bits: u64) -> Result<f64, NodeError> {
     let number = Some(f64::from_bits(bits)).filter(|number| number.is_finite());
-    number.ok_or_else(|| senseless("a number is not finite"))
-}
-
-fn senseless(what: &str) -> NodeError {
-    NodeError::Senseless(what.to_owned())
+    number.ok_or_else(|| NodeError::senseless("a number is not finite"))
 }
 
 /// Refuses people who may not see the decisions of others, as the review pages do.
@@ -201,23 +197,18 @@ impl Asked<'_> {
         self.each(|archive, of| {
             let (mut share, mut last) = (Share::default(), f64::INFINITY);
             of(ask, &mut |line| {
-                match line {
-                    Line::Waiting(PlaceSent(site, importance, gain)) => {
-                        let (importance, gain) = (sound(importance)?, sound(gain)?);
-                        if gain > std::mem::replace(&mut last, gain) {
-                            return Err(senseless("its sites are not in order"));
-                        }
-                        // A site that has only just become known belongs to this archive.
-                        if self.answering(&site).is_none_or(|owner| owner == archive) {
-                            share.waiting += 1;
-                            share.importance += importance;
-                            share.first.extend((share.first.len() < limit).then_some((gain, site)));
-                        }
-                    }
-                    Line::End { .. } => {}
-                    _ => return Err(unasked()),
+                let Line::Waiting(PlaceSent(site, importance, gain)) = line else { return Ok(false) };
+                let (importance, gain) = (sound(importance)?, sound(gain)?);
+                if gain > std::mem::replace(&mut last, gain) {
+                    return Err(NodeError::senseless("its sites are not in order"));
                 }
-                Ok(())
+                // A site that has only just become known belongs to this archive.
+                if self.answering(&site).is_none_or(|owner| owner == archive) {
+                    share.waiting += 1;
+                    share.importance += importance;
+                    share.first.extend((share.first.len() < limit).then_some((gain, site)));
+                }
+                Ok(true)
             })?;
             Ok(share)
         })
@@ -236,15 +227,13 @@ impl Asked<'_> {
             for sites in sites[archive].chunks(URLS_MAX) {
                 let mut left: HashSet<&String> = sites.iter().collect();
                 of(&ask(sites.to_vec()), &mut |line| {
-                    if matches!(line, Line::End { .. }) {
-                        return Ok(());
-                    }
-                    let (site, said) = read(line).ok_or_else(unasked)??;
+                    let Some(said) = read(line) else { return Ok(false) };
+                    let (site, said) = said?;
                     if !left.remove(&site) {
-                        return Err(senseless("it describes other sites than were asked for"));
+                        return Err(NodeError::senseless("it describes other sites than were asked for"));
                     }
                     found.push((site, said));
-                    Ok(())
+                    Ok(true)
                 })?;
             }
             Ok(found)

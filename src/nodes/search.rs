@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::asked::{Asked, Failure, unasked};
+use super::asked::{Asked, Failure};
 use super::wire::{Ask, Line};
 use super::{AskError, NodeError};
 use crate::find::{Best, Gathered, Options, Results, Shown, Typed, Wanted, Words};
@@ -30,13 +30,10 @@ impl Asked<'_> {
         let ask = Ask::FindWords { wanted: wanted.clone() };
         let shares = self.each(|_, of| {
             let mut words = Words::default();
-            of(&ask, &mut |line| match line {
-                Line::Found(found) => {
-                    words = found;
-                    Ok(())
-                }
-                Line::End { .. } => Ok(()),
-                _ => Err(unasked()),
+            of(&ask, &mut |line| {
+                let Line::Found(found) = line else { return Ok(false) };
+                words = found;
+                Ok(true)
             })?;
             Ok(words)
         })?;
@@ -48,14 +45,10 @@ impl Asked<'_> {
             let linked = linked.get(archive).cloned().unwrap_or_default();
             let ask = Ask::FindBest { wanted: wanted.clone(), words: words.clone(), linked };
             let mut best = Best::default();
-            of(&ask, &mut |line| match line {
-                Line::Best(found) => {
-                    best =
-                        found.checked(wanted.limit).map_err(|what| NodeError::Senseless(what.to_owned()))?;
-                    Ok(())
-                }
-                Line::End { .. } => Ok(()),
-                _ => Err(unasked()),
+            of(&ask, &mut |line| {
+                let Line::Best(found) = line else { return Ok(false) };
+                best = found.checked(wanted.limit).map_err(NodeError::senseless)?;
+                Ok(true)
             })?;
             Ok(best)
         })?;
@@ -70,18 +63,13 @@ impl Asked<'_> {
             }
             let (mut shown, count) = (Vec::new(), pages.len());
             let ask = Ask::FindShown { wanted: wanted.clone(), words: words.clone(), pages };
-            of(&ask, &mut |line| match line {
-                Line::Shown(one) => {
-                    shown.push(one.checked().map_err(|what| NodeError::Senseless(what.to_owned()))?);
-                    Ok(())
-                }
-                Line::End { .. } => Ok(()),
-                _ => Err(unasked()),
+            of(&ask, &mut |line| {
+                let Line::Shown(one) = line else { return Ok(false) };
+                shown.push(one.checked().map_err(NodeError::senseless)?);
+                Ok(true)
             })?;
             if shown.len() != count {
-                return Err(
-                    NodeError::Senseless("it shows other pages than were asked for".to_owned()).into()
-                );
+                return Err(NodeError::senseless("it shows other pages than were asked for").into());
             }
             Ok(shown)
         })?;

@@ -3,7 +3,7 @@
 //! Every closed segment has a sorted index file; these are merged. Segments that are still open, or whose index is
 //! missing, are read.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::binary_heap::PeekMut;
 use std::collections::{BinaryHeap, HashSet};
 use std::io::{self, BufRead, BufReader, Write};
@@ -168,68 +168,40 @@ fn of_records(
 
 /// Merges sorted lines.
 fn merge(
-    sources: Vec<Lines<'_>>,
+    mut sources: Vec<Lines<'_>>,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
+    // The next line of each source, and the number of the source.
     let mut heap = BinaryHeap::new();
-    for (number, lines) in sources.into_iter().enumerate() {
-        let mut source = Source { line: Vec::new(), number, lines };
-        if source.advance().map_err(lost)? {
-            heap.push(source);
+    for (number, lines) in sources.iter_mut().enumerate() {
+        let mut line = Vec::new();
+        if advance(lines, &mut line).map_err(lost)? {
+            heap.push(Reverse((line, number)));
         }
     }
     let mut exported = Exported::default();
-    while let Some(mut source) = heap.peek_mut() {
-        out.write_all(&source.line).map_err(lost)?;
+    while let Some(mut first) = heap.peek_mut() {
+        let Reverse((line, number)) = &mut *first;
+        out.write_all(line).map_err(lost)?;
         exported.rows += 1;
         if exported.rows.is_multiple_of(REPORT_EVERY) {
             progress(exported.rows);
         }
-        if !source.advance().map_err(lost)? {
-            PeekMut::pop(source);
+        if !advance(&mut sources[*number], line).map_err(lost)? {
+            PeekMut::pop(first);
         }
     }
     Ok(exported)
 }
 
-/// A source of sorted lines, positioned at one of them. The greatest source is the one whose line comes first.
-struct Source<'a> {
-    /// The line, with its line feed.
-    line: Vec<u8>,
-    number: usize,
-    lines: Lines<'a>,
-}
-
-impl Source<'_> {
-    /// Moves to the next line. Returns whether there is one.
-    fn advance(&mut self) -> io::Result<bool> {
-        self.line.clear();
-        (self.lines)(&mut self.line)?;
-        let is_line = !self.line.is_empty();
-        if is_line && self.line.last() != Some(&b'\n') {
-            self.line.push(b'\n');
-        }
-        Ok(is_line)
+/// Replaces a line by the next one, with its line feed. Returns whether there is one.
+fn advance(lines: &mut Lines<'_>, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    lines(line)?;
+    let is_line = !line.is_empty();
+    if is_line && line.last() != Some(&b'\n') {
+        line.push(b'\n');
     }
-}
-
-impl Ord for Source<'_> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.line.cmp(&self.line).then_with(|| other.number.cmp(&self.number))
-    }
-}
-
-impl PartialOrd for Source<'_> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Eq for Source<'_> {}
-
-impl PartialEq for Source<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
+    Ok(is_line)
 }

@@ -227,8 +227,7 @@ pub fn run(
             wacz::write(parts, ZipWriter::new_stream(UntilFailure::new(BufWriter::new(&mut out))), progress)
         }
         _ => {
-            let gzip = settings.gzip || is_gzip(output);
-            let packing = if gzip { Packing::Gzip } else { Packing::of(output) };
+            let packing = if settings.gzip { Packing::Gzip } else { Packing::of(output) };
             let mut out = BufWriter::with_capacity(1 << 20, &mut out);
             let written = write(parts, format, (packing, settings), &mut out, progress);
             written.and_then(|exported| out.flush().map(|()| exported).map_err(lost))
@@ -264,8 +263,8 @@ pub fn package(
     selection: &Selection,
     out: impl Write + Seek,
 ) -> Result<Exported, ExportError> {
-    selection.check(store, false)?;
     let parts = [Part::Folder(store, selection.clone())];
+    expect_some(&parts, Settings::default())?;
     wacz::write(&parts, ZipWriter::new(UntilFailure::new(out)), &mut |_| {})
 }
 
@@ -281,30 +280,17 @@ fn write(
             warc::write(parts, (packing, settings.level), out, &mut |_| Ok(()), progress)
         }
         Format::Parquet => columnar::write(parts, settings.text, out, progress),
-        Format::Cdxj | Format::Links if packing == Packing::Gzip => {
+        Format::Cdxj | Format::Links => {
+            let write = if format == Format::Cdxj { cdxj::write } else { links::write };
+            if packing != Packing::Gzip {
+                return write(parts, out, progress);
+            }
             let mut packer = GzEncoder::new(out, Compression::default());
-            let exported = lines(parts, format, &mut packer, progress)?;
+            let exported = write(parts, &mut packer, progress)?;
             packer.finish().map_err(lost)?;
             Ok(exported)
         }
-        Format::Cdxj | Format::Links => lines(parts, format, out, progress),
     }
-}
-
-fn lines(
-    parts: &[Part<'_>],
-    format: Format,
-    out: &mut dyn Write,
-    progress: &mut dyn FnMut(u64),
-) -> Result<Exported, ExportError> {
-    match format {
-        Format::Cdxj => cdxj::write(parts, out, progress),
-        _ => links::write(parts, out, progress),
-    }
-}
-
-fn is_gzip(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }
 
 /// Makes a write error without the name of the file, which the caller adds.

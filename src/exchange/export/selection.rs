@@ -108,26 +108,13 @@ impl Selection {
         self.words.as_deref()
     }
 
-    /// Number of captures; `None` if all are selected.
-    fn count(&self) -> Option<u64> {
-        let chosen = self.chosen.as_ref()?;
-        Some(chosen.places.values().map(|offsets| offsets.len() as u64).sum())
-    }
-
     /// Number of selected captures in its archive.
     #[must_use]
     pub fn count_in(&self, store: &Store) -> u64 {
-        self.count().unwrap_or(store.state().totals().captures)
-    }
-
-    /// Fails if the selection is empty, unless that is allowed.
-    pub(super) fn check(&self, store: &Store, allow_empty: bool) -> Result<(), ExportError> {
-        if self.count_in(store) > 0 || allow_empty { Ok(()) } else { Err(self.nothing()) }
-    }
-
-    /// Returns the error of an empty selection.
-    pub(super) fn nothing(&self) -> ExportError {
-        nothing(self.words())
+        match &self.chosen {
+            Some(chosen) => chosen.places.values().map(|offsets| offsets.len() as u64).sum(),
+            None => store.state().totals().captures,
+        }
     }
 
     /// Whether the links of a page are selected.

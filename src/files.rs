@@ -34,9 +34,17 @@ pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read`], except that a missing file is no error.
 pub fn read_if_there(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
-    match read(path, bytes_max) {
+    if_there(read(path, bytes_max))
+}
+
+/// Returns the outcome of an operation on a file or folder; `None` if that does not exist.
+///
+/// # Errors
+/// As the operation, except that what is missing is no error.
+pub fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
+    match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => read.map(Some),
+        outcome => outcome.map(Some),
     }
 }
 

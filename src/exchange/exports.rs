@@ -88,14 +88,9 @@ pub(super) fn path(archive: &Path) -> PathBuf {
 
 /// Reads the list; unreadable lines are skipped.
 fn read(archive: &Path) -> io::Result<Vec<Export>> {
-    match files::read(&path(archive), BYTES_MAX) {
-        Ok(bytes) => {
-            let lines = bytes.split(|byte| *byte == b'\n');
-            Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
-        }
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error),
-    }
+    let bytes = files::read_if_there(&path(archive), BYTES_MAX)?.unwrap_or_default();
+    let lines = bytes.split(|byte| *byte == b'\n');
+    Ok(lines.filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
 fn write(archive: &Path, exports: &[Export]) -> io::Result<()> {

@@ -10,6 +10,7 @@ use archive_storage::warc::Broken;
 use archive_storage::{Rebuild, SegmentId, Watermarks};
 
 use crate::columns;
+use crate::files::if_there;
 use crate::ledger;
 use crate::prepared;
 use crate::recorder::{self, Recorder, RecorderError, Settings};
@@ -150,9 +151,7 @@ pub(super) fn remake(
 }
 
 fn count_files(folder: &Path) -> Result<u64, RebuildError> {
-    match fs::read_dir(folder) {
-        Ok(entries) => Ok(entries.count() as u64),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
-        Err(source) => Err(RebuildError::Io { path: folder.to_owned(), source }),
-    }
+    let entries = if_there(fs::read_dir(folder));
+    let count = entries.map(|entries| entries.map_or(0, |entries| entries.count() as u64));
+    count.map_err(|source| RebuildError::Io { path: folder.to_owned(), source })
 }

@@ -25,6 +25,7 @@ use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use super::verify::{INDEXES, index_damage};
 use crate::columns::{self, ColumnError};
+use crate::files::if_there;
 use crate::prepared;
 use crate::recorder::{self, CHECKPOINT_EVERY, Control, Memory, RecorderError};
 use crate::search;
@@ -349,30 +350,24 @@ fn free_name(path: &Path, file: &str) -> String {
     names.find(|name| !folder.join(name).exists()).unwrap_or_else(|| file.to_owned())
 }
 
+fn failed(path: &Path) -> impl FnOnce(io::Error) -> RepairError {
+    move |source| RepairError::Io { path: path.to_owned(), source }
+}
+
 fn rename(from: &Path, to: &Path) -> Result<(), RepairError> {
-    fs::rename(from, to).map_err(|source| RepairError::Io { path: from.to_owned(), source })
+    fs::rename(from, to).map_err(failed(from))
 }
 
 fn remove(file: &Path) -> Result<(), RepairError> {
-    match fs::remove_file(file) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(RepairError::Io { path: file.to_owned(), source })
-        }
-        _ => Ok(()),
-    }
+    if_there(fs::remove_file(file)).map(drop).map_err(failed(file))
 }
 
 fn remove_folder(folder: &Path) -> Result<(), RepairError> {
-    match fs::remove_dir_all(folder) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(RepairError::Io { path: folder.to_owned(), source })
-        }
-        _ => Ok(()),
-    }
+    if_there(fs::remove_dir_all(folder)).map(drop).map_err(failed(folder))
 }
 
 fn sync(folder: &Path) -> Result<(), RepairError> {
-    RealDisk.sync_dir(folder).map_err(|source| RepairError::Io { path: folder.to_owned(), source })
+    RealDisk.sync_dir(folder).map_err(failed(folder))
 }
 
 /// Returns why the state must be rebuilt, if it must.

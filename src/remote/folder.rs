@@ -20,6 +20,7 @@ use object_store::{
 };
 
 use super::objects::LIST_MAX;
+use crate::files::if_there;
 
 /// An object that is being written is named `NAME#1` until it is complete. One that has not changed for this long was
 /// left by a crash, and is listed so that it can be removed.
@@ -93,17 +94,11 @@ impl Folder {
         let first = self.root.join(prefix.as_ref());
         let (mut found, mut open) = (Vec::new(), vec![first]);
         while let Some(folder) = open.pop() {
-            let entries = match fs::read_dir(&folder) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                entries => entries?,
-            };
+            let Some(entries) = if_there(fs::read_dir(&folder))? else { continue };
             without_links(&self.root, &folder)?;
             for entry in entries {
                 let path = entry?.path();
-                let metadata = match fs::symlink_metadata(&path) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                    metadata => metadata?,
-                };
+                let Some(metadata) = if_there(fs::symlink_metadata(&path))? else { continue };
                 if metadata.is_dir() {
                     open.push(path);
                 } else if !metadata.is_file() {

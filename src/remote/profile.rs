@@ -1,7 +1,6 @@
 //! Credentials and settings from the files of Amazon's tools: `~/.aws/credentials` and `~/.aws/config`.
 
 use std::env;
-use std::io;
 use std::path::PathBuf;
 
 use crate::files;
@@ -30,11 +29,9 @@ impl Profile {
             [("AWS_CONFIG_FILE", ".aws/config"), ("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials")]
         {
             let Some(path) = place(variable, file) else { continue };
-            match files::read(&path, BYTES_MAX) {
-                Ok(bytes) => is_there |= profile.take(&String::from_utf8_lossy(&bytes), name),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(format!("{}: {error}", path.display())),
-            }
+            let bytes = files::read_if_there(&path, BYTES_MAX);
+            let bytes = bytes.map_err(|error| format!("{}: {error}", path.display()))?;
+            is_there |= bytes.is_some_and(|bytes| profile.take(&String::from_utf8_lossy(&bytes), name));
         }
         match asked {
             Some(name) if !is_there => Err(format!(

@@ -15,7 +15,7 @@ use archive_storage::backend::{Disk, OpenMode, RealDisk, open_regular};
 
 use super::snapshot::Local;
 use super::{CopiedFile, CopyError, Manifest, Progress, Remote, transfer};
-use crate::files::refuse_link;
+use crate::files::{if_there, refuse_link};
 use crate::recorder::Control;
 
 /// Suffix of the folder's name until the archive is complete.
@@ -91,10 +91,8 @@ fn occupied(path: &Path, problem: &str) -> CopyError {
 /// Refuses a destination that the archive cannot replace.
 fn check_empty(archive: &Path) -> Result<(), CopyError> {
     refuse_link(archive).map_err(CopyError::io(archive))?;
-    let mut entries = match fs::read_dir(archive) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries.map_err(CopyError::io(archive))?,
-    };
+    let entries = if_there(fs::read_dir(archive)).map_err(CopyError::io(archive))?;
+    let Some(mut entries) = entries else { return Ok(()) };
     if entries.next().is_some() {
         return Err(occupied(archive, "is not empty; restore into a new folder"));
     }

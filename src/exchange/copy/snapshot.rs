@@ -17,7 +17,7 @@ use super::manifest::{check_path, hex};
 use super::{CopyError, FILES_MAX, restore};
 use crate::exchange::erase;
 use crate::exchange::verify::INDEXES;
-use crate::files::{make_folder, refuse_link};
+use crate::files::{if_there, make_folder, refuse_link};
 use crate::search;
 
 /// Name of the folder in the archive's folder.
@@ -67,10 +67,7 @@ impl Lock {
     }
 
     fn clear(&self) -> io::Result<()> {
-        match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        if_there(fs::remove_dir_all(&self.folder)).map(drop)
     }
 }
 
@@ -229,10 +226,8 @@ impl Held<'_> {
                 }
                 let name = if folder.is_empty() { file.into_owned() } else { format!("{folder}/{file}") };
                 check_path(&name).map_err(|problem| CopyError::Changed { path: path.clone(), problem })?;
-                let metadata = match fs::symlink_metadata(&path) {
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                    metadata => metadata.map_err(CopyError::io(&path))?,
-                };
+                let metadata = if_there(fs::symlink_metadata(&path)).map_err(CopyError::io(&path))?;
+                let Some(metadata) = metadata else { continue };
                 if metadata.is_dir() {
                     open.push(name);
                     continue;

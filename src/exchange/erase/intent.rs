@@ -1,7 +1,6 @@
 //! The list of an erase, written before its first step and removed after its last.
 
 use std::fs::{self, File};
-use std::io;
 use std::path::Path;
 
 use archive_storage::{CaptureId, SegmentId, UrlId};
@@ -88,11 +87,8 @@ impl Intent {
 /// If the file cannot be read.
 pub fn interrupted(archive: &Path) -> Result<Option<Intent>, EraseError> {
     let path = archive.join(FILE);
-    let bytes = match files::read(&path, BYTES_MAX) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => return Err(EraseError::Io { path, source }),
-    };
+    let bytes = files::read_if_there(&path, BYTES_MAX).map_err(EraseError::of(path.clone()))?;
+    let Some(bytes) = bytes else { return Ok(None) };
     serde_json::from_slice(&bytes)
         .map(Some)
         .map_err(|error| EraseError::Intent { path, problem: error.to_string() })

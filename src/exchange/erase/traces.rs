@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use archive_storage::SegmentId;
 use archive_storage::backend::RealDisk;
@@ -12,6 +11,7 @@ use archive_storage::segment::{self, QUARANTINE};
 use super::{Done, EraseError, Intent};
 use crate::decisions::Decisions;
 use crate::exchange::exports;
+use crate::files::if_there;
 use crate::ledger::canonical_of;
 use crate::publish;
 use crate::runs;
@@ -83,14 +83,8 @@ fn names(folder: &Path) -> Result<Vec<String>, EraseError> {
     Ok(names)
 }
 
-fn take_away(path: &PathBuf, done: &mut Done) -> Result<(), EraseError> {
-    match fs::remove_file(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(EraseError::Io { path: path.clone(), source })
-        }
-        outcome => {
-            done.removed_files += u64::from(outcome.is_ok());
-            Ok(())
-        }
-    }
+fn take_away(path: &Path, done: &mut Done) -> Result<(), EraseError> {
+    let removed = if_there(fs::remove_file(path)).map_err(EraseError::of(path.to_owned()))?;
+    done.removed_files += u64::from(removed.is_some());
+    Ok(())
 }

@@ -166,7 +166,7 @@ fn copies(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode>
 
 fn send(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
-    let copied = shown(|progress| copy::send(path, remote, args.adopt, control, progress))?;
+    let copied = shown(|progress| copy::send(path, remote, args.adopt, control, progress, &|| Ok(())))?;
     let number = copied.number;
     if !args.json && (copied.is_new || args.every.is_none()) {
         let what = if copied.is_new { "is" } else { "is still" };

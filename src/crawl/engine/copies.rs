@@ -57,7 +57,7 @@ impl Copies {
                     let keep = copy::keep_after_erase(&remote, &archive, keep)?;
                     copy::prune(&remote, newest, keep)
                 };
-                let copied = copy::send_if(&archive, &remote, false, &stop, &|_, _| {}, &may_copy);
+                let copied = copy::send(&archive, &remote, false, &stop, &|_, _| {}, &may_copy);
                 let made = copied.map(|copied| prune(copied.number).err());
                 if results.send(made).is_err() {
                     return;

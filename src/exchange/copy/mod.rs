@@ -41,7 +41,7 @@ pub use self::manifest::{CopiedFile, FILES_MAX, MANIFEST_BYTES_MAX, Manifest, PA
 pub use self::places::{FILE as PLACES_FILE, Place, places};
 pub use self::prune::{Removed, keep_after_erase, prune};
 pub use self::restore::{RESTORE_ENDING, Restored, restore};
-pub use self::send::{Copied, send, send_if};
+pub use self::send::{Copied, send};
 pub use self::snapshot::{FOLDER as SNAPSHOT_FOLDER, HELD_FIRST, Lock as SnapshotLock};
 
 /// Receives the bytes done so far and their total; called from several threads.

@@ -38,27 +38,13 @@ pub struct Copied {
 }
 
 /// Copies the archive in `archive`, as of its last checkpoint, even while it is being written to. `adopt` allows
-/// continuing copies that the archive does not know of.
+/// continuing copies that the archive does not know of. `may_copy` is called after the existing copies were listed: if
+/// another node has taken over the partition and copies it, either `may_copy` fails or the number is already taken.
 ///
 /// # Errors
-/// If the archive cannot be read, the store fails or has copies of another archive, or a concurrent copy got the
-/// number. What was uploaded serves the next copy.
+/// If the archive cannot be read, the store fails or has copies of another archive, `may_copy` fails, or a concurrent
+/// copy got the number. What was uploaded serves the next copy.
 pub fn send(
-    archive: &Path,
-    remote: &Remote,
-    adopt: bool,
-    control: &Control,
-    progress: Progress<'_>,
-) -> Result<Copied, CopyError> {
-    send_if(archive, remote, adopt, control, progress, &|| Ok(()))
-}
-
-/// Like [`send`], if `may_copy` succeeds. It is called after the existing copies were listed: if another node has taken
-/// over the partition and copies it, either `may_copy` fails or the number is already taken.
-///
-/// # Errors
-/// As [`send`], and if `may_copy` fails.
-pub fn send_if(
     archive: &Path,
     remote: &Remote,
     adopt: bool,

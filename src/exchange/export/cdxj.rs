@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::received;
 use super::sent::{Pieces, Stop};
-use super::walk::{START, Unit, walk};
+use super::walk::{START, are_description, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 
 /// Number of lines between two progress reports.
@@ -154,8 +154,9 @@ fn of_records(
     segments: &[SegmentId],
 ) -> Result<Vec<String>, ExportError> {
     let mut lines = Vec::new();
-    walk::<ExportError>(store, selection, START, &mut |id, file, unit| {
-        if let (true, Unit::Capture(records)) = (segments.contains(&id), unit)
+    walk::<ExportError>(store, selection, START, &mut |id, file, records| {
+        if segments.contains(&id)
+            && !are_description(&records)
             && let Some(main) = records.first()
         {
             lines.extend(segment::index_line(&records, main.offset, main.length, file));

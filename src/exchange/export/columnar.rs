@@ -27,7 +27,7 @@ use self::original::{Originals, capture_of};
 use self::page::{Known, Pages};
 use self::row::{Context, Row};
 use super::sent::{Pieces, Stop};
-use super::walk::{START, Unit, walk};
+use super::walk::{START, are_description, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 use crate::change;
 use crate::nodes::ExportRows;
@@ -114,8 +114,10 @@ fn each_batch<E: From<ExportError>>(
         let made = batch.par_drain(..).filter_map(|(records, context)| Row::of(&records, context, &crawl));
         take(place, made.collect())
     };
-    walk(store, selection, from, &mut |segment, file, unit| {
-        let Unit::Capture(records) = unit else { return Ok(()) };
+    walk(store, selection, from, &mut |segment, file, records| {
+        if are_description(&records) {
+            return Ok(());
+        }
         if batch.is_empty() {
             place = (segment, records.first().map_or(0, |main| main.offset));
         }

@@ -11,31 +11,22 @@ const READ_THROUGH_BYTES: u64 = 1 << 20;
 /// The position before all segments.
 pub(super) const START: (SegmentId, u64) = (SegmentId(0), 0);
 
-/// An item of a segment.
-pub(super) enum Unit {
-    /// The record that describes the segment of the captures that follow.
-    Description(Record),
-    /// The records of a capture, the main one first.
-    Capture(Vec<Record>),
+/// Whether records are the one that describes a segment, and not a capture.
+pub(super) fn are_description(records: &[Record]) -> bool {
+    records.first().is_some_and(|first| first.header.record_type() == RecordType::Warcinfo)
 }
 
-impl Unit {
-    /// Returns the records of the unit.
-    pub(super) fn into_records(self) -> Vec<Record> {
-        match self {
-            Self::Description(record) => vec![record],
-            Self::Capture(records) => records,
-        }
-    }
-}
+/// Receives the segment of records, the name of its file, and the records.
+type Take<'a, E> = dyn FnMut(SegmentId, &str, Vec<Record>) -> Result<(), E> + 'a;
 
 /// Calls `take` for every selected capture from a position on, which is that of a capture or [`START`], with its
-/// segment and the name of the segment's file. The record that describes a segment precedes its captures.
+/// segment, the name of the segment's file, and its records, the main one first. The record that describes a segment
+/// precedes its captures.
 pub(super) fn walk<E: From<ExportError>>(
     store: &Store,
     selection: &Selection,
     (first, offset): (SegmentId, u64),
-    take: &mut dyn FnMut(SegmentId, &str, Unit) -> Result<(), E>,
+    take: &mut Take<'_, E>,
 ) -> Result<(), E> {
     let on_disk = segment::files(store.path()).map_err(ExportError::from)?;
     for (id, entry) in store.state().segments().filter(|(id, _)| *id >= first) {
@@ -46,7 +37,7 @@ pub(super) fn walk<E: From<ExportError>>(
             return Err(ExportError::from(segment::SegmentError::Missing(id)).into());
         };
         let start = if id == first { offset } else { 0 };
-        walk_segment(store, selection, (id, start), file, &mut |unit| take(id, &entry.file, unit))?;
+        walk_segment(store, selection, (id, start), file, &mut |records| take(id, &entry.file, records))?;
     }
     Ok(())
 }
@@ -56,7 +47,7 @@ fn walk_segment<E: From<ExportError>>(
     selection: &Selection,
     (id, mut start): (SegmentId, u64),
     file: &str,
-    take: &mut dyn FnMut(Unit) -> Result<(), E>,
+    take: &mut dyn FnMut(Vec<Record>) -> Result<(), E>,
 ) -> Result<(), E> {
     let offsets = selection.offsets(id);
     if offsets.is_some_and(<[u64]>::is_empty) {
@@ -74,7 +65,7 @@ fn walk_segment<E: From<ExportError>>(
             }
             let record_type = record.header.record_type();
             if record_type == RecordType::Warcinfo {
-                take(Unit::Description(record))?;
+                take(vec![record])?;
             } else {
                 let ends = record_type == RecordType::Metadata;
                 let end = record.offset + record.length;
@@ -84,7 +75,7 @@ fn walk_segment<E: From<ExportError>>(
                     group.push(record);
                 }
                 if ends && !group.is_empty() {
-                    take(Unit::Capture(std::mem::take(&mut group)))?;
+                    take(std::mem::take(&mut group))?;
                 }
                 if group.is_empty()
                     && let Some(next) = next_after(offsets, end)

@@ -9,7 +9,7 @@ use archive_storage::{SegmentId, Store};
 use rayon::prelude::*;
 
 use super::sent::{Pieces, Stop};
-use super::walk::{START, walk};
+use super::walk::{START, are_description, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 use crate::nodes::{ExportRows, Sender};
 
@@ -109,7 +109,7 @@ pub(super) fn write(
     for part in parts {
         match part {
             Part::Folder(store, selection) => {
-                walk(store, selection, START, &mut |_, _, unit| add(unit.into_records()))?;
+                walk(store, selection, START, &mut |_, _, records| add(records))?;
             }
             Part::Node(sender) => receive(sender, &mut add)?,
         }
@@ -125,8 +125,7 @@ pub(super) fn send(
     from: (SegmentId, u64),
     out: &mut Pieces<'_>,
 ) -> Result<(), Stop> {
-    walk(store, selection, from, &mut |id, _, unit| {
-        let records = unit.into_records();
+    walk(store, selection, from, &mut |id, _, records| {
         out.begin((id, records.first().map_or(0, |first| first.offset)))?;
         for record in records {
             out.add(record.header.to_string().as_bytes())?;
@@ -192,9 +191,7 @@ impl Batch {
         for (records, (bytes, main_length)) in self.units.iter().zip(packed) {
             out.write_all(&bytes).map_err(lost)?;
             self.exported.records += records.len() as u64;
-            let is_capture =
-                records.first().is_some_and(|first| first.header.record_type() != RecordType::Warcinfo);
-            if is_capture {
+            if !are_description(records) {
                 self.exported.rows += 1;
                 each(&Written { records, offset: self.position, length: main_length })?;
             }

@@ -17,21 +17,9 @@ pub(super) enum Cell {
     Null,
 }
 
-impl From<&str> for Cell {
-    fn from(text: &str) -> Self {
-        Self::Text(text.to_owned())
-    }
-}
-
 impl From<&String> for Cell {
     fn from(text: &String) -> Self {
         Self::Text(text.clone())
-    }
-}
-
-impl From<i32> for Cell {
-    fn from(number: i32) -> Self {
-        Self::Int(number)
     }
 }
 
@@ -44,12 +32,6 @@ impl From<Option<f64>> for Cell {
 impl From<&Option<String>> for Cell {
     fn from(value: &Option<String>) -> Self {
         value.as_ref().map_or(Self::Null, Self::from)
-    }
-}
-
-impl From<&Option<i32>> for Cell {
-    fn from(value: &Option<i32>) -> Self {
-        value.map_or(Self::Null, Self::Int)
     }
 }
 
@@ -132,11 +114,11 @@ static COLUMNS: [Column; 38] = [
     optional("url_host_private_domain", ColumnType::Text, |row| Cell::from(&row.host.private_domain)),
     optional("url_host_name_reversed", ColumnType::Text, |row| row.host.reversed()),
     required("url_protocol", ColumnType::Text, |row| Cell::from(&row.protocol)),
-    optional("url_port", ColumnType::Int, |row| Cell::from(&row.port)),
+    optional("url_port", ColumnType::Int, |row| row.port.map_or(Cell::Null, Cell::Int)),
     optional("url_path", ColumnType::Text, |row| Cell::from(&row.path)),
     optional("url_query", ColumnType::Text, |row| Cell::from(&row.query)),
     required("fetch_time", ColumnType::Time, |row| Cell::Time(row.time)),
-    required("fetch_status", ColumnType::Small, |row| Cell::from(row.status)),
+    required("fetch_status", ColumnType::Small, |row| Cell::Int(row.status)),
     optional("fetch_redirect", ColumnType::Text, |row| Cell::from(&row.redirect)),
     optional("content_digest", ColumnType::Text, |row| Cell::from(&row.digest)),
     optional("content_mime_type", ColumnType::Text, |row| Cell::from(&row.mime)),
@@ -145,12 +127,12 @@ static COLUMNS: [Column; 38] = [
     optional("content_languages", ColumnType::Text, |row| Cell::from(&row.languages)),
     optional("content_truncated", ColumnType::Text, |row| Cell::from(&row.truncated)),
     required("warc_filename", ColumnType::Text, |row| Cell::from(&row.file)),
-    required("warc_record_offset", ColumnType::Int, |row| Cell::from(row.offset)),
-    required("warc_record_length", ColumnType::Int, |row| Cell::from(row.length)),
+    required("warc_record_offset", ColumnType::Int, |row| Cell::Int(row.offset)),
+    required("warc_record_length", ColumnType::Int, |row| Cell::Int(row.length)),
     required("warc_segment", ColumnType::Text, |row| Cell::from(&row.segment)),
     required("crawl", ColumnType::Text, |row| Cell::from(&row.crawl)),
-    required("subset", ColumnType::Text, |row| Cell::from(&*row.subset)),
-    optional("revisit", ColumnType::Text, |row| row.revisit.as_deref().map_or(Cell::Null, Cell::from)),
+    required("subset", ColumnType::Text, |row| Cell::from(&row.subset)),
+    optional("revisit", ColumnType::Text, |row| Cell::from(&row.revisit)),
     optional("title", ColumnType::Text, |row| Cell::from(&row.title)),
     optional("importance", ColumnType::Double, |row| Cell::from(row.page.importance)),
     optional("site_importance", ColumnType::Double, |row| Cell::from(row.page.site_importance)),

@@ -1,7 +1,5 @@
 //! The row of a capture.
 
-use std::borrow::Cow;
-
 use archive_storage::address::{registry_suffix, site_of, surt};
 use archive_storage::segment::is_not_modified;
 use archive_storage::warc::{HttpHead, Record, RecordType, media_type, parse_fields, split};
@@ -43,9 +41,9 @@ pub(super) struct Row {
     pub(super) length: i32,
     pub(super) segment: String,
     pub(super) crawl: String,
-    pub(super) subset: Cow<'static, str>,
+    pub(super) subset: String,
     /// The kind of revisit; absent for captures with a payload of their own.
-    pub(super) revisit: Option<Cow<'static, str>>,
+    pub(super) revisit: Option<String>,
     pub(super) title: Option<String>,
     pub(super) page: Known,
     pub(super) text: Option<String>,
@@ -93,7 +91,12 @@ impl Row {
         let language = field("language").or_else(|| original?.language.as_deref());
         let title = field("title").or_else(|| original?.title.as_deref());
         let is_revisit = main.header.record_type() == RecordType::Revisit;
-        let is_robots = url.path() == "/robots.txt";
+        let revisit = is_revisit.then_some(if is_not_modified { "not-modified" } else { "identical" });
+        let subset = match status {
+            _ if url.path() == "/robots.txt" => "robotstxt",
+            0 | 200 if !is_revisit => "warc",
+            _ => "crawldiagnostics",
+        };
         Some(Self {
             surt: surt(address),
             host: HostParts::of(url.host_str().unwrap_or_default()),
@@ -119,15 +122,8 @@ impl Row {
             length: i32::try_from(main.length).ok()?,
             segment: segment.to_string(),
             crawl: crawl.to_owned(),
-            subset: Cow::Borrowed(match status {
-                _ if is_robots => "robotstxt",
-                0 | 200 if !is_revisit => "warc",
-                _ => "crawldiagnostics",
-            }),
-            revisit: is_revisit.then_some(Cow::Borrowed(match is_not_modified {
-                true => "not-modified",
-                false => "identical",
-            })),
+            subset: subset.to_owned(),
+            revisit: revisit.map(str::to_owned),
             title: title.map(str::to_owned),
             page,
             text,

@@ -216,12 +216,7 @@ pub(super) fn hex(digest: &Digest) -> String {
 
 /// Returns the name of an object that a copy uploaded.
 pub(super) fn object(copy: u64, sha256: &str) -> ObjectPath {
-    objects_of(copy).join(sha256)
-}
-
-/// Returns the prefix of the objects that a copy uploaded.
-pub(super) fn objects_of(copy: u64) -> ObjectPath {
-    objects().join(format!("{copy:08}"))
+    objects().join(format!("{copy:08}")).join(sha256)
 }
 
 /// Returns the prefix of all objects.
@@ -253,29 +248,39 @@ fn listed(remote: &Remote) -> Result<BTreeMap<u64, u64>, CopyError> {
     Ok(listed.iter().filter_map(|object| Some((number(&object.location)?, object.size))).collect())
 }
 
-pub(super) fn numbers(remote: &Remote) -> Result<Vec<u64>, CopyError> {
-    let numbers = listed(remote)?.into_iter().filter(|(_, bytes)| *bytes > 0);
-    Ok(numbers.map(|(number, _)| number).collect())
-}
-
 /// Returns the empty objects of removed manifests up to a number.
 pub(super) fn emptied(remote: &Remote, until: u64) -> Result<Vec<ObjectPath>, CopyError> {
     let emptied = listed(remote)?.into_iter().filter(|(number, bytes)| *number <= until && *bytes == 0);
     Ok(emptied.map(|(number, _)| manifest(number)).collect())
 }
 
-pub(super) fn load(remote: &Remote, number: u64) -> Result<Manifest, CopyError> {
-    let url = || remote.url.clone();
-    let path = manifest(number);
-    match remote.runtime.block_on(remote::read(remote.store.as_ref(), &path, MANIFEST_BYTES_MAX)) {
-        Ok(bytes) if bytes.is_empty() => Err(CopyError::NoCopy { url: url(), number: Some(number) }),
-        Ok(bytes) => Manifest::decode(&bytes, number).map_err(|problem| CopyError::Manifest {
-            url: url(),
-            number,
-            problem,
-        }),
-        Err(RemoteError::Missing(_)) => Err(CopyError::NoCopy { url: url(), number: Some(number) }),
-        Err(error) => Err(remote.failed(error)),
+impl Remote {
+    /// Returns the numbers of the existing copies, in order.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn numbers(&self) -> Result<Vec<u64>, CopyError> {
+        let numbers = listed(self)?.into_iter().filter(|(_, bytes)| *bytes > 0);
+        Ok(numbers.map(|(number, _)| number).collect())
+    }
+
+    /// Returns the manifest of a copy.
+    ///
+    /// # Errors
+    /// If there is none of this number, or it is invalid.
+    pub fn manifest(&self, number: u64) -> Result<Manifest, CopyError> {
+        let url = || self.url.clone();
+        let path = manifest(number);
+        match self.runtime.block_on(remote::read(self.store.as_ref(), &path, MANIFEST_BYTES_MAX)) {
+            Ok(bytes) if bytes.is_empty() => Err(CopyError::NoCopy { url: url(), number: Some(number) }),
+            Ok(bytes) => Manifest::decode(&bytes, number).map_err(|problem| CopyError::Manifest {
+                url: url(),
+                number,
+                problem,
+            }),
+            Err(RemoteError::Missing(_)) => Err(CopyError::NoCopy { url: url(), number: Some(number) }),
+            Err(error) => Err(self.failed(error)),
+        }
     }
 }
 

@@ -217,20 +217,4 @@ impl Remote {
     fn wait<T>(&self, operation: impl Future<Output = Result<T, RemoteError>>) -> Result<T, CopyError> {
         self.runtime.block_on(operation).map_err(|error| self.failed(error))
     }
-
-    /// Returns the numbers of the existing copies, in order.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub fn numbers(&self) -> Result<Vec<u64>, CopyError> {
-        manifest::numbers(self)
-    }
-
-    /// Returns the manifest of a copy.
-    ///
-    /// # Errors
-    /// If there is none of this number, or it is invalid.
-    pub fn manifest(&self, number: u64) -> Result<Manifest, CopyError> {
-        manifest::load(self, number)
-    }
 }

@@ -67,7 +67,7 @@ impl<'a> Writer<'a> {
         Ok(Self {
             reader: store.reader(),
             algorithm: store.encoder()?.algorithm(),
-            time: intent.stated_time().to_owned(),
+            time: intent.time.clone(),
             reason: intent.reason.clone(),
             forget_url: intent.forget_url,
             instead,

@@ -21,7 +21,7 @@ const BYTES_MAX: u64 = 256 << 20;
 #[serde(deny_unknown_fields)]
 pub struct Intent {
     /// When it began, RFC 3339.
-    time: String,
+    pub(super) time: String,
     /// Identity of the state that the numbers refer to.
     pub(super) identity: u64,
     /// Reason for the erase.
@@ -57,10 +57,6 @@ impl Intent {
 
     pub(super) fn time(&self) -> DateTime<Utc> {
         DateTime::parse_from_rfc3339(&self.time).map_or_else(|_| Utc::now(), |time| time.to_utc())
-    }
-
-    pub(super) fn stated_time(&self) -> &str {
-        &self.time
     }
 
     /// Returns all captures to erase.

@@ -33,15 +33,10 @@ pub(super) struct Group {
     /// Identifiers that the group's records refer to.
     refers: HashSet<String>,
     /// Memory and disk space of the group's records.
-    bytes: Bytes,
+    pub(super) bytes: Bytes,
 }
 
 impl Group {
-    /// Returns the memory and disk space of the group's records.
-    pub(super) fn bytes(&self) -> Bytes {
-        self.bytes
-    }
-
     fn records(&self) -> impl Iterator<Item = &Record> {
         self.main.iter().chain(&self.request).chain(&self.metadata)
     }

@@ -53,7 +53,7 @@ impl Item {
     /// The minimum of memory and disk space that it takes.
     fn bytes(&self) -> Bytes {
         let (text, group) = match self {
-            Self::Group(_, group) => (0, group.bytes()),
+            Self::Group(_, group) => (0, group.bytes),
             Self::Note(note) => (note.file.len() + note.what.len(), Bytes::default()),
             Self::LeftOut(record_type) => (record_type.as_str().len(), Bytes::default()),
             Self::FileEnd { name, .. } => (name.len(), Bytes::default()),

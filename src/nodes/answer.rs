@@ -12,7 +12,7 @@ use crate::query::{self, Limits, Plan, Question, Rows as _, Running, Together};
 use crate::replay;
 
 /// Receives lines as they arrive.
-type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
+pub(super) type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
 
 impl Ask {
     /// Parses a request.

@@ -12,6 +12,7 @@ use archive_storage::{Store, UrlId};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 
+use super::answer::Take;
 use super::asked::{Asked, Failure, Source};
 use super::wire::{Ask, Line, URLS_MAX};
 use super::{AskError, NodeError};
@@ -27,9 +28,6 @@ const ROOM_SHARE: u64 = 2;
 
 /// Time limit of an answer; the next answer continues from there. It bounds how long a concurrent crawl has to wait.
 const TIME_MAX: Duration = Duration::from_secs(15);
-
-/// Receives lines as they arrive.
-type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
 
 /// Answers with rows of an archive's outline.
 pub(super) fn outline(

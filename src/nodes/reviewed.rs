@@ -11,7 +11,7 @@ use archive_storage::{SiteId, Store};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::answer::instant;
+use super::answer::{Take, instant};
 use super::asked::{Asked, Asking, Failure, Source};
 use super::wire::{Ask, Line, URLS_MAX};
 use super::{AskError, NodeError};
@@ -25,9 +25,6 @@ use crate::texts::Language;
 /// Columns of a site on a sheet, appended to those of the query.
 const COLUMNS: [&str; 8] =
     ["site", "importance", "pages", "captures", "html", "xml", "first_seen", "last_seen"];
-
-/// Receives lines as they arrive.
-type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
 
 /// A site that waits for review, with the bits of its importance and of its gain.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -16,6 +16,23 @@ use archive_storage::backend::{OpenMode, open_regular};
 /// Maximum length of a chain of links to an output.
 const LINKS_MAX: usize = 40;
 
+/// An error of a file or folder, with its path.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {source}", path.display())]
+pub struct FileError {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The error.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Returns a closure that adds a path to an error.
+    pub fn at(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self { path: path.to_owned(), source }
+    }
+}
+
 /// Reads a regular file.
 ///
 /// # Errors

@@ -1,8 +1,7 @@
 //! Rebuilds all derived data from the segments: URL table, pages, histories, links, books, full text.
 
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use archive_storage::segment::{self, SegmentInfo, SegmentOptions};
@@ -10,7 +9,7 @@ use archive_storage::warc::Broken;
 use archive_storage::{Rebuild, SegmentId, Watermarks};
 
 use crate::columns;
-use crate::files::if_there;
+use crate::files::{FileError, if_there};
 use crate::ledger;
 use crate::prepared;
 use crate::recorder::{self, Recorder, RecorderError, Settings};
@@ -36,13 +35,8 @@ pub enum RebuildError {
     #[error(transparent)]
     Prepared(#[from] prepared::Error),
     /// The file system failed.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
 }
 
 impl<E: Into<RecorderError>> From<E> for RebuildError {
@@ -151,7 +145,6 @@ pub(super) fn remake(
 }
 
 fn count_files(folder: &Path) -> Result<u64, RebuildError> {
-    let entries = if_there(fs::read_dir(folder));
-    let count = entries.map(|entries| entries.map_or(0, |entries| entries.count() as u64));
-    count.map_err(|source| RebuildError::Io { path: folder.to_owned(), source })
+    let entries = if_there(fs::read_dir(folder)).map_err(FileError::at(folder))?;
+    Ok(entries.map_or(0, |entries| entries.count() as u64))
 }

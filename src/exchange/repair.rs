@@ -11,8 +11,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use archive_storage::backend::{Disk, RealDisk};
@@ -25,7 +24,7 @@ use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use super::verify::{INDEXES, index_damage};
 use crate::columns::{self, ColumnError};
-use crate::files::if_there;
+use crate::files::{FileError, if_there};
 use crate::prepared;
 use crate::recorder::{self, CHECKPOINT_EVERY, Control, Memory, RecorderError};
 use crate::search;
@@ -44,13 +43,8 @@ pub enum RepairError {
     #[error(transparent)]
     Column(#[from] ColumnError),
     /// The file system failed.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
 }
 
 impl<E: Into<RecorderError>> From<E> for RepairError {
@@ -155,7 +149,7 @@ fn make_index(path: &Path, options: &SegmentOptions, name: &str) -> Result<(), R
         _ => recorder::index_all_versions(&store, &new)?,
     }
     store.state().exchange(&new, name)?;
-    remove_folder(&path.join("rebuild"))
+    Ok(remove_folder(&path.join("rebuild"))?)
 }
 
 /// Removes columns that cannot be used.
@@ -350,24 +344,20 @@ fn free_name(path: &Path, file: &str) -> String {
     names.find(|name| !folder.join(name).exists()).unwrap_or_else(|| file.to_owned())
 }
 
-fn failed(path: &Path) -> impl FnOnce(io::Error) -> RepairError {
-    move |source| RepairError::Io { path: path.to_owned(), source }
+fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+    fs::rename(from, to).map_err(FileError::at(from))
 }
 
-fn rename(from: &Path, to: &Path) -> Result<(), RepairError> {
-    fs::rename(from, to).map_err(failed(from))
+fn remove(file: &Path) -> Result<(), FileError> {
+    if_there(fs::remove_file(file)).map(drop).map_err(FileError::at(file))
 }
 
-fn remove(file: &Path) -> Result<(), RepairError> {
-    if_there(fs::remove_file(file)).map(drop).map_err(failed(file))
+fn remove_folder(folder: &Path) -> Result<(), FileError> {
+    if_there(fs::remove_dir_all(folder)).map(drop).map_err(FileError::at(folder))
 }
 
-fn remove_folder(folder: &Path) -> Result<(), RepairError> {
-    if_there(fs::remove_dir_all(folder)).map(drop).map_err(failed(folder))
-}
-
-fn sync(folder: &Path) -> Result<(), RepairError> {
-    RealDisk.sync_dir(folder).map_err(failed(folder))
+fn sync(folder: &Path) -> Result<(), FileError> {
+    RealDisk.sync_dir(folder).map_err(FileError::at(folder))
 }
 
 /// Returns why the state must be rebuilt, if it must.

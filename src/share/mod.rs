@@ -24,7 +24,7 @@ use crate::cluster::{ClusterError, Publications, Version};
 use crate::decisions::DecisionsError;
 use crate::erased::{Erased, ErasedError};
 use crate::exchange::erase::EraseError;
-use crate::files::{self, WholeFile};
+use crate::files::{self, FileError, WholeFile};
 use crate::ledger::CreditError;
 use crate::query;
 use crate::topics::{self, TopicError};
@@ -44,13 +44,8 @@ pub enum ShareError {
     #[error("'{0}' cannot be published; only access.toml, NAME.topic (a topic) and NAME.json (a watch) can")]
     Name(String),
     /// The file cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
     /// The access rules are invalid.
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -369,7 +364,7 @@ impl Change<'_> {
 }
 
 fn io_error(path: &Path, source: io::Error) -> ShareError {
-    ShareError::Io { path: path.to_owned(), source }
+    FileError::at(path)(source).into()
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ use tokio::runtime::Runtime;
 
 use crate::cluster::ClusterError;
 use crate::erased::ErasedError;
+use crate::files::FileError;
 use crate::remote::{self, RemoteError};
 use crate::search;
 
@@ -144,13 +145,8 @@ pub enum CopyError {
     #[error(transparent)]
     Search(#[from] search::Error),
     /// A file of the archive, or of the restored one, cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
     /// The archive is a partition of a cluster that another node owns, or whose owner cannot be determined.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
@@ -164,8 +160,7 @@ pub enum CopyError {
 
 impl CopyError {
     fn io(path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_owned();
-        |source| Self::Io { path, source }
+        move |source| Self::Io(FileError::at(path)(source))
     }
 
     /// Whether a retry may succeed.
@@ -177,7 +172,7 @@ impl CopyError {
             Self::Overtaken { .. }
             | Self::UnderWay(_)
             | Self::Changed { .. }
-            | Self::Io { .. }
+            | Self::Io(_)
             | Self::Store(_)
             | Self::Search(_) => true,
             _ => false,

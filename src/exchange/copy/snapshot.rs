@@ -236,7 +236,7 @@ impl Held<'_> {
                 let file =
                     CheckpointFile { name, source: path, length: metadata.len(), change, sha256: None };
                 match self.hold(file) {
-                    Err(CopyError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+                    Err(CopyError::Io(error)) if error.source.kind() == io::ErrorKind::NotFound => {}
                     held => held?,
                 }
             }

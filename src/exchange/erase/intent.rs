@@ -8,7 +8,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{EraseError, ErasePlan};
-use crate::files::{self, WholeFile};
+use crate::files::{self, FileError, WholeFile};
 
 /// Name of the file in the archive's folder.
 pub const FILE: &str = "erase.json";
@@ -73,7 +73,7 @@ impl Intent {
     pub(super) fn save(&self, archive: &Path) -> Result<(), EraseError> {
         let path = archive.join(FILE);
         let write = || WholeFile::replace(&path, &serde_json::to_vec(self)?);
-        write().map_err(|source| EraseError::Io { path: path.clone(), source })
+        Ok(write().map_err(FileError::at(&path))?)
     }
 }
 
@@ -83,7 +83,7 @@ impl Intent {
 /// If the file cannot be read.
 pub fn interrupted(archive: &Path) -> Result<Option<Intent>, EraseError> {
     let path = archive.join(FILE);
-    let bytes = files::read_if_there(&path, BYTES_MAX).map_err(EraseError::of(path.clone()))?;
+    let bytes = files::read_if_there(&path, BYTES_MAX).map_err(FileError::at(&path))?;
     let Some(bytes) = bytes else { return Ok(None) };
     serde_json::from_slice(&bytes)
         .map(Some)
@@ -97,5 +97,5 @@ pub(super) fn forget(archive: &Path) -> Result<(), EraseError> {
         fs::remove_file(&path)?;
         File::open(archive)?.sync_all()
     };
-    remove().map_err(|source| EraseError::Io { path: path.clone(), source })
+    Ok(remove().map_err(FileError::at(&path))?)
 }

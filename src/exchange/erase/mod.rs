@@ -22,7 +22,6 @@ mod plan;
 mod traces;
 
 use std::collections::HashSet;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -36,6 +35,7 @@ use super::exports;
 use super::verify::INDEXES;
 use crate::columns;
 use crate::erased::{Erased, FORGOTTEN, forgotten_name};
+use crate::files::FileError;
 use crate::ledger::{Credits, capture_flags};
 use crate::prepared;
 use crate::recorder::{self, RecorderError};
@@ -61,13 +61,8 @@ pub enum EraseError {
     #[error(transparent)]
     Recorder(RecorderError),
     /// A file outside the segments and the state cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] FileError),
     /// The file of an erase that was begun cannot be read.
     #[error("{}: {problem}; the erase that it describes is not finished: remove the file and run the same command again", path.display())]
     Intent {
@@ -93,13 +88,6 @@ pub enum EraseError {
 impl<E: Into<RecorderError>> From<E> for EraseError {
     fn from(error: E) -> Self {
         Self::Recorder(error.into())
-    }
-}
-
-impl EraseError {
-    /// Returns a closure that makes an error of a file outside the segments and the state.
-    fn of(path: PathBuf) -> impl FnOnce(io::Error) -> Self {
-        |source| Self::Io { path, source }
     }
 }
 
@@ -167,7 +155,7 @@ pub fn resume(
 
 /// Keeps copies from starting, and removes the snapshot of a copy that was killed.
 fn keep_from_copies(path: &Path) -> Result<SnapshotLock, EraseError> {
-    let lock = SnapshotLock::take(path).map_err(EraseError::of(path.join(copy::SNAPSHOT_FOLDER)))?;
+    let lock = SnapshotLock::take(path).map_err(FileError::at(&path.join(copy::SNAPSHOT_FOLDER)))?;
     lock.ok_or_else(|| EraseError::Copying(path.to_owned()))
 }
 
@@ -201,8 +189,8 @@ fn carry_out(
     let urls = urls(store.state(), &intent)?;
     renew_state(store, &intent)?;
     traces::remove(path, &intent, &urls, &mut done)?;
-    done.copies = copy::places(path).map_err(EraseError::of(path.join(copy::PLACES_FILE)))?;
-    done.exports = exports::since(path, first).map_err(EraseError::of(exports::path(path)))?;
+    done.copies = copy::places(path).map_err(FileError::at(&path.join(copy::PLACES_FILE)))?;
+    done.exports = exports::since(path, first).map_err(FileError::at(&exports::path(path)))?;
     intent::forget(path)?;
     Ok(done)
 }
@@ -384,8 +372,7 @@ fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
         let losing = scrub.pages.iter().filter(|page| !intent.pages.contains(page));
         recorder::index_versions_again(renewal.store(), &versions, losing.copied())?;
     }
-    columns::share(&path, &folder)
-        .map_err(|source| EraseError::Io { path: path.join(columns::FOLDER), source })?;
+    columns::share(&path, &folder).map_err(FileError::at(&path.join(columns::FOLDER)))?;
     let mut rewritten: HashSet<CaptureId> = intent.all().collect();
     rewritten.extend(intent.kept.iter().map(|(copy, _)| *copy));
     let state = renewal.store().state();

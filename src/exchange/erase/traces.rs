@@ -11,7 +11,7 @@ use archive_storage::segment::{self, QUARANTINE};
 use super::{Done, EraseError, Intent};
 use crate::decisions::Decisions;
 use crate::exchange::exports;
-use crate::files::if_there;
+use crate::files::{FileError, if_there};
 use crate::ledger::canonical_of;
 use crate::publish;
 use crate::runs;
@@ -32,11 +32,11 @@ pub(super) fn remove(
 ) -> Result<(), EraseError> {
     done.reports = watch::forget_pages(archive, urls)?;
     done.topics = topics::forget(archive, urls)?;
-    publish::forget(archive, urls).map_err(EraseError::of(archive.join(publish::FOLDER)))?;
-    runs::forget(archive, urls).map_err(EraseError::of(archive.join(runs::FOLDER)))?;
+    publish::forget(archive, urls).map_err(FileError::at(&archive.join(publish::FOLDER)))?;
+    runs::forget(archive, urls).map_err(FileError::at(&archive.join(runs::FOLDER)))?;
     if intent.forget_url {
         Decisions::forget(archive, urls)?;
-        exports::forget(archive, urls).map_err(EraseError::of(exports::path(archive)))?;
+        exports::forget(archive, urls).map_err(FileError::at(&exports::path(archive)))?;
     }
     let folder = archive.join(segment::FOLDER);
     for name in names(&folder)?.into_iter().filter(|name| name.contains(CUT)) {
@@ -75,16 +75,15 @@ fn holds(archive: &Path, file: &str, urls: &HashSet<String>) -> bool {
 }
 
 fn names(folder: &Path) -> Result<Vec<String>, EraseError> {
-    let failed = |source| EraseError::Io { path: folder.to_owned(), source };
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        names.push(entry.map_err(failed)?.file_name().to_string_lossy().into_owned());
+    for entry in fs::read_dir(folder).map_err(FileError::at(folder))? {
+        names.push(entry.map_err(FileError::at(folder))?.file_name().to_string_lossy().into_owned());
     }
     Ok(names)
 }
 
 fn take_away(path: &Path, done: &mut Done) -> Result<(), EraseError> {
-    let removed = if_there(fs::remove_file(path)).map_err(EraseError::of(path.to_owned()))?;
+    let removed = if_there(fs::remove_file(path)).map_err(FileError::at(path))?;
     done.removed_files += u64::from(removed.is_some());
     Ok(())
 }

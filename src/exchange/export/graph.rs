@@ -14,7 +14,7 @@ use flate2::write::GzEncoder;
 
 use super::sent::{Pieces, Stop};
 use super::{ExportError, Exported, Part, Selection, Settings, expect_some, nothing};
-use crate::files::{WholeFile, is_standard_output};
+use crate::files::{FileError, WholeFile, is_standard_output};
 use crate::graphs::{self, Books as _, JoinError, Joined, Outline, PageGraph, write_bv};
 use crate::importance::Graph;
 use crate::nodes::{ExportRows, Sender};
@@ -53,7 +53,7 @@ pub fn write(
     if order.is_empty() && !settings.allow_empty {
         return Err(nothing(parts));
     }
-    let failed = |source| ExportError::Write { path: output.to_owned(), source };
+    let failed = |source| ExportError::Write(FileError::at(output)(source));
     let folder = Folder::begin(output).map_err(failed)?;
     let part = folder.path.join(output.file_name().unwrap_or_default());
     let rows = compress(&graph, &order, &part).map_err(failed)?;

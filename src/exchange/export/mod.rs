@@ -32,7 +32,7 @@ pub use sent::answer;
 use self::wacz::UntilFailure;
 use self::warc::Packing;
 use crate::change::VersionError;
-use crate::files::Output;
+use crate::files::{FileError, Output};
 use crate::graphs::{JoinError, StoredError};
 use crate::nodes::{self, AskError, Chosen, Sender};
 use crate::query::{ArchiveRowsError, Limits, RowsError};
@@ -85,13 +85,8 @@ pub enum ExportError {
         source: ReadError,
     },
     /// The file cannot be written.
-    #[error("{}: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Write(FileError),
     /// The output cannot be written; its name is not known here.
     #[error("the output: {0}")]
     Lost(#[source] io::Error),
@@ -215,7 +210,7 @@ pub fn run(
     settings: Settings,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let failed = |source| ExportError::Write { path: output.to_owned(), source };
+    let failed = |source| ExportError::Write(FileError::at(output)(source));
     expect_some(parts, settings)?;
     let mut out = Output::open(output).map_err(failed)?;
     let written = match (format, out.whole()) {

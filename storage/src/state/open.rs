@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{CashWritten, Mode, State, StateOptions, captures};
 use crate::backend::{Disk, DiskFile, Lock, OpenMode};
-use crate::catalogue::{Catalogue, Contents, FORMAT, FORMAT_VERSION, GENERATION, IDENTITY, NUMBER};
+use crate::catalogue::{Catalogue, Contents, GENERATION, IDENTITY, NUMBER};
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table, lock, write_block};
 use crate::index::HashIndex;
 use crate::links::LinkLog;
@@ -216,47 +216,6 @@ impl State {
             }
             Ok(())
         })
-    }
-
-    /// Durably discards everything that can be rebuilt from the segments; settings stay. The watermark then includes
-    /// nothing, so the next replay is a full rebuild.
-    ///
-    /// # Errors
-    /// [`StateError::ReadOnly`], and I/O errors, after which the state is unusable.
-    pub fn reset(&mut self) -> Result<()> {
-        if self.mode == Mode::Read {
-            return Err(StateError::ReadOnly);
-        }
-        let outcome = self.try_reset();
-        self.finish(outcome)
-    }
-
-    fn try_reset(&mut self) -> Result<()> {
-        let path = self.lock_path();
-        let failed = |error| StateError::io(&path, error);
-        if !lock::exclude_readers(self.checkpoint_lock.as_ref(), &path, OPEN_WAIT)? {
-            return Err(StateError::busy_readers(&self.folder));
-        }
-        let mut contents = Contents { settings: self.contents.settings.clone(), ..Contents::begun() };
-        for (name, number) in [
-            (FORMAT, FORMAT_VERSION),
-            // A deferred checkpoint may have left a journal with the next number.
-            (NUMBER, self.checkpoint_number() + 2),
-            (GENERATION, self.committed.number(GENERATION) + 1),
-        ] {
-            contents.numbers.insert(name.to_owned(), number);
-        }
-        let finder = self.finder_path();
-        if self.disk.exists(&finder).map_err(|error| StateError::io(&finder, error))? {
-            self.disk.remove(&finder).map_err(|error| StateError::io(&finder, error))?;
-        }
-        self.catalogue.commit(&self.committed, &contents)?;
-        let lock = self.checkpoint_lock.clone();
-        let parts = (self.disk.clone(), self.catalogue.clone(), self.owner.take());
-        let (disk, catalogue, owner) = parts;
-        *self =
-            Self::assemble(disk, &self.folder, Mode::Own, self.options, owner, lock, catalogue, contents)?;
-        self.checkpoint_lock.unlock().map_err(failed)
     }
 
     /// Swaps a folder with the folder `name` in the state's folder while no reader is active.

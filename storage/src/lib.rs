@@ -115,9 +115,8 @@ pub use pages::{
 pub use quietly::quietly;
 pub use rebuild::{Rebuild, catalogued};
 pub use state::{
-    CashWritten, Checkpointed, Inconsistency, LedgerNumbers, Mode, PAGES_TOGETHER, ROWS_TOGETHER,
-    SETTING_BYTES_MAX, Scrub, State, StateOptions, TITLE_BYTES_MAX, TextCache, TitleCursor, Totals,
-    UrlCursor,
+    CashWritten, Checkpointed, Inconsistency, Mode, PAGES_TOGETHER, ROWS_TOGETHER, SETTING_BYTES_MAX, Scrub,
+    State, StateOptions, TITLE_BYTES_MAX, TextCache, TitleCursor, Totals, UrlCursor,
 };
 pub use store::{PendingSync, SYNC_BYTES_MAX, Store, StoreError};
 pub use urls::NAME_BYTES_MAX;

@@ -19,8 +19,8 @@ use archive_storage::segment::{
     CaptureBody, CaptureGroup, Codec, KeepAll, ReplayedCapture, RewriteOptions, SegmentOptions,
 };
 use archive_storage::{
-    Capture, CaptureId, CaptureKind, Checkpointed, Clock, Digest, LedgerNumbers, Location, MimeId, State,
-    Store, StoreError, UrlId,
+    Capture, CaptureId, CaptureKind, Checkpointed, Clock, Digest, Location, MimeId, State, Store, StoreError,
+    UrlId,
 };
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta};
@@ -38,6 +38,9 @@ const ARCHIVE: &str = "/archive";
 const CASH_TOTAL: i64 = 1 << 40;
 /// What a page is given when it is discovered.
 const CASH_ENDOWED: i64 = 1 << 20;
+/// Counters of the cash of the virtual page, and of all cash.
+const VIRTUAL_CASH: &str = "virtual-cash";
+const TOTAL: &str = "total";
 
 /// A capture that was handed to the store.
 struct Given {
@@ -62,16 +65,17 @@ struct Booked<'a> {
 
 /// The one function by which captures change the state: page by page, cash moves on to the next page.
 fn book(state: &mut State, booked: &Booked<'_>) -> Result<(), StoreError> {
-    let mut ledger = state.ledger();
-    if ledger.total == 0 {
-        (ledger.total, ledger.virtual_cash) = (CASH_TOTAL, CASH_TOTAL);
+    let mut virtual_cash = state.counter(VIRTUAL_CASH);
+    if state.counter(TOTAL) == 0 {
+        virtual_cash = CASH_TOTAL.cast_unsigned();
+        state.set_counter(TOTAL, virtual_cash)?;
     }
     let (id, is_new) = state.intern(booked.url, url_hash(booked.url))?;
     if is_new {
-        ledger.virtual_cash -= CASH_ENDOWED;
+        virtual_cash = virtual_cash.wrapping_sub(CASH_ENDOWED.cast_unsigned());
         state.update_page(id, |page| page.cash = CASH_ENDOWED)?;
     }
-    state.set_ledger(&LedgerNumbers { clock: ledger.clock + 1.0, ..ledger })?;
+    state.set_counter(VIRTUAL_CASH, virtual_cash)?;
     let next = UrlId((id.0 + 1) % state.url_count());
     let given = state.update_page(id, |page| {
         let given = page.cash / 3;
@@ -415,9 +419,9 @@ impl Story {
         self.acknowledged = self.given.len();
         self.check_histories(state);
         let cash: i64 = state.pages(UrlId(0)).map(|page| page.expect("a healthy disk").1.cash).sum();
-        let ledger = state.ledger();
-        assert_eq!(cash + ledger.virtual_cash, ledger.total, "cash was made or lost");
-        assert!(ledger.total == CASH_TOTAL || self.given.is_empty());
+        let [virtual_cash, total] = [VIRTUAL_CASH, TOTAL].map(|name| state.counter(name).cast_signed());
+        assert_eq!(cash + virtual_cash, total, "cash was made or lost");
+        assert!(total == CASH_TOTAL || self.given.is_empty());
         state.check(&mut |inconsistency| panic!("{inconsistency}")).expect("a healthy disk");
     }
 

@@ -1,6 +1,6 @@
 //! The catalogue: one small redb file whose transactions are the commit points of checkpoints.
 //!
-//! It holds small data: numbers (lengths of all files, watermark, totals, the ledger), the open blocks of the logs,
+//! It holds small data: numbers (lengths of all files, watermark, totals, counters), the open blocks of the logs,
 //! media types, segments and settings. All of it is in memory while the state is open ([`Contents`]).
 //!
 //! Invariant: the file is written only while the checkpoint lock is held exclusively, from opening to closing the file.

@@ -42,7 +42,7 @@ pub use names::{TextCache, UrlCursor};
 pub(crate) use open::FOLDER;
 pub use pages::{PAGES_TOGETHER, ROWS_TOGETHER};
 pub use scrub::Scrub;
-pub use small::{LedgerNumbers, SETTING_BYTES_MAX, Totals};
+pub use small::{SETTING_BYTES_MAX, Totals};
 pub use texts::{TITLE_BYTES_MAX, TitleCursor};
 
 /// The purpose for which a [`State`] is opened.

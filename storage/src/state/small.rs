@@ -1,4 +1,4 @@
-//! Small data, all of it in the catalogue: totals, the ledger's numbers, media types, segments, settings.
+//! Small data, all of it in the catalogue: totals, the callers' numbers, media types, segments, settings.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,6 @@ const WATERMARK_CAPTURES: &str = "watermark.captures";
 const WATERMARK_NEXT: &str = "watermark.next";
 /// Prefix; a segment's id follows.
 const WATERMARK_OPEN: &str = "watermark.open.";
-const VIRTUAL_CASH: &str = "ledger.virtual-cash";
-const OFFSET: &str = "ledger.offset";
-const CLOCK: &str = "ledger.clock";
-const TOTAL: &str = "ledger.total";
 /// Prefix of the keys of the callers' own numbers.
 const COUNTER: &str = "counter.";
 /// Maximum number of numbered media types apart from the common ones; further ones share number 0. Every command keeps
@@ -101,19 +97,6 @@ pub struct Totals {
     pub sites: u64,
 }
 
-/// Global numbers of the importance computation; the crawler defines their meaning.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct LedgerNumbers {
-    /// Cash of the virtual page.
-    pub virtual_cash: i64,
-    /// Amount by which every page's cash is to be raised.
-    pub offset: i64,
-    /// The credit clock G.
-    pub clock: f64,
-    /// Total cash.
-    pub total: i64,
-}
-
 pub(super) fn watermarks(contents: &Contents) -> Watermarks {
     let id = |number: u64| SegmentId(u32::try_from(number).unwrap_or(u32::MAX));
     let open = contents.numbers.range(WATERMARK_OPEN.to_owned()..);
@@ -183,35 +166,6 @@ impl State {
         Ok(())
     }
 
-    /// The global numbers of the importance computation.
-    #[must_use]
-    pub fn ledger(&self) -> LedgerNumbers {
-        LedgerNumbers {
-            virtual_cash: self.contents.number(VIRTUAL_CASH).cast_signed(),
-            offset: self.contents.number(OFFSET).cast_signed(),
-            clock: f64::from_bits(self.contents.number(CLOCK)),
-            total: self.contents.number(TOTAL).cast_signed(),
-        }
-    }
-
-    /// Replaces the global numbers of the importance computation.
-    ///
-    /// # Errors
-    /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
-    pub fn set_ledger(&mut self, ledger: &LedgerNumbers) -> Result<()> {
-        self.writable()?;
-        let numbers = [
-            (VIRTUAL_CASH, ledger.virtual_cash.cast_unsigned()),
-            (OFFSET, ledger.offset.cast_unsigned()),
-            (CLOCK, ledger.clock.to_bits()),
-            (TOTAL, ledger.total.cast_unsigned()),
-        ];
-        for (name, number) in numbers {
-            self.contents.numbers.insert(name.to_owned(), number);
-        }
-        Ok(())
-    }
-
     /// A number that the caller keeps under a name of its own; 0 if it was never set.
     #[must_use]
     pub fn counter(&self, name: &str) -> u64 {
@@ -256,12 +210,6 @@ impl State {
     #[must_use]
     pub fn mime(&self, id: MimeId) -> &str {
         self.contents.mimes.get(usize::from(id.0)).map_or("", String::as_str)
-    }
-
-    /// Returns the number of a media type, if it has one.
-    #[must_use]
-    pub fn find_mime(&self, mime: &str) -> Option<MimeId> {
-        self.mime_ids.get(mime).map(|&id| MimeId(id))
     }
 
     /// All segments in order.

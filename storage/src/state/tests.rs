@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::small::SETTING_BYTES_MAX;
-use super::{Checkpointed, LedgerNumbers, Mode, State, StateOptions};
+use super::{Checkpointed, Mode, State, StateOptions};
 use crate::address::url_hash;
 use crate::backend::RealDisk;
 use crate::capture_kind::CaptureKind;
@@ -349,8 +349,6 @@ fn media_types_and_settings_have_limits() {
 fn small_things_come_back() {
     let folder = tempfile::tempdir().unwrap();
     let mut state = open(folder.path(), Mode::Own).unwrap();
-    let ledger = LedgerNumbers { virtual_cash: -5, offset: i64::MIN, clock: 0.1 + 0.2, total: 1 << 60 };
-    state.set_ledger(&ledger).unwrap();
     state.set_counter("fetches", 12).unwrap();
     let html = state.intern_mime("text/html").unwrap();
     assert_eq!(state.intern_mime("").unwrap().0, 0);
@@ -367,10 +365,12 @@ fn small_things_come_back() {
     state.checkpoint(watermarks(1)).unwrap();
     drop(state);
     for mode in [Mode::Own, Mode::Read] {
-        let state = open(folder.path(), mode).unwrap();
-        assert_eq!(state.ledger(), ledger);
+        let mut state = open(folder.path(), mode).unwrap();
         assert_eq!((state.counter("fetches"), state.counter("other")), (12, 0));
-        assert_eq!((state.find_mime("text/html"), state.mime(html)), (Some(html), "text/html"));
+        assert_eq!(state.mime(html), "text/html");
+        if mode == Mode::Own {
+            assert_eq!(state.intern_mime("text/html").unwrap(), html);
+        }
         assert_eq!(state.settings("seed/").map(|(name, _)| name).collect::<Vec<_>>(), ["seed/1", "seed/2"]);
         assert_eq!(state.setting("scope"), Some(b"c".as_slice()));
         let hosts: Vec<_> = state.hosts().map(Result::unwrap).collect();

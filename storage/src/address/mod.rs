@@ -23,7 +23,6 @@ mod surt;
 
 pub use canonical::{Parts, RULES, Rule, canonical, canonical_query_is_clean};
 pub use host::{HOST_BYTES_MAX, host_key, is_url_in_bounds, registry_suffix, site_of};
-pub use parameters::{Name, PARAMETERS, ParameterRule, TOKEN_BYTES_MIN, Value, Why};
 pub use surt::surt;
 
 /// Returns the 64-bit hash of a canonical URL, by which the seen-set finds it: the standard library's SipHash-1-3, with

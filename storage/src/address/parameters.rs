@@ -6,18 +6,9 @@
 use super::parameters::Name::{Exact, Prefix};
 use super::parameters::Value::{Any, Token};
 
-/// Why a parameter is dropped.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Why {
-    /// It identifies a visit: each visit sees different URLs for the same pages.
-    Session,
-    /// It shows the site's statistics where the visitor came from.
-    Tracking,
-}
-
 /// How a parameter's name is compared, ignoring ASCII case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
+enum Name {
     /// The whole name.
     Exact(&'static str),
     /// The beginning of the name.
@@ -26,7 +17,7 @@ pub enum Name {
 
 /// Values with which a parameter is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value {
+enum Value {
     /// Any value, including none.
     Any,
     /// At least [`TOKEN_BYTES_MIN`] letters, digits, `-`, `_`, `.`, `,` or `%`, with a digit among them: `sid=3` is a
@@ -35,73 +26,56 @@ pub enum Value {
 }
 
 /// Minimum length of a session token in bytes.
-pub const TOKEN_BYTES_MIN: usize = 16;
+const TOKEN_BYTES_MIN: usize = 16;
 
-/// One line of the table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ParameterRule {
-    /// Name of the parameter.
-    pub name: Name,
-    /// Values with which it is dropped.
-    pub value: Value,
-    /// Why it is dropped.
-    pub why: Why,
-}
-
-const fn session(name: Name, value: Value) -> ParameterRule {
-    ParameterRule { name, value, why: Why::Session }
-}
-
-const fn tracking(name: Name) -> ParameterRule {
-    ParameterRule { name, value: Any, why: Why::Tracking }
-}
-
-/// The parameters dropped from every canonical URL.
-pub const PARAMETERS: &[ParameterRule] = &[
-    session(Exact("phpsessid"), Any),         // PHP
-    session(Exact("jsessionid"), Any),        // Java servlets, when not a path parameter
-    session(Prefix("aspsessionid"), Any),     // classic ASP: ASPSESSIONIDQQSCATDS
-    session(Exact("asp.net_sessionid"), Any), // ASP.NET
-    session(Exact("cfid"), Any),              // ColdFusion, always beside cftoken
-    session(Exact("cftoken"), Any),
-    session(Exact("oscsid"), Any),       // osCommerce
-    session(Exact("zenid"), Any),        // Zen Cart
-    session(Exact("xtcsid"), Any),       // xt:Commerce
-    session(Exact("sessionid"), Token),  // home-made ones: only when the value looks like one
-    session(Exact("session_id"), Token), //
-    session(Exact("sessid"), Token),     //
-    session(Exact("session"), Token),    //
-    session(Exact("sid"), Token),        //
-    tracking(Prefix("utm_")),            // Urchin, Google Analytics
-    tracking(Exact("gclid")),            // Google Ads
-    tracking(Exact("gclsrc")),
-    tracking(Exact("dclid")),
-    tracking(Exact("gbraid")),
-    tracking(Exact("wbraid")),
-    tracking(Exact("srsltid")), // Google Merchant Center
-    tracking(Exact("_ga")),     // Google Analytics cross-domain linker
-    tracking(Exact("_gl")),
-    tracking(Exact("fbclid")),    // Facebook
-    tracking(Exact("igshid")),    // Instagram
-    tracking(Exact("msclkid")),   // Microsoft Advertising
-    tracking(Exact("twclid")),    // X
-    tracking(Exact("ttclid")),    // TikTok
-    tracking(Exact("li_fat_id")), // LinkedIn
-    tracking(Exact("yclid")),     // Yandex
-    tracking(Exact("ysclid")),
-    tracking(Exact("_openstat")),
-    tracking(Exact("mc_cid")), // Mailchimp
-    tracking(Exact("mc_eid")),
-    tracking(Exact("_hsenc")), // HubSpot
-    tracking(Exact("_hsmi")),
-    tracking(Exact("hsctatracking")),
-    tracking(Exact("mkt_tok")),    // Marketo
-    tracking(Exact("vero_id")),    // Vero
-    tracking(Exact("oly_enc_id")), // Omeda
-    tracking(Exact("oly_anon_id")),
-    tracking(Prefix("pk_")),    // Matomo, older: pk_campaign, pk_kwd
-    tracking(Prefix("mtm_")),   // Matomo
-    tracking(Prefix("piwik_")), // Matomo, oldest
+/// The parameters dropped from every canonical URL, and with which values. First come those that identify a visit, so
+/// that each visit sees different URLs for the same pages, then those that show the site's statistics where the visitor
+/// came from.
+const PARAMETERS: &[(Name, Value)] = &[
+    (Exact("phpsessid"), Any),         // PHP
+    (Exact("jsessionid"), Any),        // Java servlets, when not a path parameter
+    (Prefix("aspsessionid"), Any),     // classic ASP: ASPSESSIONIDQQSCATDS
+    (Exact("asp.net_sessionid"), Any), // ASP.NET
+    (Exact("cfid"), Any),              // ColdFusion, always beside cftoken
+    (Exact("cftoken"), Any),
+    (Exact("oscsid"), Any),       // osCommerce
+    (Exact("zenid"), Any),        // Zen Cart
+    (Exact("xtcsid"), Any),       // xt:Commerce
+    (Exact("sessionid"), Token),  // home-made ones: only when the value looks like one
+    (Exact("session_id"), Token), //
+    (Exact("sessid"), Token),     //
+    (Exact("session"), Token),    //
+    (Exact("sid"), Token),        //
+    (Prefix("utm_"), Any),        // Urchin, Google Analytics
+    (Exact("gclid"), Any),        // Google Ads
+    (Exact("gclsrc"), Any),
+    (Exact("dclid"), Any),
+    (Exact("gbraid"), Any),
+    (Exact("wbraid"), Any),
+    (Exact("srsltid"), Any), // Google Merchant Center
+    (Exact("_ga"), Any),     // Google Analytics cross-domain linker
+    (Exact("_gl"), Any),
+    (Exact("fbclid"), Any),    // Facebook
+    (Exact("igshid"), Any),    // Instagram
+    (Exact("msclkid"), Any),   // Microsoft Advertising
+    (Exact("twclid"), Any),    // X
+    (Exact("ttclid"), Any),    // TikTok
+    (Exact("li_fat_id"), Any), // LinkedIn
+    (Exact("yclid"), Any),     // Yandex
+    (Exact("ysclid"), Any),
+    (Exact("_openstat"), Any),
+    (Exact("mc_cid"), Any), // Mailchimp
+    (Exact("mc_eid"), Any),
+    (Exact("_hsenc"), Any), // HubSpot
+    (Exact("_hsmi"), Any),
+    (Exact("hsctatracking"), Any),
+    (Exact("mkt_tok"), Any),    // Marketo
+    (Exact("vero_id"), Any),    // Vero
+    (Exact("oly_enc_id"), Any), // Omeda
+    (Exact("oly_anon_id"), Any),
+    (Prefix("pk_"), Any),    // Matomo, older: pk_campaign, pk_kwd
+    (Prefix("mtm_"), Any),   // Matomo
+    (Prefix("piwik_"), Any), // Matomo, oldest
 ];
 
 /// Whether `name=value` is a parameter to drop.
@@ -110,14 +84,14 @@ pub(super) fn is_dropped(pair: &str) -> bool {
     if !may_be_listed(name.as_bytes()) {
         return false;
     }
-    PARAMETERS.iter().any(|rule| {
-        let same_name = match rule.name {
+    PARAMETERS.iter().any(|(listed_name, listed_value)| {
+        let same_name = match listed_name {
             Exact(listed) => name.eq_ignore_ascii_case(listed),
             Prefix(listed) => {
                 name.get(..listed.len()).is_some_and(|start| start.eq_ignore_ascii_case(listed))
             }
         };
-        same_name && (rule.value == Any || is_token(value))
+        same_name && (*listed_value == Any || is_token(value))
     })
 }
 
@@ -128,7 +102,7 @@ fn may_be_listed(name: &[u8]) -> bool {
         let mut table = [false; 256];
         let mut rule = 0;
         while rule < PARAMETERS.len() {
-            let (Exact(name) | Prefix(name)) = PARAMETERS[rule].name;
+            let (Exact(name) | Prefix(name)) = PARAMETERS[rule].0;
             table[name.as_bytes()[0] as usize] = true;
             table[name.as_bytes()[0].to_ascii_uppercase() as usize] = true;
             rule += 1;

@@ -14,12 +14,16 @@ mod spool;
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 pub use real::{RealDisk, open_regular};
 pub use simulated::{Faults, SimulatedDisk};
 pub use spool::Spool;
+
+/// Bytes of a long file that are read at once.
+pub(crate) const PIECE_BYTES: usize = 1 << 20;
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,6 +121,25 @@ pub fn read_exact_at(file: &dyn DiskFile, mut buffer: &mut [u8], mut offset: u64
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
+    }
+    Ok(())
+}
+
+/// Passes a stretch of a file to `take`, in pieces of this many bytes, each with its offset; only the last one may be
+/// shorter. Stops at the first error.
+pub(crate) fn pieces<E: From<io::Error>>(
+    file: &dyn DiskFile,
+    range: Range<u64>,
+    bytes: usize,
+    mut take: impl FnMut(&[u8], u64) -> Result<(), E>,
+) -> Result<(), E> {
+    let left = |at: u64| usize::try_from(range.end.saturating_sub(at)).unwrap_or(usize::MAX);
+    let (mut piece, mut at) = (vec![0; left(range.start).min(bytes)], range.start);
+    while at < range.end {
+        piece.truncate(left(at));
+        read_exact_at(file, &mut piece, at)?;
+        take(&piece, at)?;
+        at += piece.len() as u64;
     }
     Ok(())
 }

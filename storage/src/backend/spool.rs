@@ -7,10 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Disk, DiskFile, OpenMode, read_exact_at};
-
-/// Bytes read at once.
-const PIECE_BYTES: usize = 1 << 20;
+use super::{Disk, DiskFile, OpenMode, PIECE_BYTES, read_exact_at};
 
 /// Makes the temporary names of spools unique.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -82,16 +79,7 @@ impl Spool {
         bytes: usize,
         mut take: impl FnMut(&[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut piece = vec![0; usize::try_from(self.length).unwrap_or(usize::MAX).min(bytes)];
-        let mut at = 0;
-        while at < self.length {
-            let left = usize::try_from(self.length - at).unwrap_or(usize::MAX);
-            piece.truncate(left);
-            read_exact_at(self.file.as_ref(), &mut piece, at)?;
-            take(&piece)?;
-            at += piece.len() as u64;
-        }
-        Ok(())
+        super::pieces(self.file.as_ref(), 0..self.length, bytes, |piece, _| take(piece))
     }
 
     /// Passes everything to `take`, in pieces of a size that suits the disk.

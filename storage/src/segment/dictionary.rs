@@ -23,6 +23,8 @@ use crate::warc::{self, SKIPPABLE_DICTIONARY};
 
 /// Maximum bytes of a dictionary, packed or not: the size that the IIPC proposal requires every reader to accept.
 pub const DICTIONARY_BYTES_MAX: usize = 8 << 20;
+/// Maximum bytes of the frame that guards a dictionary.
+const FRAME_BYTES_MAX: u64 = DICTIONARY_BYTES_MAX as u64 + 8;
 /// Bytes of a trained dictionary. Doubling it saves only one hundredth more.
 pub(super) const TRAINED_BYTES_MAX: usize = 112 << 10;
 /// Maximum bytes of the packed dictionary in the frames that we write: FastWARC 2.0 refuses more.
@@ -350,7 +352,7 @@ pub(super) fn load_if_whole(
 
 /// Restores a damaged dictionary from the last frame, if possible.
 fn restore(file: &dyn DiskFile, path: &Path) -> Result<Option<Dictionary>, SegmentError> {
-    let tail = tail(file, path)?;
+    let tail = tail(file, path, FRAME_BYTES_MAX)?;
     for content in last_frames(&tail, SKIPPABLE_COPY) {
         if let Ok(dictionary) = Dictionary::unpacked(content.to_vec()) {
             return Ok(Some(dictionary));
@@ -370,17 +372,17 @@ fn restore(file: &dyn DiskFile, path: &Path) -> Result<Option<Dictionary>, Segme
 
 /// Detects from the last frame how a closed segment's dictionary is guarded.
 pub(super) fn guard_of(file: &dyn DiskFile, path: &Path) -> Result<Option<Guard>, SegmentError> {
-    let tail = tail(file, path)?;
+    let tail = tail(file, path, FRAME_BYTES_MAX)?;
     let is_parity =
         last_frames(&tail, SKIPPABLE_PARITY).any(|content| guard::guarded_length(content).is_some());
     let is_copy = || last_frames(&tail, SKIPPABLE_COPY).any(|content| content.starts_with(&warc::ZSTD_MAGIC));
     Ok(if is_parity { Some(Guard::Parity) } else { is_copy().then_some(Guard::Copy) })
 }
 
-/// Reads as many bytes from the end of a file as its last frame may have.
-fn tail(file: &dyn DiskFile, path: &Path) -> Result<Vec<u8>, SegmentError> {
+/// Reads the last bytes of a file, at most `bytes_max`.
+pub(super) fn tail(file: &dyn DiskFile, path: &Path, bytes_max: u64) -> Result<Vec<u8>, SegmentError> {
     let length = file.len().context("read", path)?;
-    let tail_length = length.min(DICTIONARY_BYTES_MAX as u64 + 8);
+    let tail_length = length.min(bytes_max);
     let mut tail = vec![0; tail_length as usize];
     read_exact_at(file, &mut tail, length - tail_length).context("read", path)?;
     Ok(tail)

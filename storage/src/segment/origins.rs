@@ -12,9 +12,9 @@ use std::path::Path;
 
 use super::codec::Codec;
 use super::dictionary::{self, DICTIONARY_BYTES_MAX, Dictionary};
-use super::error::{Context, SegmentError};
+use super::error::SegmentError;
 use super::read::SegmentReader;
-use crate::backend::{DiskFile, read_exact_at};
+use crate::backend::DiskFile;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
 use crate::warc::{SKIPPABLE_MAGIC, skippable_frame};
@@ -77,10 +77,7 @@ impl Origins {
 
     /// Searches for the frame near the end of a segment, as there may be damage after it.
     fn find(file: &dyn DiskFile, path: &Path) -> Result<Option<(Digest, Self)>, SegmentError> {
-        let length = file.len().context("read", path)?;
-        let start = length.saturating_sub(TAIL_BYTES);
-        let mut tail = vec![0; (length - start) as usize];
-        read_exact_at(file, &mut tail, start).context("read", path)?;
+        let tail = dictionary::tail(file, path, TAIL_BYTES)?;
         let found = memchr::memmem::rfind_iter(&tail, &SKIPPABLE_ORIGINS.to_le_bytes()).find_map(|start| {
             let (size, rest) = tail.get(start + 4..)?.split_first_chunk::<4>()?;
             Self::parse(rest.get(..u32::from_le_bytes(*size) as usize)?)

@@ -6,12 +6,14 @@
 //! part cut off is kept in its own file, because then it might be damage of another kind.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 
-use super::codec::Codec;
+use super::codec::{Codec, SpoolingError};
 use super::dictionary;
 use super::error::{Context, SegmentError};
 use super::guard::Guard;
@@ -22,7 +24,7 @@ use super::options::SegmentOptions;
 use super::order::{CaptureStream, Found};
 use super::quarantine;
 use super::stated::Stated;
-use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
+use crate::backend::{Disk, DiskFile, OpenMode, PIECE_BYTES, pieces};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermarks};
 use crate::warc::Broken;
@@ -290,15 +292,12 @@ fn complete(info: &mut SegmentInfo, file: &Arc<dyn DiskFile>, path: &Path) -> Re
     Ok(())
 }
 
-pub(super) fn sha256(file: &dyn DiskFile, length: u64) -> std::io::Result<Digest> {
-    let (mut hasher, mut buffer, mut offset) = (Sha256::new(), vec![0; 1 << 20], 0);
-    while offset < length {
-        let count = usize::try_from(length - offset).unwrap_or(usize::MAX).min(buffer.len());
-        let piece = buffer.split_at_mut(count).0;
-        read_exact_at(file, piece, offset)?;
-        hasher.update(&*piece);
-        offset += count as u64;
-    }
+pub(super) fn sha256(file: &dyn DiskFile, length: u64) -> io::Result<Digest> {
+    let mut hasher = Sha256::new();
+    pieces(file, 0..length, PIECE_BYTES, |piece, _| {
+        hasher.update(piece);
+        io::Result::Ok(())
+    })?;
     Ok(Digest::from_sha256(hasher.finalize().into()))
 }
 
@@ -381,17 +380,8 @@ impl Open {
 ///
 /// If a sync failed while the machine kept running, the system may still show bytes that it gave up writing, and
 /// another sync would not write them either. Writing them again does.
-fn rewrite(file: &dyn DiskFile, range: std::ops::Range<u64>) -> std::io::Result<()> {
-    let mut buffer = vec![0; 1 << 20];
-    let mut offset = range.start;
-    while offset < range.end {
-        let count = usize::try_from(range.end - offset).unwrap_or(usize::MAX).min(buffer.len());
-        let piece = buffer.split_at_mut(count).0;
-        read_exact_at(file, piece, offset)?;
-        file.write_at(piece, offset)?;
-        offset += count as u64;
-    }
-    Ok(())
+fn rewrite(file: &dyn DiskFile, range: Range<u64>) -> io::Result<()> {
+    pieces(file, range, PIECE_BYTES, |piece, offset| file.write_at(piece, offset))
 }
 
 /// Copies a stretch of a segment into its own file.
@@ -400,9 +390,10 @@ fn keep(
     folder: &Path,
     name: &SegmentName,
     file: &dyn DiskFile,
-    range: std::ops::Range<u64>,
+    range: Range<u64>,
 ) -> Result<String, SegmentError> {
-    let copy_name = format!("{}.cut-{}", name.closed(), range.start);
+    let start = range.start;
+    let copy_name = format!("{}.cut-{start}", name.closed());
     let path = folder.join(&copy_name);
     let copy = disk.open(&path, OpenMode::Create).context("create", &path)?;
     copy.set_len(0).context("write", &path)?;
@@ -415,15 +406,11 @@ fn keep(
         copy.write_at(&frame, 0).context("write", &path)?;
         length = frame.len() as u64;
     }
-    let mut buffer = vec![0; 1 << 20];
-    let mut offset = range.start;
-    while offset < range.end {
-        let count = usize::try_from(range.end - offset).unwrap_or(usize::MAX).min(buffer.len());
-        let piece = buffer.split_at_mut(count).0;
-        read_exact_at(file, piece, offset).context("read", &path)?;
-        copy.write_at(piece, length + offset - range.start).context("write", &path)?;
-        offset += count as u64;
-    }
+    let copied = pieces(file, range, PIECE_BYTES, |piece, offset| {
+        let written = copy.write_at(piece, length + offset - start).context("write", &path);
+        written.map_err(SpoolingError::from)
+    });
+    copied.map_err(|error| error.at("read", &path))?;
     copy.sync().context("sync", &path)?;
     disk.sync_dir(folder).context("sync", folder)?;
     Ok(copy_name)

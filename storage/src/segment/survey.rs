@@ -10,7 +10,7 @@ use super::name::SegmentName;
 use super::order::{CaptureStream, Found};
 use super::read::SegmentReader;
 use super::{order, recover};
-use crate::backend::{Disk, DiskFile, OpenMode, RealDisk, read_exact_at};
+use crate::backend::{Disk, DiskFile, OpenMode, PIECE_BYTES, RealDisk, pieces, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermark};
 use crate::warc::{ReadError, Record};
@@ -151,15 +151,8 @@ fn write_between(source: &dyn DiskFile, first: &[u8], end: &[u8], target: &Path)
     output.set_len(0)?;
     output.write_at(first, 0)?;
     let until = source.len()?.saturating_sub(end.len() as u64);
-    let mut buffer = vec![0; 1 << 20];
-    let mut offset = first.len() as u64;
-    while offset < until {
-        let count = usize::try_from(until - offset).unwrap_or(usize::MAX).min(buffer.len());
-        let piece = buffer.split_at_mut(count).0;
-        read_exact_at(source, piece, offset)?;
-        output.write_at(piece, offset)?;
-        offset += count as u64;
-    }
+    let between = first.len() as u64..until;
+    pieces(source, between, PIECE_BYTES, |piece, offset| output.write_at(piece, offset))?;
     output.write_at(end, until)?;
     output.sync()
 }

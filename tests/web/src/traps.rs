@@ -11,8 +11,10 @@
 //!
 //! Every page of a trap is HTML with status 200.
 
+use chrono::Datelike;
+
 use super::answer::{Answerer, Request};
-use super::dates::{Day, put_day};
+use super::dates::{put_day, time_of};
 use super::layout::decimal;
 use super::random::Key;
 use super::text::Append;
@@ -75,9 +77,10 @@ fn put_calendar(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
     let day = request.path.strip_prefix(b"/day/").and_then(decimal).map_or(CALENDAR_START, u64::cast_signed);
     let day = day.min(10_000_000);
     out.put("<h1>");
-    put_day(day * 86_400, out);
+    let seconds = day * 86_400;
+    put_day(seconds, out);
     out.put("</h1>\n<p>There are no events on this day.</p>\n");
-    let month = i64::from(Day::from_days(day).day);
+    let month = i64::from(time_of(seconds).day());
     for (name, to) in
         [("yesterday", day - 1), ("tomorrow", day + 1), ("last month", day - month), ("next month", day + 31)]
     {

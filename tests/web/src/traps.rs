@@ -11,6 +11,8 @@
 //!
 //! Every page of a trap is HTML with status 200.
 
+use std::fmt::Display;
+
 use chrono::Datelike;
 
 use super::answer::{Answerer, Request};
@@ -18,6 +20,7 @@ use super::dates::{put_day, time_of};
 use super::layout::decimal;
 use super::random::Key;
 use super::text::Append;
+use super::web::text;
 
 /// Addresses of the traps that other pages link to.
 pub const ENTRANCES: [&str; 6] = [
@@ -84,31 +87,17 @@ fn put_calendar(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
     for (name, to) in
         [("yesterday", day - 1), ("tomorrow", day + 1), ("last month", day - month), ("next month", day + 31)]
     {
-        put_link(
-            |out| {
-                out.put("/day/");
-                out.put_number(to.max(0).cast_unsigned());
-            },
-            name,
-            out,
-        );
+        put_link(format_args!("/day/{}", to.max(0)), name, out);
     }
 }
 
 fn put_session(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
     out.put("<h1>Shop</h1>\n");
+    let session = Key::new(request.number).bits();
     for page in 0..SESSION_PAGES {
-        put_link(
-            |out| {
-                out.put("/page/");
-                out.put_number(page);
-                // Three common places for session ids.
-                out.put(["?sid=", ";jsessionid=", "?page=1&PHPSESSID="][page as usize % 3]);
-                out.put_hex(Key::new(request.number).bits());
-            },
-            "an article",
-            out,
-        );
+        // Three common places for session ids.
+        let place = ["?sid=", ";jsessionid=", "?page=1&PHPSESSID="][page as usize % 3];
+        put_link(format_args!("/page/{page}{place}{session:016x}"), "an article", out);
     }
 }
 
@@ -116,7 +105,7 @@ fn put_soup(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
     out.put("<h1>Soup</h1>\n");
     let depth = request.path.iter().filter(|byte| **byte == b'/').count();
     for name in ["a/", "b/", if depth.is_multiple_of(2) { "a/b/" } else { "b/a/" }] {
-        put_link(|out| out.put(name), "deeper", out);
+        put_link(name, "deeper", out);
     }
 }
 
@@ -124,24 +113,17 @@ fn put_facets(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
     out.put("<h1>Twelve of many things</h1>\n");
     let query = request.path.strip_prefix(b"/list?").unwrap_or_default();
     for name in FACETS {
+        let others = text(|out| {
+            for part in query
+                .split(|byte| *byte == b'&')
+                .filter(|part| !part.is_empty() && !part.starts_with(name.as_bytes()))
+            {
+                put_escaped(part, out);
+                out.put("&amp;");
+            }
+        });
         for value in 0..10u8 {
-            put_link(
-                |out| {
-                    out.put("/list?");
-                    for part in query
-                        .split(|byte| *byte == b'&')
-                        .filter(|part| !part.is_empty() && !part.starts_with(name.as_bytes()))
-                    {
-                        put_escaped(part, out);
-                        out.put("&amp;");
-                    }
-                    out.put(name);
-                    out.push(b'=');
-                    out.push(b'0' + value);
-                },
-                name,
-                out,
-            );
+            put_link(format_args!("/list?{others}{name}={value}"), name, out);
         }
     }
 }
@@ -151,40 +133,23 @@ fn put_soft_404(request: &Request<'_>, _name: &[u8], out: &mut Vec<u8>) {
     put_escaped(request.path, out);
     out.put(" was not found. Try one of these:</p>\n");
     for index in 0..10 {
-        put_link(
-            |out| {
-                out.put("/offer/");
-                out.put_hex(Key::new(index).at(request.path.len() as u64).at(request.number).bits());
-            },
-            "an offer",
-            out,
-        );
+        let offer = Key::new(index).at(request.path.len() as u64).at(request.number).bits();
+        put_link(format_args!("/offer/{offer:016x}"), "an offer", out);
     }
 }
 
 fn put_farm(_request: &Request<'_>, name: &[u8], out: &mut Vec<u8>) {
     out.put("<h1>Best offers</h1>\n");
-    put_link(|out| out.put("http://boss.farm.test/"), "our sponsor", out);
+    put_link("http://boss.farm.test/", "our sponsor", out);
     let key = name.iter().fold(Key::new(0), |key, byte| key.at(u64::from(*byte)));
     for index in 0..FARM_LINKS {
-        put_link(
-            |out| {
-                out.put("http://x");
-                out.put_number(key.at(index).below(FARM_NAMES));
-                out.put(".farm.test/");
-            },
-            "best offers",
-            out,
-        );
+        let number = key.at(index).below(FARM_NAMES);
+        put_link(format_args!("http://x{number}.farm.test/"), "best offers", out);
     }
 }
 
-fn put_link(address: impl FnOnce(&mut Vec<u8>), text: &str, out: &mut Vec<u8>) {
-    out.put("<a href=\"");
-    address(out);
-    out.put("\">");
-    out.put(text);
-    out.put("</a>\n");
+fn put_link(address: impl Display, text: &str, out: &mut Vec<u8>) {
+    out.put(&format!("<a href=\"{address}\">{text}</a>\n"));
 }
 
 /// Appends bytes of the request, escaped as text of the document.

@@ -5,6 +5,8 @@
 //! page importance computation, 2003). This small solver is the reference for the crawler's estimates, so it shares no
 //! code with them.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 
 use super::layout::PageIndex;
@@ -26,20 +28,12 @@ impl Graph {
         let mut starts = vec![0];
         let mut targets = Vec::new();
         for page in (0..web.pages()).map(PageIndex) {
-            let start = targets.len();
             if web.exists(page, time) && web.allowed(page) {
-                targets.extend(web.links(page, time).iter().filter_map(|link| Some(link.target()?.0 as u32)));
+                let own = web.links(page, time);
+                let own: BTreeSet<u32> =
+                    own.iter().filter_map(|link| Some(link.target()?.0 as u32)).collect();
+                targets.extend(own);
             }
-            let own = &mut targets[start..];
-            own.sort_unstable();
-            let mut kept = start;
-            for index in start..targets.len() {
-                if index == start || targets[index] != targets[index - 1] {
-                    targets[kept] = targets[index];
-                    kept += 1;
-                }
-            }
-            targets.truncate(kept);
             starts.push(targets.len());
         }
         Self { starts, targets }

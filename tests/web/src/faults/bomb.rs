@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 
 use flate2::{Compress, Compression, Crc, FlushCompress};
 
-use super::{HTML, Listed, SMALL_PAGE, whole};
-use crate::script::{Ending, Script};
+use super::{HTML, Listed, SMALL_PAGE, sent, whole};
+use crate::script::Script;
 
 pub(super) static LISTED: &[Listed] = &[
     Listed { path: "/bomb", what: "1 MiB of gzip that unpacks to 1 GiB", script: |_| coded("gzip", &BOMB) },
@@ -109,7 +109,7 @@ static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| {
 });
 
 fn coded(coding: &str, body: &[u8]) -> Script {
-    Script::sent(whole(200, &format!("{HTML}Content-Encoding: {coding}\r\n"), body), Ending::KeepOpen)
+    sent(whole(200, &format!("{HTML}Content-Encoding: {coding}\r\n"), body))
 }
 
 fn gzip(body: &[u8]) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Bodies that are wrong, or correct but excessive.
 
-use super::{HTML, Listed, SMALL_PAGE, page, whole};
-use crate::script::{Ending, Script};
+use super::{HTML, Listed, SMALL_PAGE, page, sent, whole};
+use crate::script::Script;
 
 pub(super) static LISTED: &[Listed] = &[
     Listed {
@@ -295,10 +295,6 @@ const BAD_LINKS: &str = "<!DOCTYPE html>\n<title>Bad links</title>\n\
     <a href=\"#only\">fragment</a> <a href=\"?only\">query</a> <a href='/single'>single</a> <a href=/bare>bare</a> <a href=\"/&amp;amp&notin;\">entities</a>\n\
     <a href=\"http://xn--ls8h.test/\">puny</a> <a href=\"http://xn--a\u{e9}.test/\">bad puny</a> <a href=\"/\u{fc}ber?\u{fc}\">letters</a> <a href=\"/%zz%\">percent</a>\n\
     <img src=\"\"> <img srcset=\", ,a.png 1x,,b.png 2q, c.png -1w, data:image/png;base64,AA== 1x\"> <iframe src=\"javascript:0\"></iframe>\n";
-
-fn sent(bytes: Vec<u8>) -> Script {
-    Script::sent(bytes, Ending::KeepOpen)
-}
 
 fn typed(content_type: &str, body: &[u8]) -> Script {
     sent(whole(200, &format!("Content-Type: {content_type}\r\n"), body))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Asked, HTML, Listed, SMALL_PAGE, page, raw, whole};
+use super::{Asked, HTML, Listed, SMALL_PAGE, closed, page, raw, sent, whole};
 use crate::script::{Ending, Move, Script};
 use crate::text::Append as _;
 
@@ -11,11 +11,7 @@ const SECOND: Duration = Duration::from_secs(1);
 const AN_HOUR: Duration = Duration::from_secs(3600);
 
 pub(super) static LISTED: &[Listed] = &[
-    Listed {
-        path: "/no-answer",
-        what: "closes without a byte",
-        script: |_| Script::sent(Vec::new(), Ending::Close),
-    },
+    Listed { path: "/no-answer", what: "closes without a byte", script: |_| closed(Vec::new()) },
     Listed {
         path: "/reset",
         what: "resets the connection without a byte",
@@ -24,7 +20,7 @@ pub(super) static LISTED: &[Listed] = &[
     Listed {
         path: "/early-close",
         what: "promises 10000 bytes, sends 1000, closes",
-        script: |_| Script::sent(raw(&length(10_000), &filler(1000)), Ending::Close),
+        script: |_| closed(raw(&length(10_000), &filler(1000))),
     },
     Listed {
         path: "/early-reset",
@@ -37,74 +33,64 @@ pub(super) static LISTED: &[Listed] = &[
     Listed {
         path: "/head-cut",
         what: "closes in the middle of the head",
-        script: |_| Script::sent(b"HTTP/1.1 200 OK\r\nContent-Type: text/ht".to_vec(), Ending::Close),
+        script: |_| closed(b"HTTP/1.1 200 OK\r\nContent-Type: text/ht".to_vec()),
     },
     Listed {
         path: "/short-length",
         what: "promises 100 bytes, sends 1000",
-        script: |_| Script::sent(raw(&length(100), &filler(1000)), Ending::Close),
+        script: |_| closed(raw(&length(100), &filler(1000))),
     },
     Listed {
         path: "/two-lengths",
         what: "promises 100 and 1000 bytes, sends 1000",
-        script: |_| Script::sent(raw(&(length(100) + &length(1000)), &filler(1000)), Ending::Close),
+        script: |_| closed(raw(&(length(100) + &length(1000)), &filler(1000))),
     },
     Listed {
         path: "/negative-length",
         what: "promises -1 bytes",
-        script: |_| Script::sent(raw("Content-Length: -1\r\n", &filler(1000)), Ending::Close),
+        script: |_| closed(raw("Content-Length: -1\r\n", &filler(1000))),
     },
     Listed {
         path: "/huge-length",
         what: "promises 10^30 bytes",
-        script: |_| {
-            Script::sent(
-                raw("Content-Length: 1000000000000000000000000000000\r\n", &filler(1000)),
-                Ending::Close,
-            )
-        },
+        script: |_| closed(raw("Content-Length: 1000000000000000000000000000000\r\n", &filler(1000))),
     },
     Listed {
         path: "/length-and-chunked",
         what: "sends both a length and chunks",
-        script: |_| {
-            Script::sent(raw(&(length(10) + CHUNKED), &chunked(SMALL_PAGE.as_bytes())), Ending::Close)
-        },
+        script: |_| closed(raw(&(length(10) + CHUNKED), &chunked(SMALL_PAGE.as_bytes()))),
     },
     Listed {
         path: "/no-length",
         what: "ends the body by closing, which is allowed",
-        script: |_| Script::sent(raw(HTML, SMALL_PAGE.as_bytes()), Ending::Close),
+        script: |_| closed(raw(HTML, SMALL_PAGE.as_bytes())),
     },
     Listed {
         path: "/chunked",
         what: "sends right chunks with an extension and a trailer",
         script: |_| {
-            Script::sent(
-                raw(CHUNKED, b"5;name=\"value\"\r\n<p>ab\r\n4\r\n</p>\r\n0\r\nX-Trailer: 1\r\n\r\n"),
-                Ending::KeepOpen,
-            )
+            sent(raw(CHUNKED, b"5;name=\"value\"\r\n<p>ab\r\n4\r\n</p>\r\n0\r\nX-Trailer: 1\r\n\r\n"))
         },
     },
     Listed {
         path: "/bad-chunk-size",
         what: "a chunk size that is no number",
-        script: |_| Script::sent(raw(CHUNKED, b"5\r\n<p>ab\r\nxyz\r\nabc\r\n0\r\n\r\n"), Ending::Close),
+        script: |_| closed(raw(CHUNKED, b"5\r\n<p>ab\r\nxyz\r\nabc\r\n0\r\n\r\n")),
     },
     Listed {
         path: "/chunk-overflow",
         what: "a chunk size of 2^68",
-        script: |_| Script::sent(raw(CHUNKED, b"100000000000000000\r\nabc"), Ending::Close),
+        script: |_| closed(raw(CHUNKED, b"100000000000000000\r\nabc")),
     },
     Listed {
         path: "/chunk-cut",
         what: "closes before the last chunk",
-        script: |_| Script::sent(raw(CHUNKED, b"5\r\n<p>ab\r\n"), Ending::Close),
+        script: |_| closed(raw(CHUNKED, b"5\r\n<p>ab\r\n")),
     },
     Listed {
         path: "/chunk-without-end",
         what: "a chunk longer than its size",
-        script: |_| Script::sent(raw(CHUNKED, b"5\r\n<p>abcdefgh\r\n0\r\n\r\n"), Ending::Close),
+        script: |_| closed(raw(CHUNKED, b"5\r\n<p>abcdefgh\r\n0\r\n\r\n")),
     },
     Listed {
         path: "/chunk-extension-flood",
@@ -133,75 +119,54 @@ pub(super) static LISTED: &[Listed] = &[
     Listed {
         path: "/garbage-head",
         what: "bytes that are no HTTP",
-        script: |_| {
-            Script::sent((0..2000u32).map(|index| (index * 167 + index / 7) as u8).collect(), Ending::Close)
-        },
+        script: |_| closed((0..2000u32).map(|index| (index * 167 + index / 7) as u8).collect()),
     },
     Listed {
         path: "/http09",
         what: "a body without a head (HTTP/0.9)",
-        script: |_| Script::sent(SMALL_PAGE.as_bytes().to_vec(), Ending::Close),
+        script: |_| closed(SMALL_PAGE.as_bytes().to_vec()),
     },
     Listed {
         path: "/http10",
         what: "a right answer in HTTP/1.0",
         script: |_| {
-            Script::sent(
-                [b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n", SMALL_PAGE.as_bytes()].concat(),
-                Ending::Close,
-            )
+            closed([b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n", SMALL_PAGE.as_bytes()].concat())
         },
     },
     Listed {
         path: "/http3000",
         what: "an answer in HTTP/3000.1",
-        script: |_| {
-            Script::sent([b"HTTP/3000.1 200 OK\r\n\r\n", SMALL_PAGE.as_bytes()].concat(), Ending::Close)
-        },
+        script: |_| closed([b"HTTP/3000.1 200 OK\r\n\r\n", SMALL_PAGE.as_bytes()].concat()),
     },
     Listed {
         path: "/bad-status",
         what: "a status that is no number",
-        script: |_| Script::sent(b"HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n".to_vec(), Ending::Close),
+        script: |_| closed(b"HTTP/1.1 abc OK\r\nContent-Length: 0\r\n\r\n".to_vec()),
     },
     Listed {
         path: "/no-reason",
         what: "a status line that ends after the status, which is common",
-        script: |_| {
-            Script::sent([b"HTTP/1.1 200\r\n", length(4).as_bytes(), b"\r\nabcd"].concat(), Ending::KeepOpen)
-        },
+        script: |_| sent([b"HTTP/1.1 200\r\n", length(4).as_bytes(), b"\r\nabcd"].concat()),
     },
     Listed {
         path: "/bare-newlines",
         what: "a head whose lines end with a newline only",
-        script: |_| {
-            Script::sent(
-                b"HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 4\n\nabcd".to_vec(),
-                Ending::KeepOpen,
-            )
-        },
+        script: |_| sent(b"HTTP/1.1 200 OK\nContent-Type: text/html\nContent-Length: 4\n\nabcd".to_vec()),
     },
     Listed {
         path: "/folded-header",
         what: "a header folded over three lines (obsolete)",
-        script: |_| {
-            Script::sent(
-                raw(&format!("X-Folded: a\r\n b\r\n\tc\r\n{}", length(4)), b"abcd"),
-                Ending::KeepOpen,
-            )
-        },
+        script: |_| sent(raw(&format!("X-Folded: a\r\n b\r\n\tc\r\n{}", length(4)), b"abcd")),
     },
     Listed {
         path: "/space-before-colon",
         what: "a header name with a space after it",
-        script: |_| Script::sent(raw(&format!("X-Spaced : a\r\n{}", length(4)), b"abcd"), Ending::KeepOpen),
+        script: |_| sent(raw(&format!("X-Spaced : a\r\n{}", length(4)), b"abcd")),
     },
     Listed {
         path: "/header-without-colon",
         what: "a header line without a colon",
-        script: |_| {
-            Script::sent(raw(&format!("this is no header\r\n{}", length(4)), b"abcd"), Ending::KeepOpen)
-        },
+        script: |_| sent(raw(&format!("this is no header\r\n{}", length(4)), b"abcd")),
     },
     Listed {
         path: "/header-latin1",
@@ -211,7 +176,7 @@ pub(super) static LISTED: &[Listed] = &[
                 b"HTTP/1.1 200 OK\r\nX-Latin1: caf\xe9 \xff\xfe\r\nX-Control: a\x01b\r\n".to_vec();
             answer.put(&length(4));
             answer.put("\r\nabcd");
-            Script::sent(answer, Ending::KeepOpen)
+            sent(answer)
         },
     },
     Listed {
@@ -242,7 +207,7 @@ pub(super) static LISTED: &[Listed] = &[
         what: "200 headers, which is legal",
         script: |_| {
             let headers: String = (0..200).map(|index| format!("X-Header-{index}: {index}\r\n")).collect();
-            Script::sent(raw(&(headers + &length(4)), b"abcd"), Ending::KeepOpen)
+            sent(raw(&(headers + &length(4)), b"abcd"))
         },
     },
     Listed {
@@ -252,21 +217,18 @@ pub(super) static LISTED: &[Listed] = &[
             let cookies: String = (0..100)
                 .map(|index| format!("Set-Cookie: c{index}={}; Path=/\r\n", "x".repeat(4000)))
                 .collect();
-            Script::sent(raw(&(cookies + &length(4)), b"abcd"), Ending::KeepOpen)
+            sent(raw(&(cookies + &length(4)), b"abcd"))
         },
     },
     Listed {
         path: "/continue",
         what: "sends 100 and 103 before the answer, which is legal",
         script: |_| {
-            Script::sent(
-            [
+            sent([
                 b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </style.css>; rel=preload\r\n\r\n",
                 whole(200, HTML, SMALL_PAGE.as_bytes()).as_slice(),
             ]
-            .concat(),
-            Ending::KeepOpen,
-        )
+            .concat())
         },
     },
     Listed {
@@ -283,27 +245,23 @@ pub(super) static LISTED: &[Listed] = &[
         script: |_| {
             let first = whole(200, HTML, SMALL_PAGE.as_bytes());
             let second = whole(200, HTML, b"<title>This answers the next request wrongly</title>");
-            Script::sent([first, second].concat(), Ending::KeepOpen)
+            sent([first, second].concat())
         },
     },
     Listed {
         path: "/closes-after",
         what: "closes after a right answer that promised to keep open",
-        script: |_| Script::sent(whole(200, HTML, SMALL_PAGE.as_bytes()), Ending::Close),
+        script: |_| closed(whole(200, HTML, SMALL_PAGE.as_bytes())),
     },
     Listed {
         path: "/head-with-body",
         what: "status 204 with a body",
-        script: |_| {
-            Script::sent(b"HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nabcd".to_vec(), Ending::Close)
-        },
+        script: |_| closed(b"HTTP/1.1 204 No Content\r\nContent-Length: 4\r\n\r\nabcd".to_vec()),
     },
     Listed {
         path: "/unasked-304",
         what: "304 whether asked for or not",
-        script: |_| {
-            Script::sent(b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n".to_vec(), Ending::KeepOpen)
-        },
+        script: |_| sent(b"HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n".to_vec()),
     },
     Listed { path: "/status/{n}", what: "any status; ?retry-after=SECONDS adds that header", script: status },
     Listed {
@@ -311,7 +269,7 @@ pub(super) static LISTED: &[Listed] = &[
         what: "503 with Retry-After: 1 as many times, then a page",
         script: |asked| {
             if asked.visits < asked.number {
-                Script::sent(whole(503, "Retry-After: 1\r\n", b""), Ending::KeepOpen)
+                sent(whole(503, "Retry-After: 1\r\n", b""))
             } else {
                 page(SMALL_PAGE)
             }
@@ -423,5 +381,5 @@ fn status(asked: &Asked<'_>) -> Script {
     let path = String::from_utf8_lossy(asked.request.path);
     let wait = path.split_once("?retry-after=").map(|(_, wait)| wait.replace(['\r', '\n'], ""));
     let head = wait.map_or(HTML.to_owned(), |wait| format!("{HTML}Retry-After: {wait}\r\n"));
-    Script::sent(whole(status, &head, SMALL_PAGE.as_bytes()), Ending::KeepOpen)
+    sent(whole(status, &head, SMALL_PAGE.as_bytes()))
 }

@@ -105,10 +105,7 @@ impl Fault {
             Self::Listed(listed, number) => (listed.script)(&Asked { request, number: *number, visits }),
             Self::Robots(case) => case.script(request),
             Self::Plain => page("<!DOCTYPE html>\n<title>A page</title>\n<p>A page like any other.</p>\n"),
-            Self::Absent => Script::sent(
-                whole(404, HTML, b"<!DOCTYPE html>\n<title>Not found</title>\n"),
-                Ending::KeepOpen,
-            ),
+            Self::Absent => sent(whole(404, HTML, b"<!DOCTYPE html>\n<title>Not found</title>\n")),
         }
     }
 }
@@ -148,9 +145,19 @@ fn whole(status: u16, head: &str, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// Sends `bytes` and keeps the connection open.
+fn sent(bytes: Vec<u8>) -> Script {
+    Script::sent(bytes, Ending::KeepOpen)
+}
+
+/// Sends `bytes` and closes the connection.
+fn closed(bytes: Vec<u8>) -> Script {
+    Script::sent(bytes, Ending::Close)
+}
+
 /// Returns a complete, correct HTML page.
 fn page(body: &str) -> Script {
-    Script::sent(whole(200, HTML, body.as_bytes()), Ending::KeepOpen)
+    sent(whole(200, HTML, body.as_bytes()))
 }
 
 /// Returns a status line, header lines, an empty line and `rest`, without adding a length.

@@ -1,7 +1,7 @@
 //! Redirects that lead nowhere, everywhere, or where no crawler should go.
 
-use super::{HTML, Listed, SMALL_PAGE, page, whole};
-use crate::script::{Ending, Script};
+use super::{HTML, Listed, SMALL_PAGE, page, sent, whole};
+use crate::script::Script;
 
 pub(super) static LISTED: &[Listed] = &[
     Listed { path: "/redirect-self", what: "redirects to itself", script: |_| to(302, "/redirect-self") },
@@ -31,7 +31,7 @@ pub(super) static LISTED: &[Listed] = &[
     Listed {
         path: "/redirect-nowhere",
         what: "a redirect without Location",
-        script: |_| Script::sent(whole(302, HTML, b""), Ending::KeepOpen),
+        script: |_| sent(whole(302, HTML, b"")),
     },
     Listed { path: "/redirect-empty", what: "a redirect to an empty Location", script: |_| to(302, "") },
     Listed {
@@ -43,9 +43,8 @@ pub(super) static LISTED: &[Listed] = &[
         path: "/redirect-raw",
         what: "a redirect to a path with spaces and bytes that are not UTF-8",
         script: |_| {
-            Script::sent(
+            sent(
                 b"HTTP/1.1 302 Found\r\nLocation: /a b/\xe9\xff?q=\xfc\r\nContent-Length: 0\r\n\r\n".to_vec(),
-                Ending::KeepOpen,
             )
         },
     },
@@ -111,5 +110,5 @@ pub(super) static LISTED: &[Listed] = &[
 ];
 
 fn to(status: u16, location: &str) -> Script {
-    Script::sent(whole(status, &format!("Location: {location}\r\n"), b""), Ending::KeepOpen)
+    sent(whole(status, &format!("Location: {location}\r\n"), b""))
 }

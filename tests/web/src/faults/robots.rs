@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{HTML, raw, whole};
+use super::{HTML, raw, sent, whole};
 use crate::answer::Request;
 use crate::script::{Ending, Move, Script};
 
@@ -133,10 +133,6 @@ impl Case {
     pub(super) fn script(&self, request: &Request<'_>) -> Script {
         (self.script)(request)
     }
-}
-
-fn sent(bytes: Vec<u8>) -> Script {
-    Script::sent(bytes, Ending::KeepOpen)
 }
 
 /// Returns the case with this label.

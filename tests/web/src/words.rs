@@ -12,8 +12,8 @@ pub(super) struct Language {
     pub(super) nouns: &'static str,
     /// Legacy single-byte encoding of the language.
     pub(super) legacy_encoding: &'static str,
-    /// Words of the page frame: home, up, previous, next, contents, updated, see also.
-    pub(super) frame: [&'static str; 7],
+    /// Words of the page frame: home, up, previous, next, contents, updated.
+    pub(super) frame: [&'static str; 6],
 }
 
 /// The languages. Each host has one; the first is the most frequent.
@@ -33,7 +33,7 @@ pub(super) static LANGUAGES: [Language; 5] = [
             dictionary poem novel author printer binding paper record census survey map atlas expedition voyage island \
             lighthouse engine factory workshop patent invention telescope planet comet experiment laboratory medicine",
         legacy_encoding: "windows-1252",
-        frame: ["Home", "Up", "Previous", "Next", "Contents", "Last updated", "See also"],
+        frame: ["Home", "Up", "Previous", "Next", "Contents", "Last updated"],
     },
     Language {
         tag: "de",
@@ -46,7 +46,7 @@ pub(super) static LANGUAGES: [Language; 5] = [
             Garten Dorf Hauptstadt Grenze Vertrag Geschichte Sprache Wörterbuch Gedicht Roman Drucker Einband Volkszählung \
             Landkarte Reise Insel Leuchtturm Fabrik Werkstatt Erfindung Fernrohr Planet Versuch Arzneimittel Züge",
         legacy_encoding: "windows-1252",
-        frame: ["Startseite", "Nach oben", "Zurück", "Weiter", "Übersicht", "Zuletzt geändert", "Siehe auch"],
+        frame: ["Startseite", "Nach oben", "Zurück", "Weiter", "Übersicht", "Zuletzt geändert"],
     },
     Language {
         tag: "fr",
@@ -59,7 +59,7 @@ pub(super) static LANGUAGES: [Language; 5] = [
             village capitale frontière traité histoire langue grammaire dictionnaire poème roman auteur imprimeur reliure \
             recensement carte atlas expédition île phare usine atelier brevet invention planète comète expérience médecine",
         legacy_encoding: "windows-1252",
-        frame: ["Accueil", "Haut", "Précédent", "Suivant", "Sommaire", "Mis à jour", "Voir aussi"],
+        frame: ["Accueil", "Haut", "Précédent", "Suivant", "Sommaire", "Mis à jour"],
     },
     Language {
         tag: "es",
@@ -72,15 +72,7 @@ pub(super) static LANGUAGES: [Language; 5] = [
             clima bosque jardín pueblo capital frontera tratado historia lengua gramática diccionario poema novela autor \
             imprenta encuadernación censo mapa expedición viaje isla faro fábrica taller patente invención telescopio",
         legacy_encoding: "windows-1252",
-        frame: [
-            "Inicio",
-            "Subir",
-            "Anterior",
-            "Siguiente",
-            "Índice",
-            "Última actualización",
-            "Véase también",
-        ],
+        frame: ["Inicio", "Subir", "Anterior", "Siguiente", "Índice", "Última actualización"],
     },
     Language {
         tag: "ru",
@@ -91,7 +83,7 @@ pub(super) static LANGUAGES: [Language; 5] = [
             издание каталог указатель глава театр оркестр вокзал мост рынок урожай погода лес сад деревня столица граница \
             договор история язык грамматика словарь поэма роман автор типография переплёт перепись карта остров маяк завод",
         legacy_encoding: "windows-1251",
-        frame: ["Главная", "Наверх", "Назад", "Вперёд", "Содержание", "Обновлено", "Смотрите также"],
+        frame: ["Главная", "Наверх", "Назад", "Вперёд", "Содержание", "Обновлено"],
     },
 ];
 

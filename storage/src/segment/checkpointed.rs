@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::error::{Context, SegmentError};
 use super::index;
-use super::ledger::{self, MANIFEST, SUMMARIES, SegmentInfo};
+use super::ledger::{self, MANIFEST, SUMMARIES};
 use super::name::{REWRITTEN, SegmentName};
 use crate::backend::{Disk, RealDisk};
 use crate::files::{Change, CheckpointFile, CheckpointFiles};
@@ -25,7 +25,12 @@ pub(crate) fn checkpointed(
     found: &mut CheckpointFiles,
 ) -> Result<(), SegmentError> {
     let (disk, folder, marks) = (RealDisk, archive.join(super::FOLDER), state.watermarks());
-    let (summaries, known) = whole_summaries(&disk, &folder, &marks)?;
+    let mut indexes = BTreeMap::new();
+    let summaries = whole_lines(&disk, &folder, SUMMARIES, &marks, |line| {
+        let info = ledger::parse_summary(line)?;
+        indexes.insert(info.id, info.index);
+        Some(info.id)
+    })?;
     let entries = disk.list(&folder).context("list", &folder)?;
     let files: BTreeMap<&str, u64> =
         entries.iter().map(|entry| (entry.name.as_str(), entry.length)).collect();
@@ -50,7 +55,7 @@ pub(crate) fn checkpointed(
                 add(name.clone(), name, length, Change::Never, digest);
                 let index = index::file_of(name);
                 if let Some(length) = files.get(index.as_str()) {
-                    let digest = known.get(&id).and_then(|info| info.index);
+                    let digest = indexes.get(&id).copied().flatten();
                     add(index.clone(), &index, *length, Change::Never, digest);
                 }
             }
@@ -59,16 +64,10 @@ pub(crate) fn checkpointed(
     for (name, length) in files.iter().filter(|(name, _)| name.contains(CUT)) {
         add((*name).to_owned(), name, *length, Change::Never, None);
     }
-    let manifest = whole_lines(
-        &disk,
-        &folder,
-        MANIFEST,
-        |line| {
-            let (name, _) = ledger::parse_manifest(line)?;
-            SegmentName::parse(&name).map(|name| name.id)
-        },
-        &marks,
-    )?;
+    let manifest = whole_lines(&disk, &folder, MANIFEST, &marks, |line| {
+        let (name, _) = ledger::parse_manifest(line)?;
+        SegmentName::parse(&name).map(|name| name.id)
+    })?;
     found.written.push((format!("{}/{SUMMARIES}", super::FOLDER), summaries));
     found.written.push((format!("{}/{MANIFEST}", super::FOLDER), manifest));
     Ok(())
@@ -82,36 +81,13 @@ fn absent(files: &BTreeMap<&str, u64>, name: &str, id: SegmentId) -> SegmentErro
     SegmentError::Missing(id)
 }
 
-type Summaries = BTreeMap<SegmentId, SegmentInfo>;
-
-fn whole_summaries(
-    disk: &dyn Disk,
-    folder: &Path,
-    marks: &Watermarks,
-) -> Result<(Vec<u8>, Summaries), SegmentError> {
-    let mut known = Summaries::new();
-    let lines = whole_lines(
-        disk,
-        folder,
-        SUMMARIES,
-        |line| {
-            let info = ledger::parse_summary(line)?;
-            let id = info.id;
-            known.insert(id, info);
-            Some(id)
-        },
-        marks,
-    )?;
-    Ok((lines, known))
-}
-
 /// Returns the lines of a list, without those of segments that were not closed at the checkpoint.
 fn whole_lines(
     disk: &dyn Disk,
     folder: &Path,
     file: &str,
-    mut segment: impl FnMut(&[u8]) -> Option<SegmentId>,
     marks: &Watermarks,
+    mut segment: impl FnMut(&[u8]) -> Option<SegmentId>,
 ) -> Result<Vec<u8>, SegmentError> {
     let mut text = Vec::new();
     for line in ledger::lines(disk, folder, file)?.0 {

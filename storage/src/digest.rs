@@ -200,7 +200,7 @@ impl<'de> Deserialize<'de> for Digest {
 }
 
 /// Lowercase hex, as in every record.
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     bytes.iter().flat_map(digits).map(char::from).collect()

@@ -96,9 +96,7 @@ fn power_is_off() -> io::Error {
 impl State {
     /// Counts a changing operation; fails if the power fails during it or has failed before.
     fn operate(&mut self) -> io::Result<()> {
-        if self.power_fails_at.is_some_and(|last| self.operations >= last) {
-            return Err(power_is_off());
-        }
+        self.check_power()?;
         self.operations += 1;
         Ok(())
     }

@@ -3,7 +3,6 @@
 //! rebuilt from the segments, except for what they state about damaged or missing ones.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
 
@@ -14,7 +13,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::error::{Context, SegmentError};
 use super::guard::Guard;
 use crate::backend::{Disk, read_file, replace_file};
-use crate::digest::Digest;
+use crate::digest::{Digest, hex};
 use crate::ids::SegmentId;
 
 /// Digests of closed segments, in the format of sha256sum.
@@ -168,11 +167,7 @@ pub(super) fn parse_manifest(line: &[u8]) -> Option<(String, Digest)> {
 }
 
 fn manifest_line(name: &str, digest: Digest) -> String {
-    let mut line = String::new();
-    digest.as_bytes().iter().for_each(|byte| {
-        let _ = write!(line, "{byte:02x}"); // writing to a String cannot fail
-    });
-    line + "  " + name
+    format!("{}  {name}", hex(digest.as_bytes()))
 }
 
 /// Returns the lines of one of the two files, none if there is no file, and whether the last line lacks its end.

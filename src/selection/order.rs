@@ -138,7 +138,7 @@ pub(crate) struct Ordering {
 
 impl fmt::Debug for Ordering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ordering").field("operations", &self.order.operations()).finish_non_exhaustive()
+        f.debug_struct("Ordering").finish_non_exhaustive()
     }
 }
 

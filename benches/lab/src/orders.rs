@@ -147,8 +147,8 @@ impl OrderKind {
             Self::RankMass => Box::<RankMass>::default(),
             Self::Windowed(window) => Box::new(WindowedRankMass::new(window / 100.0)),
             Self::Endowed(weight) => Box::new(Endowed::new(weight)),
-            Self::Truth => Box::new(Truth { importance, everything: false, operations: 0 }),
-            Self::Ideal => Box::new(Truth { importance, everything: true, operations: 0 }),
+            Self::Truth => Box::new(Truth { importance, everything: false }),
+            Self::Ideal => Box::new(Truth { importance, everything: true }),
         }
     }
 }
@@ -157,7 +157,6 @@ impl OrderKind {
 struct Truth<'a> {
     importance: &'a [f64],
     everything: bool,
-    operations: u64,
 }
 
 impl Order for Truth<'_> {
@@ -170,14 +169,9 @@ impl Order for Truth<'_> {
     }
 
     fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
-        self.operations += links.len() as u64;
         for link in links.iter().filter(|_| !self.everything) {
             queue.put(link.target, self.importance[link.target as usize]);
         }
-    }
-
-    fn operations(&self) -> u64 {
-        self.operations
     }
 
     fn is_exact(&self) -> bool {
@@ -212,6 +206,7 @@ pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usi
     let mut times = vec![(0, 0.0)];
     let mut buffer = Vec::new();
     let mut links = Vec::new();
+    let mut passed = 0;
     while downloads.len() < pages_max
         && let Some(page) = queue.take()
     {
@@ -221,6 +216,7 @@ pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usi
         links.extend(
             targets.iter().map(|&target| Link { target, between_hosts: !web.same_host(page, target) }),
         );
+        passed += links.len() as u64;
         order.downloaded(page, &links, queue);
         if downloads.len() % step == 0 {
             times.push((downloads.len(), start.elapsed().as_secs_f64()));
@@ -230,7 +226,7 @@ pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usi
         downloads,
         times,
         seconds: start.elapsed().as_secs_f64(),
-        operations: order.operations(),
+        operations: order.operations().unwrap_or(passed),
         covered: order.covered(),
     }
 }

@@ -18,14 +18,13 @@ pub struct Endowed {
     between_hosts: f64,
     values: PerPage<f32>,
     stages: PerPage<Stage>,
-    operations: u64,
 }
 
 impl Endowed {
     /// Creates an order in which a link to another host is worth `between_hosts` links.
     #[must_use]
     pub fn new(between_hosts: f64) -> Self {
-        Self { between_hosts, values: PerPage::default(), stages: PerPage::default(), operations: 0 }
+        Self { between_hosts, values: PerPage::default(), stages: PerPage::default() }
     }
 }
 
@@ -43,7 +42,6 @@ impl Order for Endowed {
         let outside = links.iter().filter(|link| link.between_hosts).count() as f64;
         let inside = links.len() as f64 - outside;
         let gift = DAMPING * f64::from(self.values.get(page)) / (inside + self.between_hosts * outside);
-        self.operations += links.len() as u64;
         for link in links {
             let stage = self.stages.at(link.target);
             if *stage == Stage::Downloaded {
@@ -57,9 +55,5 @@ impl Order for Endowed {
             *value += if link.between_hosts { gift * self.between_hosts } else { gift } as f32;
             queue.put(link.target, f64::from(*value));
         }
-    }
-
-    fn operations(&self) -> u64 {
-        self.operations
     }
 }

@@ -10,14 +10,13 @@ pub struct Fractional {
     between_hosts: f64,
     values: PerPage<f32>,
     downloaded: PerPage<bool>,
-    operations: u64,
 }
 
 impl Fractional {
     /// Creates FPR@M; the paper found M = 100 best.
     #[must_use]
     pub fn new(between_hosts: f64) -> Self {
-        Self { between_hosts, values: PerPage::default(), downloaded: PerPage::default(), operations: 0 }
+        Self { between_hosts, values: PerPage::default(), downloaded: PerPage::default() }
     }
 }
 
@@ -35,7 +34,6 @@ impl Order for Fractional {
         let outside = links.iter().filter(|link| link.between_hosts).count() as f64;
         let inside = links.len() as f64 - outside;
         let gift = DAMPING * f64::from(self.values.get(page)) / (inside + self.between_hosts * outside);
-        self.operations += links.len() as u64;
         for link in links {
             if !self.downloaded.get(link.target) {
                 let value = self.values.at(link.target);
@@ -43,9 +41,5 @@ impl Order for Fractional {
                 queue.put(link.target, f64::from(*value));
             }
         }
-    }
-
-    fn operations(&self) -> u64 {
-        self.operations
     }
 }

@@ -107,8 +107,8 @@ impl Order for RankMass {
         }
     }
 
-    fn operations(&self) -> u64 {
-        self.operations
+    fn operations(&self) -> Option<u64> {
+        Some(self.operations)
     }
 
     fn covered(&self) -> Option<f64> {
@@ -198,8 +198,8 @@ impl Order for WindowedRankMass {
         }
     }
 
-    fn operations(&self) -> u64 {
-        self.operations
+    fn operations(&self) -> Option<u64> {
+        Some(self.operations)
     }
 
     fn covered(&self) -> Option<f64> {

@@ -39,8 +39,11 @@ pub trait Order {
     /// raises their priorities.
     fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue);
 
-    /// Number of links over which value was passed on so far: the cost of the order, independent of the machine.
-    fn operations(&self) -> u64;
+    /// Number of links over which value was passed on so far: the cost of the order, independent of the machine. `None`
+    /// if that was once for each link of the downloaded pages.
+    fn operations(&self) -> Option<u64> {
+        None
+    }
 
     /// Whether priorities need an [`ExactQueue`], because they can be negative or differ very little.
     fn is_exact(&self) -> bool {

@@ -12,7 +12,6 @@ pub struct GreedyCash {
     ledger: Ledger,
     weight_between_hosts: Weight,
     accounts: PerPage<(i64, Stage)>,
-    operations: u64,
 }
 
 impl GreedyCash {
@@ -23,7 +22,6 @@ impl GreedyCash {
             ledger: Ledger::new(policy),
             weight_between_hosts: Weight::links(between_hosts),
             accounts: PerPage::default(),
-            operations: 0,
         }
     }
 }
@@ -43,7 +41,6 @@ impl Order for GreedyCash {
     }
 
     fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
-        self.operations += links.len() as u64;
         let between_hosts = self.weight_between_hosts;
         let weight = |link: &Link| if link.between_hosts { between_hosts } else { Weight::LINK };
         let weights = links.iter().map(|link| u64::from(weight(link).parts())).sum();
@@ -63,10 +60,6 @@ impl Order for GreedyCash {
             }
         }
         payout.finish();
-    }
-
-    fn operations(&self) -> u64 {
-        self.operations
     }
 
     fn is_exact(&self) -> bool {
@@ -158,7 +151,7 @@ impl Order for PageRankSoFar {
         }
     }
 
-    fn operations(&self) -> u64 {
-        self.operations
+    fn operations(&self) -> Option<u64> {
+        Some(self.operations)
     }
 }

@@ -7,14 +7,13 @@ use super::{Link, Order, PerPage, Queue, Stage};
 pub struct Random {
     numbers: fastrand::Rng,
     known: PerPage<bool>,
-    operations: u64,
 }
 
 impl Random {
     /// Creates an order; the same `seed` gives the same order.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self { numbers: fastrand::Rng::with_seed(seed), known: PerPage::default(), operations: 0 }
+        Self { numbers: fastrand::Rng::with_seed(seed), known: PerPage::default() }
     }
 
     fn know(&mut self, page: u32, queue: &mut dyn Queue) {
@@ -30,12 +29,7 @@ impl Order for Random {
     }
 
     fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
-        self.operations += links.len() as u64;
         links.iter().for_each(|link| self.know(link.target, queue));
-    }
-
-    fn operations(&self) -> u64 {
-        self.operations
     }
 
     fn is_exact(&self) -> bool {
@@ -47,7 +41,6 @@ impl Order for Random {
 #[derive(Debug, Default)]
 pub struct BreadthFirst {
     known: PerPage<bool>,
-    operations: u64,
 }
 
 impl BreadthFirst {
@@ -64,12 +57,7 @@ impl Order for BreadthFirst {
     }
 
     fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
-        self.operations += links.len() as u64;
         links.iter().for_each(|link| self.know(link.target, queue));
-    }
-
-    fn operations(&self) -> u64 {
-        self.operations
     }
 }
 
@@ -82,7 +70,6 @@ pub struct Depth {
     /// Depth plus 1; 0 if unknown.
     depths: PerPage<u32>,
     stages: PerPage<Stage>,
-    operations: u64,
 }
 
 impl Depth {
@@ -107,14 +94,9 @@ impl Order for Depth {
     fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
         *self.stages.at(page) = Stage::Downloaded;
         let next = self.depths.get(page);
-        self.operations += links.len() as u64;
         for link in links {
             self.know(link.target, if link.between_hosts { 0 } else { next }, queue);
         }
-    }
-
-    fn operations(&self) -> u64 {
-        self.operations
     }
 }
 
@@ -122,7 +104,6 @@ impl Order for Depth {
 #[derive(Debug, Default)]
 pub struct Backlinks {
     counts: PerPage<u32>,
-    operations: u64,
 }
 
 impl Order for Backlinks {
@@ -131,15 +112,10 @@ impl Order for Backlinks {
     }
 
     fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
-        self.operations += links.len() as u64;
         for link in links {
             let count = self.counts.at(link.target);
             *count += 1;
             queue.put(link.target, f64::from(*count));
         }
-    }
-
-    fn operations(&self) -> u64 {
-        self.operations
     }
 }

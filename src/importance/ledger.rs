@@ -23,7 +23,7 @@
 //!   pages from waiting for cash.
 //! * **Unread and read pages are two groups** with separate offsets, so the virtual page can favour discovery or
 //!   refresh. By default it gives to read pages only. An unread page then holds its endowment and what other pages gave
-//!   it for links, and most cash first is the best crawl order (`order::Endowed`). With a share for all, pages that
+//!   it for links, and most cash first is the best crawl order (`order::Fractional`). With a share for all, pages that
 //!   have waited long would come before better ones. Estimates of unread pages include what the virtual page would have
 //!   paid.
 //! * **Default history**: what an unread page received beyond its endowment is assumed to have come in over the mean

@@ -9,9 +9,7 @@ use std::str::FromStr;
 
 use archive_storage::{PageFlags, State, StateError, UrlId};
 
-use crate::importance::order::{
-    Backlinks, BreadthFirst, Depth, Endowed, Fractional, Link, Order, Queue, Random,
-};
+use crate::importance::order::{Backlinks, BreadthFirst, Depth, Fractional, Link, Order, Queue, Random};
 use crate::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 
 /// Seed of the random order. A continued crawl draws the same numbers for the same pages.
@@ -112,7 +110,7 @@ impl CrawlOrder {
     pub(crate) fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
         let (order, scale): (Box<dyn Order>, Scale) = match self {
             Self::Cash => return Ok(None),
-            Self::Endowed(weight) => (Box::new(Endowed::new(weight)), Scale::Logarithm { one: 40.0 }),
+            Self::Endowed(weight) => (Box::new(Fractional::endowed(weight)), Scale::Logarithm { one: 40.0 }),
             Self::Fractional(weight) => {
                 (Box::new(Fractional::new(weight)), Scale::Logarithm { one: f64::from(LEVEL_PAGE_MAX) })
             }

@@ -10,7 +10,7 @@ use std::time::Instant;
 use archive::graphs::Web;
 use archive::graphs::random::Random as Stream;
 use archive::importance::order::{
-    Backlinks, BreadthFirst, Depth, Endowed, ExactQueue, Fractional, GreedyCash, LevelQueue, Link, Order,
+    Backlinks, BreadthFirst, Depth, ExactQueue, Fractional, GreedyCash, LevelQueue, Link, Order,
     PageRankSoFar, Queue, Random, RankMass, WindowedRankMass,
 };
 use archive::importance::{
@@ -146,7 +146,7 @@ impl OrderKind {
             Self::Fractional(weight) => Box::new(Fractional::new(weight)),
             Self::RankMass => Box::<RankMass>::default(),
             Self::Windowed(window) => Box::new(WindowedRankMass::new(window / 100.0)),
-            Self::Endowed(weight) => Box::new(Endowed::new(weight)),
+            Self::Endowed(weight) => Box::new(Fractional::endowed(weight)),
             Self::Truth => Box::new(Truth { importance, everything: false }),
             Self::Ideal => Box::new(Truth { importance, everything: true }),
         }

@@ -1,45 +1,74 @@
 //! Fractional PageRank and FPR@M (Alam, Ha, Sim, Lee, "The impact of inter-host links in crawling important pages
-//! early", algorithms 1 and 2).
+//! early", algorithms 1 and 2), and our own order: the same with an endowment for every page.
+//!
+//! In FPR value enters only at the seeds. So it first finds what is near the seeds, and late in the crawl the waiting
+//! pages have tiny values whose order means little. In PageRank value enters everywhere: most of the rank of a large
+//! web comes from jumps to pages far from any seed. So in our order every page gets an endowment of 1 when it becomes
+//! known, and a seed [`SEED_ENDOWMENT`] more. Early on the value of the seeds dominates, as in FPR. Later the value of a
+//! page depends mostly on how many known pages, new themselves, recommend it. The cost is the same: one addition per
+//! link.
 
-use super::{DAMPING, Link, Order, PerPage, Queue};
+use super::{DAMPING, Link, Order, PerPage, Queue, Stage};
 
-/// Seeds share 1 - d. A downloaded page passes d times its value to its links; the share of downloaded targets is
-/// dropped. A link to another host gets M times as much as one inside (algorithm 2); M = 1 is plain FPR.
+/// Endowment of a seed, beyond that of every page. Between 10 and 1000 the outcome hardly changes.
+const SEED_ENDOWMENT: f64 = 100.0;
+
+/// A downloaded page passes d times its value to its links; the share of downloaded targets is dropped. A link to
+/// another host gets M times as much as one inside (algorithm 2); M = 1 is plain FPR.
 #[derive(Debug)]
 pub struct Fractional {
     between_hosts: f64,
+    /// What a page gets when it becomes known. With 0, the seeds share 1 - d.
+    endowment: f32,
     values: PerPage<f32>,
-    downloaded: PerPage<bool>,
+    stages: PerPage<Stage>,
 }
 
 impl Fractional {
     /// Creates FPR@M; the paper found M = 100 best.
     #[must_use]
     pub fn new(between_hosts: f64) -> Self {
-        Self { between_hosts, values: PerPage::default(), downloaded: PerPage::default() }
+        Self { between_hosts, endowment: 0.0, values: PerPage::default(), stages: PerPage::default() }
+    }
+
+    /// Creates the order with an endowment, in which a link to another host is worth `between_hosts` links.
+    #[must_use]
+    pub fn endowed(between_hosts: f64) -> Self {
+        Self { endowment: 1.0, ..Self::new(between_hosts) }
     }
 }
 
 impl Order for Fractional {
     fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+        let value = if self.endowment > 0.0 {
+            f64::from(self.endowment) + SEED_ENDOWMENT
+        } else {
+            (1.0 - DAMPING) / seeds.len() as f64
+        };
         for &seed in seeds {
-            let value = (1.0 - DAMPING) / seeds.len() as f64;
+            *self.stages.at(seed) = Stage::Waiting;
             *self.values.at(seed) = value as f32;
             queue.put(seed, value);
         }
     }
 
     fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
-        *self.downloaded.at(page) = true;
+        *self.stages.at(page) = Stage::Downloaded;
         let outside = links.iter().filter(|link| link.between_hosts).count() as f64;
         let inside = links.len() as f64 - outside;
         let gift = DAMPING * f64::from(self.values.get(page)) / (inside + self.between_hosts * outside);
         for link in links {
-            if !self.downloaded.get(link.target) {
-                let value = self.values.at(link.target);
-                *value += if link.between_hosts { gift * self.between_hosts } else { gift } as f32;
-                queue.put(link.target, f64::from(*value));
+            let stage = self.stages.at(link.target);
+            if *stage == Stage::Downloaded {
+                continue;
             }
+            let value = self.values.at(link.target);
+            if *stage == Stage::Unknown {
+                *stage = Stage::Waiting;
+                *value = self.endowment;
+            }
+            *value += if link.between_hosts { gift * self.between_hosts } else { gift } as f32;
+            queue.put(link.target, f64::from(*value));
         }
     }
 }

@@ -4,14 +4,12 @@
 //! pages. A [`Queue`] hands out the best. The crawler adds politeness in between, the lab does not; both run the same
 //! orders. Pages are dense numbers.
 
-mod endowed;
 mod fractional;
 mod mass;
 mod queue;
 mod rank;
 mod simple;
 
-pub use endowed::Endowed;
 pub use fractional::Fractional;
 pub use mass::{RankMass, WindowedRankMass};
 pub use queue::{ExactQueue, LevelQueue, Queue};

@@ -35,7 +35,7 @@ fn fpr_downloads_the_papers_example_in_its_order() {
 fn fpr_at_m_prefers_other_hosts() {
     let links = vec![vec![1, 2, 3], vec![], vec![], vec![]];
     assert_eq!(crawl(&mut Fractional::new(100.0), &links, &[0, 0, 1, 0], &[0]), [0, 2, 1, 3]);
-    assert_eq!(crawl(&mut Endowed::new(3.0), &links, &[0, 0, 1, 0], &[0]), [0, 2, 1, 3]);
+    assert_eq!(crawl(&mut Fractional::endowed(3.0), &links, &[0, 0, 1, 0], &[0]), [0, 2, 1, 3]);
 }
 
 #[test]
@@ -181,7 +181,7 @@ proptest! {
             Box::<Depth>::default(),
             Box::<Backlinks>::default(),
             Box::new(Fractional::new(100.0)),
-            Box::new(Endowed::new(2.0)),
+            Box::new(Fractional::endowed(2.0)),
             Box::<RankMass>::default(),
             Box::new(WindowedRankMass::new(0.05)),
             Box::new(GreedyCash::new(policy, 1.0)),

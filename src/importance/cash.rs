@@ -4,8 +4,6 @@
 //! a constant total can be checked to the last unit, even after a crash. A page starts with 2^28 units, so rounding is
 //! far below every error of the method.
 
-use std::cmp::Ordering;
-
 use serde::{Deserialize, Serialize};
 
 /// An amount of cash, in units of 2^-60 of the whole web's cash; at most [`Cash::WHOLE`].
@@ -23,12 +21,6 @@ impl Cash {
     #[must_use]
     pub const fn from_units(units: u64) -> Self {
         if units > Self::WHOLE.0 { Self::WHOLE } else { Self(units) }
-    }
-
-    /// A share of the whole, clamped to 0 to 1.
-    #[must_use]
-    pub fn from_share(share: f64) -> Self {
-        Self::from_units((share.clamp(0.0, 1.0) * Self::WHOLE.0 as f64) as u64)
     }
 
     /// Returns the number of units.
@@ -65,19 +57,6 @@ impl Base {
         self.0
     }
 
-    /// Compares the cash of two pages of the same group without their offset.
-    #[must_use]
-    pub const fn compare(self, other: Self) -> Ordering {
-        let difference = self.0.wrapping_sub(other.0);
-        if difference == 0 {
-            Ordering::Equal
-        } else if difference > 0 {
-            Ordering::Greater
-        } else {
-            Ordering::Less
-        }
-    }
-
     pub(super) const fn with(units: u64, offset: i64) -> Self {
         Self((units as i64).wrapping_sub(offset))
     }
@@ -97,8 +76,6 @@ mod tests {
 
     #[test]
     fn shares_and_units_agree() {
-        assert_eq!(Cash::from_share(0.5).units(), 1 << 59);
-        assert_eq!(Cash::from_share(7.0), Cash::WHOLE);
         assert_eq!(Cash::from_units(u64::MAX), Cash::WHOLE);
         assert!((Cash::from_units(1 << 58).share() - 0.25).abs() < 1e-15);
     }
@@ -111,8 +88,5 @@ mod tests {
         let later = offset.wrapping_add(40);
         assert_eq!(poor.units(later), 43);
         assert_eq!(rich.units(later), (1 << 60) + 40);
-        assert_eq!(rich.compare(poor), Ordering::Greater);
-        assert_eq!(poor.compare(rich), Ordering::Less);
-        assert_eq!(poor.plus(5).compare(poor.plus(5)), Ordering::Equal);
     }
 }

@@ -138,12 +138,6 @@ impl Graph {
         Self { weights: Vec::new(), ..self }
     }
 
-    /// Returns the index of the first arc of each page, and the number of arcs at the end.
-    #[must_use]
-    pub fn offsets(&self) -> &[u32] {
-        &self.offsets
-    }
-
     /// Returns the graph with all arcs reversed.
     #[must_use]
     pub fn transposed(&self) -> Self {

@@ -27,7 +27,6 @@ const OPENINGS_MAX: u32 = 8;
 #[derive(Clone)]
 pub struct Reader {
     folder: PathBuf,
-    index: Index,
     reader: IndexReader,
     fields: Fields,
     watermark: u64,
@@ -113,16 +112,7 @@ impl Reader {
         let (watermark, state) = writer::watermark(folder, &index)?;
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(error)?;
         let (_, fields) = Fields::schema(false);
-        Ok(Self { folder: folder.to_owned(), index, reader, fields, watermark, state })
-    }
-
-    /// Moves on to the last commit.
-    ///
-    /// # Errors
-    /// As [`Reader::open`].
-    pub fn reload(&mut self) -> Result<(), Error> {
-        (self.watermark, self.state) = writer::watermark(&self.folder, &self.index)?;
-        self.reader.reload().map_err(|source| Error::of(&self.folder, source))
+        Ok(Self { folder: folder.to_owned(), reader, fields, watermark, state })
     }
 
     /// Watermark of the commit; the index reflects at least this much.
@@ -152,15 +142,7 @@ impl Reader {
     }
 
     /// Returns every page that `query` finds, in no order, with its BM25 (k1 = 1.2, b = 0.75; title counts double, URL
-    /// half).
-    ///
-    /// # Errors
-    /// When the index cannot be read.
-    pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
-        self.scored(query, &self.searcher())
-    }
-
-    /// The same, with BM25 computed from `statistics`.
+    /// half), computed from `statistics`.
     pub(super) fn scored(
         &self,
         query: &TextQuery,

@@ -51,7 +51,8 @@ fn library(folder: &Path) -> Reader {
 }
 
 fn found(reader: &Reader, query: &TextQuery) -> Vec<u32> {
-    let mut pages: Vec<u32> = reader.search(query).unwrap().into_iter().map(|(page, _)| page.0).collect();
+    let found = View::from(reader.clone()).search(query).unwrap();
+    let mut pages: Vec<u32> = found.into_iter().map(|(page, _)| page.0).collect();
     pages.sort_unstable();
     pages
 }
@@ -88,7 +89,7 @@ fn finds_phrases_prefixes_and_combinations() {
 fn ranks_titles_before_bodies() {
     let folder = tempfile::tempdir().unwrap();
     let reader = library(folder.path());
-    let mut hits = reader.search(&TextQuery::phrase("open access")).unwrap();
+    let mut hits = View::from(reader).search(&TextQuery::phrase("open access")).unwrap();
     hits.sort_by(|left, right| right.1.total_cmp(&left.1));
     assert_eq!(hits.iter().map(|(page, _)| page.0).collect::<Vec<_>>(), [1, 2]);
     assert!(hits.iter().all(|(_, bm25)| *bm25 > 0.0));
@@ -126,7 +127,7 @@ fn finds_the_same_pages_and_scores_one_by_one() {
 #[test]
 fn keeps_one_document_a_page() {
     let folder = tempfile::tempdir().unwrap();
-    let mut reader = library(folder.path());
+    let reader = library(folder.path());
     let mut writer = writer(folder.path());
     assert_eq!(writer.watermark(), 42);
     writer.add(&Document { replaces: true, ..document(1, "Closed access", "No more.") }).unwrap();
@@ -135,7 +136,7 @@ fn keeps_one_document_a_page() {
     writer.commit(43).unwrap();
 
     assert_eq!(found(&reader, &TextQuery::phrase("open access")), [1, 2], "a reader stays at its commit");
-    reader.reload().unwrap();
+    let reader = Reader::open(folder.path()).unwrap();
     assert_eq!(found(&reader, &TextQuery::phrase("open access")), [0; 0]);
     assert_eq!(found(&reader, &TextQuery::phrase("closed access")), [1]);
     assert_eq!((reader.pages(), reader.watermark()), (4, 43));
@@ -293,7 +294,8 @@ fn a_wrong_bit_in_any_file_is_found() {
             std::fs::write(&file, bad).unwrap();
             assert_ne!(check(folder.path(), 7), [] as [String; 0], "byte {byte} of {}", file.display());
             // A search gets an answer or an error.
-            let _ = Reader::open(folder.path()).and_then(|reader| reader.search(&TextQuery::phrase("open")));
+            let open = TextQuery::phrase("open");
+            let _ = Reader::open(folder.path()).and_then(|reader| View::from(reader).search(&open));
         }
         std::fs::remove_file(&file).unwrap();
         assert_eq!(check(folder.path(), 7).is_empty(), file.ends_with("files.xxh3"), "{}", file.display());

@@ -158,7 +158,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// The same, with BM25 as in [`Reader::search`].
+    /// The same, with BM25 (k1 = 1.2, b = 0.75; title counts double, URL half).
     ///
     /// # Errors
     /// As [`View::pages_with`].

@@ -132,29 +132,23 @@ impl Request<'_> {
 
     fn columns(&self, graph: Graph) -> Result<Vec<Column>, RankingError> {
         let chosen = || self.chosen.ok_or(RankingError::NothingChosen(self.method));
-        let one = |name, ranking: Timed<Ranking>| Column {
-            name,
-            ranking: ranking.value,
-            prepare_seconds: 0.0,
-            seconds: ranking.seconds,
-        };
         Ok(match self.method {
             Method::PageRank => vec![self.page_rank("pagerank", Damping::Constant(self.damping), graph)?],
             Method::Opic => vec![self.page_rank("opic", Damping::OneMoreLink, graph)?],
-            Method::Walk => vec![one("walk", timed(|| self.power(Matrix::Walk).run(&graph))?)],
+            Method::Walk => vec![timed(|| self.power(Matrix::Walk).run(&graph))?.column("walk")],
             Method::Links => {
                 let power = Power { damping: 1.0, ..self.power(Matrix::Links) };
-                vec![one("links", timed(|| power.run(&graph))?)]
+                vec![timed(|| power.run(&graph))?.column("links")]
             }
             Method::Symmetric => {
                 let power = Power { damping: 1.0, ..self.power(Matrix::Symmetric) };
-                vec![one("symmetric", timed(|| power.run(&graph))?)]
+                vec![timed(|| power.run(&graph))?.column("symmetric")]
             }
             Method::Interest | Method::InterestPrinted => {
                 let printed = self.method == Method::InterestPrinted;
                 let matrix = if printed { Matrix::InversePrinted } else { Matrix::Inverse };
                 let power = Power { personalisation: Some(chosen()?), ..self.power(matrix) };
-                vec![one("interest", timed(|| power.run(&graph))?)]
+                vec![timed(|| power.run(&graph))?.column("interest")]
             }
             Method::InterestOfImportant => self.interest_of_important(&graph, chosen()?)?,
             Method::Combined => {
@@ -162,29 +156,15 @@ impl Request<'_> {
                     combined(&graph, self.damping, chosen()?, self.tolerance, self.iterations_max)
                         .map_err(RankingError::from)
                 })?;
-                let (importance, interest) = run.value;
-                let column = |name, ranking| one(name, Timed { value: ranking, seconds: run.seconds });
-                vec![column("importance", importance), column("interest", interest)]
+                run.columns(["importance", "interest"])
             }
             Method::Hits => {
                 let run = timed(|| Ok::<_, RankingError>(hits(&graph, self.tolerance, self.iterations_max)))?;
-                let found = run.value;
-                let column = |name, values| Column {
-                    name,
-                    ranking: Ranking {
-                        values,
-                        iterations: found.iterations,
-                        residual: found.residual,
-                        operations: found.operations,
-                    },
-                    prepare_seconds: 0.0,
-                    seconds: run.seconds,
-                };
-                vec![column("authority", found.authorities), column("hub", found.hubs)]
+                run.columns(["authority", "hub"])
             }
             Method::Harmonic => {
                 let harmonic = Harmonic { samples: self.samples };
-                vec![one("harmonic", timed(|| Ok::<_, RankingError>(harmonic.run(&graph)))?)]
+                vec![timed(|| Ok::<_, RankingError>(harmonic.run(&graph)))?.column("harmonic")]
             }
         })
     }
@@ -216,13 +196,7 @@ impl Request<'_> {
             ..self.power(Matrix::Inverse)
         };
         let interest = timed(|| power.run(graph))?;
-        let column = |name, run: Timed<Ranking>| Column {
-            name,
-            ranking: run.value,
-            prepare_seconds: 0.0,
-            seconds: run.seconds,
-        };
-        Ok(vec![column("importance", importance), column("interest", interest)])
+        Ok(vec![importance.column("importance"), interest.column("interest")])
     }
 
     fn power(&self, matrix: Matrix) -> Power<'_> {
@@ -251,6 +225,21 @@ impl Request<'_> {
 struct Timed<T> {
     value: T,
     seconds: f64,
+}
+
+impl Timed<Ranking> {
+    fn column(self, name: &'static str) -> Column {
+        Column { name, ranking: self.value, prepare_seconds: 0.0, seconds: self.seconds }
+    }
+}
+
+impl Timed<(Ranking, Ranking)> {
+    /// Returns two columns that took this time together.
+    fn columns(self, [first, second]: [&'static str; 2]) -> Vec<Column> {
+        let (one, other) = self.value;
+        let timed = |value: Ranking| Timed { value, seconds: self.seconds };
+        vec![timed(one).column(first), timed(other).column(second)]
+    }
 }
 
 fn timed<T, E: Into<RankingError>>(work: impl FnOnce() -> Result<T, E>) -> Result<Timed<T>, RankingError> {

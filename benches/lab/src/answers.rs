@@ -89,7 +89,7 @@ pub fn by_hand() -> Result<Vec<Answer>, AnswersError> {
     let golden = (1.0 + 5f64.sqrt()) / 2.0;
     let hubs = Graph::from_arcs(4, &[(0, 2), (1, 2), (1, 3)])?;
     let expected = [0.0, 0.0, golden / (golden + 1.0), 1.0 / (golden + 1.0)];
-    add(HUBS, "hits", &hits(&hubs, 1e-13, 1000).authorities, &expected);
+    add(HUBS, "hits", &hits(&hubs, 1e-13, 1000).0.values, &expected);
     let path = Graph::from_arcs(4, &[(0, 1), (1, 2), (3, 2)])?;
     add(DISTANCES, "harmonic", &Harmonic::default().run(&path).values, &[0.0, 1.0, 2.5, 0.0]);
     Ok(answers)

@@ -83,7 +83,7 @@ pub fn kinds(hosts: &Hosts) -> Result<Vec<FactKind>, LearnError> {
         kind("opic", opic.run(graph.clone())?.values),
         kind("harmonic", Harmonic::default().run(&graph).values),
         kind("in_degree", in_degree),
-        kind("hits", hits(&graph, TOLERANCE, 1000).authorities),
+        kind("hits", hits(&graph, TOLERANCE, 1000).0.values),
     ])
 }
 

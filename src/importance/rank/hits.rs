@@ -1,26 +1,15 @@
 //! Hubs and authorities (Kleinberg, "Authoritative sources in a hyperlinked environment", 1999).
 
 use super::super::graph::Graph;
-use super::{fill, normalise};
+use super::{Ranking, fill, normalise};
 
-/// Both vectors, each with sum 1.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Hits {
-    /// Authority values: high for pages that good hubs link to.
-    pub authorities: Vec<f64>,
-    /// Hub values: high for pages that link to good authorities.
-    pub hubs: Vec<f64>,
-    /// Number of iterations, each with a sweep over the graph and one over its inverse.
-    pub iterations: u32,
-    /// L1 change of the authorities in the last iteration.
-    pub residual: f64,
-    /// Number of arcs read.
-    pub operations: u64,
-}
-
-/// Iterates until the authorities change by at most `tolerance` (L1) or `iterations_max` is reached.
+/// Returns authorities, which are high for pages that good hubs link to, and hubs, which are high for pages that link to
+/// good authorities; each with sum 1.
+///
+/// Iterates until the authorities change by at most `tolerance` (L1) or `iterations_max` is reached. An iteration has a
+/// sweep over the graph and one over its inverse; the residual of both results is the last change of the authorities.
 #[must_use]
-pub fn hits(graph: &Graph, tolerance: f64, iterations_max: u32) -> Hits {
+pub fn hits(graph: &Graph, tolerance: f64, iterations_max: u32) -> (Ranking, Ranking) {
     let pages = graph.pages();
     let back = graph.transposed();
     let pull = |rows: &Graph, page: usize, values: &[f64]| -> f64 {
@@ -43,11 +32,7 @@ pub fn hits(graph: &Graph, tolerance: f64, iterations_max: u32) -> Hits {
         std::mem::swap(&mut authorities, &mut next);
         iterations += 1;
     }
-    Hits {
-        authorities,
-        hubs,
-        iterations,
-        residual,
-        operations: 2 * u64::from(iterations) * graph.arcs() as u64,
-    }
+    let operations = 2 * u64::from(iterations) * graph.arcs() as u64;
+    let ranking = |values| Ranking { values, iterations, residual, operations };
+    (ranking(authorities), ranking(hubs))
 }

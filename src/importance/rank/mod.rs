@@ -16,7 +16,7 @@ mod rows;
 mod solver;
 
 pub use harmonic::Harmonic;
-pub use hits::{Hits, hits};
+pub use hits::hits;
 pub use pagerank::{PageRank, Prepared};
 pub use power::{Dangling, Matrix, Power, combined};
 

@@ -43,10 +43,10 @@ pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
             recorded(collect(&web)?, Some(hosts))
         }
         "random" => recorded(collect(&RandomWeb { pages, links, seed })?, None),
-        "copy" => recorded(CopyModel { pages, links, seed }.graph()?, None),
+        "copy" => recorded(copies(pages, links, seed)?, None),
         "kron" => {
             let scale = pages.next_power_of_two().ilog2();
-            recorded(Kronecker { scale, links, seed }.graph()?, None)
+            recorded(kronecker(scale, links, seed)?, None)
         }
         _ => Err(ReadError::Name(format!("generate:{name}"))),
     }
@@ -63,20 +63,11 @@ pub(super) fn open(name: &str) -> Result<Box<dyn Web>, ReadError> {
 }
 
 /// Collects all links of a web in memory.
-///
-/// # Errors
-/// When there are too many.
-pub fn collect(web: &impl Web) -> Result<Graph, ReadError> {
+fn collect(web: &impl Web) -> Result<Graph, ReadError> {
     let mut builder = GraphBuilder::new(web.pages(), false);
     let mut buffer = Vec::new();
-    let mut sorted = Vec::new();
     for page in 0..web.pages() as u32 {
-        sorted.clear();
-        sorted.extend_from_slice(web.links(page, &mut buffer));
-        sorted.sort_unstable();
-        for &target in &sorted {
-            builder.push(page, target, 1.0)?;
-        }
+        builder.push_row(page, web.links(page, &mut buffer))?;
     }
     Ok(builder.finish())
 }
@@ -187,14 +178,10 @@ impl Web for HostWeb {
 }
 
 /// Every link leads to a random page: in-degrees are Poisson (the OPIC paper's first and simplest model).
-#[derive(Clone, Copy, Debug)]
-pub struct RandomWeb {
-    /// Number of pages.
-    pub pages: u32,
-    /// Number of links per page.
-    pub links: f64,
-    /// Seed of the randomness.
-    pub seed: u64,
+struct RandomWeb {
+    pages: u32,
+    links: f64,
+    seed: u64,
 }
 
 impl Web for RandomWeb {
@@ -216,97 +203,64 @@ impl Web for RandomWeb {
     }
 }
 
+/// Share of links that are copied in the copying model.
+const COPIED: f64 = 0.5;
+
 /// The copying model (Kumar et al., "Stochastic models for the web graph", 2000): a new page copies part of the links of
 /// an older one, and links to random older pages for the rest. In-degrees follow a power law.
-#[derive(Clone, Copy, Debug)]
-pub struct CopyModel {
-    /// Number of pages.
-    pub pages: u32,
-    /// Number of links per page.
-    pub links: f64,
-    /// Seed of the randomness.
-    pub seed: u64,
-}
-
-impl CopyModel {
-    /// Share of links that are copied.
-    pub const COPIED: f64 = 0.5;
-
-    /// Generates the graph.
-    ///
-    /// # Errors
-    /// When it has too many arcs.
-    pub fn graph(&self) -> Result<Graph, ReadError> {
-        let mut random = Random::new(self.seed);
-        let mut rows: Vec<Vec<u32>> = Vec::with_capacity(self.pages as usize);
-        let mut builder = GraphBuilder::new(self.pages as usize, false);
-        for page in 0..self.pages {
-            let model = random.below(page.max(1)) as usize;
-            let count = self.links as usize + usize::from(random.unit() < self.links.fract());
-            let mut row: Vec<u32> = (0..count)
-                .map(|place| {
-                    let copied = rows.get(model).and_then(|row| row.get(place)).copied();
-                    let copied = copied.filter(|_| random.unit() < Self::COPIED);
-                    copied.unwrap_or_else(|| random.below(self.pages))
-                })
-                .collect();
-            distinct(&mut row);
-            for &target in &row {
-                builder.push(page, target, 1.0)?;
-            }
-            rows.push(row);
-        }
-        Ok(builder.finish())
+fn copies(pages: u32, links: f64, seed: u64) -> Result<Graph, ReadError> {
+    let mut random = Random::new(seed);
+    let mut rows: Vec<Vec<u32>> = Vec::with_capacity(pages as usize);
+    let mut builder = GraphBuilder::new(pages as usize, false);
+    for page in 0..pages {
+        let model = random.below(page.max(1)) as usize;
+        let count = links as usize + usize::from(random.unit() < links.fract());
+        let mut row: Vec<u32> = (0..count)
+            .map(|place| {
+                let copied = rows.get(model).and_then(|row| row.get(place)).copied();
+                let copied = copied.filter(|_| random.unit() < COPIED);
+                copied.unwrap_or_else(|| random.below(pages))
+            })
+            .collect();
+        distinct(&mut row);
+        builder.push_row(page, &row)?;
+        rows.push(row);
     }
+    Ok(builder.finish())
 }
 
 /// The Graph 500 generator as the GAP benchmark uses it (`-g SCALE -k LINKS`): R-MAT with .57, .19, .19, then every arc
-/// in both directions, no duplicates or self-loops, and pages renumbered at random.
-#[derive(Clone, Copy, Debug)]
-pub struct Kronecker {
-    /// log2 of the number of pages.
-    pub scale: u32,
-    /// Number of arcs drawn per page, before the opposite ones are added.
-    pub links: f64,
-    /// Seed of the randomness.
-    pub seed: u64,
-}
-
-impl Kronecker {
-    /// Generates the graph.
-    ///
-    /// # Errors
-    /// When it has too many arcs.
-    pub fn graph(&self) -> Result<Graph, ReadError> {
-        let mut random = Random::new(self.seed);
-        let pages = 1u32 << self.scale;
-        let mut number: Vec<u32> = (0..pages).collect();
-        for place in (1..pages).rev() {
-            number.swap(place as usize, random.below(place + 1) as usize);
-        }
-        let count = (f64::from(pages) * self.links) as usize;
-        let mut arcs: Vec<u64> = Vec::with_capacity(2 * count);
-        for _ in 0..count {
-            let (mut from, mut to) = (0usize, 0usize);
-            for _ in 0..self.scale {
-                let quadrant = random.unit();
-                from = from * 2 + usize::from(quadrant >= 0.76);
-                to = to * 2 + usize::from((0.57..0.76).contains(&quadrant) || quadrant >= 0.95);
-            }
-            let (from, to) = (u64::from(number[from]), u64::from(number[to]));
-            if from != to {
-                arcs.extend([from << 32 | to, to << 32 | from]);
-            }
-        }
-        arcs.sort_unstable();
-        arcs.dedup();
-        let mut builder = GraphBuilder::new(pages as usize, false);
-        builder.reserve(arcs.len());
-        for arc in arcs {
-            builder.push((arc >> 32) as u32, arc as u32, 1.0)?;
-        }
-        Ok(builder.finish())
+/// in both directions, no duplicates or self-loops, and pages renumbered at random. `links` are drawn per page, before
+/// the opposite ones are added; there are 2^`scale` pages.
+fn kronecker(scale: u32, links: f64, seed: u64) -> Result<Graph, ReadError> {
+    let mut random = Random::new(seed);
+    let pages = 1u32 << scale;
+    let mut number: Vec<u32> = (0..pages).collect();
+    for place in (1..pages).rev() {
+        number.swap(place as usize, random.below(place + 1) as usize);
     }
+    let count = (f64::from(pages) * links) as usize;
+    let mut arcs: Vec<u64> = Vec::with_capacity(2 * count);
+    for _ in 0..count {
+        let (mut from, mut to) = (0usize, 0usize);
+        for _ in 0..scale {
+            let quadrant = random.unit();
+            from = from * 2 + usize::from(quadrant >= 0.76);
+            to = to * 2 + usize::from((0.57..0.76).contains(&quadrant) || quadrant >= 0.95);
+        }
+        let (from, to) = (u64::from(number[from]), u64::from(number[to]));
+        if from != to {
+            arcs.extend([from << 32 | to, to << 32 | from]);
+        }
+    }
+    arcs.sort_unstable();
+    arcs.dedup();
+    let mut builder = GraphBuilder::new(pages as usize, false);
+    builder.reserve(arcs.len());
+    for arc in arcs {
+        builder.push((arc >> 32) as u32, arc as u32, 1.0)?;
+    }
+    Ok(builder.finish())
 }
 
 /// Draws a number of links with this mean: 0 for a share `without` of the pages, otherwise Pareto with exponent 2.5.

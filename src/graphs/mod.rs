@@ -19,7 +19,7 @@ use flate2::read::MultiGzDecoder;
 pub use arcs::host_of;
 pub use books::{Books, Entry, Folder};
 pub use bv::write as write_bv;
-pub use generate::{CopyModel, HostWeb, Kronecker, RandomWeb, collect};
+pub use generate::HostWeb;
 pub use joined::{How, JoinError, Joined};
 pub use outline::{Outline, OutlineError, OutlineRows, send as send_outline};
 pub use stored::{PageGraph, SiteGraph, StoredError};
@@ -154,7 +154,7 @@ pub trait Web: Send + Sync {
     /// Number of pages.
     fn pages(&self) -> usize;
 
-    /// Returns the links of a page, each target once; `buffer` may be used to hold them.
+    /// Returns the links of a page, ascending and each target once; `buffer` may be used to hold them.
     fn links<'a>(&'a self, page: u32, buffer: &'a mut Vec<u32>) -> &'a [u32];
 
     /// Whether two pages are on the same host.

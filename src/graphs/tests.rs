@@ -126,7 +126,7 @@ fn a_generated_web_of_hosts_keeps_links_inside() {
 
 #[test]
 fn a_kronecker_graph_is_symmetric_and_skewed() {
-    let graph = Kronecker { scale: 12, links: 16.0, seed: 1 }.graph().unwrap();
+    let graph = read(Path::new("generate:kron:4096:16:1")).unwrap().graph;
     assert_eq!(graph.transposed(), graph);
     let degrees: Vec<usize> = (0..graph.pages()).map(|page| graph.targets(page).len()).collect();
     assert!(degrees.iter().max().unwrap() > &500);

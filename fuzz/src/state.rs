@@ -128,7 +128,7 @@ pub fn use_state(disk: &SimulatedDisk, mode: Mode) {
     let _ = state.hosts().try_for_each(|host| host.map(drop));
     let _ = state.sites().try_for_each(|site| site.map(drop));
     let _ = archive::graphs::PageGraph::read(&state);
-    let _ = archive::graphs::SiteGraph::read(&state);
+    let _ = archive::graphs::site_graph(&state);
     if mode == Mode::Own {
         let _ = write(&mut state);
     }

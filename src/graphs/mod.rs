@@ -22,7 +22,7 @@ pub use bv::write as write_bv;
 pub use generate::HostWeb;
 pub use joined::{How, JoinError, Joined};
 pub use outline::{Outline, OutlineError, OutlineRows, send as send_outline};
-pub use stored::{PageGraph, SiteGraph, StoredError};
+pub use stored::{PageGraph, StoredError, site_graph};
 
 use crate::importance::{Graph, GraphError};
 

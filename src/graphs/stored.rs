@@ -68,38 +68,30 @@ impl PageGraph {
     }
 }
 
-/// Sites of an archive. The weight of an arc is the number of links from pages of one site to pages of the other.
-#[derive(Debug)]
-pub struct SiteGraph {
-    /// The links between sites.
-    pub graph: Graph,
-}
-
-impl SiteGraph {
-    /// Reads the link log. Nodes are numbered by `SiteId`.
-    ///
-    /// # Errors
-    /// When the store cannot be read, or there are too many links.
-    pub fn read(state: &State) -> Result<Self, StoredError> {
-        let credits = Credits::open(state)?;
-        let mut sites = vec![u32::MAX; state.url_count() as usize];
-        let counted = flags::ACCOUNT | flags::ALIAS;
-        for page in state.pages(UrlId(0)) {
-            let (id, page) = page?;
-            if page.flags.has_any(counted) {
-                sites[id.index()] = credits.site(state, id)?.map_or(u32::MAX, |site| site.0);
-            }
+/// Reads the links between the sites of an archive. Nodes are numbered by `SiteId`; the weight of an arc is the number
+/// of links from pages of one site to pages of the other.
+///
+/// # Errors
+/// When the store cannot be read, or there are too many links.
+pub fn site_graph(state: &State) -> Result<Graph, StoredError> {
+    let credits = Credits::open(state)?;
+    let mut sites = vec![u32::MAX; state.url_count() as usize];
+    let counted = flags::ACCOUNT | flags::ALIAS;
+    for page in state.pages(UrlId(0)) {
+        let (id, page) = page?;
+        if page.flags.has_any(counted) {
+            sites[id.index()] = credits.site(state, id)?.map_or(u32::MAX, |site| site.0);
         }
-        let site = |id: UrlId| sites.get(id.index()).copied().filter(|&site| site != u32::MAX);
-        let mut arcs = Vec::new();
-        state.newest_links(|(source, ..), links| {
-            if let Some(from) = site(source) {
-                let outside = links.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
-                let outside = outside.filter_map(|link| site(link.target)).filter(|&to| to != from);
-                arcs.extend(outside.map(|to| (from, to, 1.0)));
-            }
-            Ok::<_, StateError>(())
-        })?;
-        Ok(Self { graph: Graph::from_weighted_arcs(state.site_count() as usize, &arcs)? })
     }
+    let site = |id: UrlId| sites.get(id.index()).copied().filter(|&site| site != u32::MAX);
+    let mut arcs = Vec::new();
+    state.newest_links(|(source, ..), links| {
+        if let Some(from) = site(source) {
+            let outside = links.iter().filter(|link| LinkCode::from_byte(link.kind).carries_cash());
+            let outside = outside.filter_map(|link| site(link.target)).filter(|&to| to != from);
+            arcs.extend(outside.map(|to| (from, to, 1.0)));
+        }
+        Ok::<_, StateError>(())
+    })?;
+    Ok(Graph::from_weighted_arcs(state.site_count() as usize, &arcs)?)
 }

@@ -8,7 +8,7 @@ use super::content;
 use super::learned::{Hosts, LearnError, Learned, without_www};
 use crate::columns::{self, ColumnError, LIKELY, RowKind};
 use crate::decisions::{CurrentDecisions, Decisions, Subject, Verdict};
-use crate::graphs::{SiteGraph, StoredError};
+use crate::graphs::{StoredError, site_graph};
 use crate::ledger::{CashRules, Topic};
 
 /// Mean rating from which on a site counts as chosen.
@@ -70,7 +70,7 @@ impl Librarian {
                 }
             }
         }
-        let mut hosts = Hosts::new(&names, &SiteGraph::read(state)?.graph)?;
+        let mut hosts = Hosts::new(&names, &site_graph(state)?)?;
         let numbers: HashMap<String, usize> =
             hosts.names().iter().enumerate().map(|(number, name)| (name.clone(), number)).collect();
         content::gather(store, &numbers, hosts.content_mut())?;

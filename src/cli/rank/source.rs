@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use archive::access::Access;
 use archive::columns::{self, RowKind};
-use archive::graphs::{self, Outline, PageGraph, SiteGraph};
+use archive::graphs::{self, Outline, PageGraph, site_graph};
 use archive::importance::Graph;
 use archive::importance::ranking::Column;
 use archive::nodes::Asked;
@@ -44,7 +44,7 @@ impl Source<'_> {
         let path = args.archives.paths().first().map_or(Path::new(""), PathBuf::as_path);
         let store = Box::new(Store::read_only(path)?);
         if args.sites {
-            let graph = SiteGraph::read(store.state())?.graph;
+            let graph = site_graph(store.state())?;
             return Ok((graph, Self::Sites(store)));
         }
         let PageGraph { graph, urls } = PageGraph::read(store.state())?;

@@ -1,8 +1,9 @@
 //! Agreement of two rankings of the same pages.
 
+use super::LabError;
 use archive::graphs::random::Random;
-use archive::importance::rank::{PageRank, RankError};
-use archive::importance::{Graph, GraphBuilder, GraphError};
+use archive::importance::rank::PageRank;
+use archive::importance::{Graph, GraphBuilder};
 
 /// Number of pairs of pages compared for Kendall's tau.
 const PAIRS: u32 = 200_000;
@@ -41,18 +42,6 @@ pub fn top(a: &[f64], b: &[f64], count: usize) -> usize {
     best(a).iter().filter(|&page| by_b.binary_search(page).is_ok()).count()
 }
 
-/// Why a visited part cannot be ranked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VisitedError {
-    /// Does not occur for a part of a graph.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// Does not occur with these options.
-    #[error(transparent)]
-    Rank(#[from] RankError),
-}
-
 /// Returns Kendall's tau between the PageRank that a crawler can compute from the pages it visited and the `importance`
 /// of these pages in the whole graph.
 ///
@@ -61,7 +50,7 @@ pub enum VisitedError {
 ///
 /// # Errors
 /// None for pages of the graph.
-pub fn visited_tau(graph: &Graph, visited: &[u32], importance: &[f64]) -> Result<f64, VisitedError> {
+pub fn visited_tau(graph: &Graph, visited: &[u32], importance: &[f64]) -> Result<f64, LabError> {
     let mut pages = visited.to_vec();
     pages.sort_unstable();
     pages.dedup();

@@ -1,13 +1,12 @@
 //! Known answers: what every method must find on graphs whose importance is computed by hand, and how the estimates of
 //! a crawl must behave if nothing changes, or if a part of the web disappears.
 
-use std::io;
-
+use super::LabError;
 use super::agreement::{tau, top};
 use super::convergence::{Selection, Simulation, exact};
-use archive::graphs::slices::{BUFFER_BYTES, Builder, SliceError, Sliced, Which};
-use archive::importance::rank::{Dangling, Harmonic, Matrix, PageRank, Power, RankError, combined, hits};
-use archive::importance::{Account, Graph, GraphError, Ledger, Policy, SmallEdge, Weight, Window};
+use archive::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
+use archive::importance::rank::{Dangling, Harmonic, Matrix, PageRank, Power, combined, hits};
+use archive::importance::{Account, Graph, Ledger, Policy, SmallEdge, Weight, Window};
 
 /// Number of pages in the comparison of the most important ones.
 const TOP: usize = 100;
@@ -17,24 +16,6 @@ const WARM_UP: usize = 40;
 
 /// Length of the windows, in turns of G.
 const WINDOW: f64 = 8.0;
-
-/// Why the answers cannot be computed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AnswersError {
-    /// A graph is too large.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// A method rejects its input.
-    #[error(transparent)]
-    Rank(#[from] RankError),
-    /// Slices cannot be written or read.
-    #[error(transparent)]
-    Slices(#[from] SliceError),
-    /// The folder for slices cannot be created.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}
 
 /// The result of one method on one graph.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +45,7 @@ const DISTANCES: &str = "0 -> 1 -> 2 and 3 -> 2: harmonic centrality is (0, 1, 2
 ///
 /// # Errors
 /// A temporary folder cannot be used.
-pub fn by_hand() -> Result<Vec<Answer>, AnswersError> {
+pub fn by_hand() -> Result<Vec<Answer>, LabError> {
     let mut answers = page_rank()?;
     let mut add = |known, method, found: &[f64], expected: &[f64]| {
         answers.push(Answer { known, method, l1: difference(found, expected) });
@@ -96,7 +77,7 @@ pub fn by_hand() -> Result<Vec<Answer>, AnswersError> {
 }
 
 /// Runs all implementations of PageRank.
-fn page_rank() -> Result<Vec<Answer>, AnswersError> {
+fn page_rank() -> Result<Vec<Answer>, LabError> {
     let graph = Graph::from_arcs(3, &[(0, 1), (1, 0), (2, 0), (2, 1)])?;
     let expected = [9.5, 9.5, 1.0].map(|value| value / 20.0);
     let mut answers = Vec::new();
@@ -191,7 +172,7 @@ pub struct Recrawl {
 ///
 /// # Errors
 /// None for a graph in memory.
-pub fn recrawls(graph: &Graph, crawls: usize) -> Result<Vec<Recrawl>, AnswersError> {
+pub fn recrawls(graph: &Graph, crawls: usize) -> Result<Vec<Recrawl>, LabError> {
     let exact = exact(graph, 1)?;
     let window = Window::Interpolation { time: WINDOW };
     let mut simulation = Simulation::new(graph, Policy::neutral(), window, Selection::Cycle, 1);
@@ -229,7 +210,7 @@ pub struct Fading {
 ///
 /// # Errors
 /// None for a graph in memory.
-pub fn fading(graph: &Graph) -> Result<Vec<Fading>, AnswersError> {
+pub fn fading(graph: &Graph) -> Result<Vec<Fading>, LabError> {
     let before = exact(graph, 1)?;
     let first = (0..graph.pages()).max_by(|&a, &b| before[a].total_cmp(&before[b])).unwrap_or(0);
     let mut removed = graph.targets(first).to_vec();

@@ -18,6 +18,31 @@ pub mod subjects;
 pub mod transfers;
 pub mod windows;
 
+use archive::graphs::slices::SliceError;
+use archive::importance::GraphError;
+use archive::importance::rank::RankError;
+
+/// Why an experiment failed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LabError {
+    /// A graph is too large.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+    /// A method rejects its input.
+    #[error(transparent)]
+    Rank(#[from] RankError),
+    /// Slices cannot be written or read.
+    #[error(transparent)]
+    Slices(#[from] SliceError),
+    /// The folder for slices cannot be created.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The settings of a test web are invalid.
+    #[error(transparent)]
+    Web(#[from] archive_testweb::ConfigError),
+}
+
 /// Returns the folder `name` of real data for tests; `None` if it is missing, in which case the test is skipped.
 #[cfg(test)]
 fn test_data(name: &str) -> Option<std::path::PathBuf> {

@@ -4,10 +4,10 @@
 //! what it finds, most cash first; later passes fetch every page again. In between, the ledger may go over the stored
 //! links without fetching: a *round*.
 
+use super::LabError;
 use super::agreement;
 use super::convergence::{Error, exact};
 use archive::importance::order::{ExactQueue, Queue};
-use archive::importance::rank::RankError;
 use archive::importance::{Account, Cash, Graph, GraphError, Ledger, Policy, Weight};
 
 /// Number of pages in the comparison of the most important ones.
@@ -28,18 +28,6 @@ pub struct Quality {
     pub top: usize,
 }
 
-/// Why a crawl could not be judged.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PassesError {
-    /// The discovered graph is too large.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// The exact vector cannot be computed.
-    #[error(transparent)]
-    Rank(#[from] RankError),
-}
-
 /// Crawls `graph` from `seeds` for `passes`; each pass is followed by `rounds` over the stored links.
 ///
 /// # Errors
@@ -50,7 +38,7 @@ pub fn run(
     policy: Policy,
     passes: usize,
     rounds: usize,
-) -> Result<Vec<Quality>, PassesError> {
+) -> Result<Vec<Quality>, LabError> {
     let mut crawl = Crawl {
         graph,
         ledger: Ledger::new(policy),

@@ -3,10 +3,10 @@
 //! A graph is crawled repeatedly. During each round (as many visits as there are pages), a share of its pages has its
 //! number of in-links halved or doubled. Which window of the past estimates importance best?
 
+use super::LabError;
 use super::convergence::{Error, Selection, Simulation, exact};
 use archive::graphs::random::Random;
-use archive::importance::rank::RankError;
-use archive::importance::{Graph, GraphError, Policy, Window};
+use archive::importance::{Graph, Policy, Window};
 
 /// Number of parts of a round, between which the graph changes.
 const PARTS: usize = 10;
@@ -81,23 +81,11 @@ pub struct Outcome {
     pub measures: f64,
 }
 
-/// Why an experiment failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum WindowsError {
-    /// The graph grew too large.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// The exact vector cannot be computed.
-    #[error(transparent)]
-    Rank(#[from] RankError),
-}
-
 /// Runs one experiment in which the share `change` of the pages changes in each round.
 ///
 /// # Errors
 /// Changes make the graph too large.
-pub fn run(graph: &Graph, length: Length, change: f64, setting: &Setting) -> Result<Outcome, WindowsError> {
+pub fn run(graph: &Graph, length: Length, change: f64, setting: &Setting) -> Result<Outcome, LabError> {
     let pages = graph.pages();
     // Turns of G per round: about 2 if greedy, 1 otherwise.
     let mut trial = Simulation::new(graph, Policy::neutral(), Window::All, setting.selection, setting.seed);

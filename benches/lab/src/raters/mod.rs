@@ -9,10 +9,9 @@ mod panel;
 mod world;
 
 use archive::graphs::random::Random;
-use archive::importance::GraphError;
-use archive::importance::rank::RankError;
 use serde::Serialize;
 
+use crate::LabError;
 use panel::Panel;
 use world::World;
 
@@ -29,21 +28,6 @@ pub struct Settings {
     pub noise: Vec<f64>,
     /// Number of raters in a panel of identical raters.
     pub raters: usize,
-}
-
-/// Why the simulation is impossible.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RatersError {
-    /// The settings of the web are invalid.
-    #[error(transparent)]
-    Web(#[from] archive_testweb::ConfigError),
-    /// The graph cannot be built.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// Does not occur with these options.
-    #[error(transparent)]
-    Rank(#[from] RankError),
 }
 
 /// The things that are rated.
@@ -92,7 +76,7 @@ pub struct Score {
 ///
 /// # Errors
 /// The settings allow no such web.
-pub fn run(settings: &Settings, rng: u64) -> Result<Vec<Score>, RatersError> {
+pub fn run(settings: &Settings, rng: u64) -> Result<Vec<Score>, LabError> {
     let world = World::new(settings, rng)?;
     let pages = world.pages()?;
     let mut random = Random::for_item(rng, 1);

@@ -5,7 +5,8 @@ use archive::importance::rank::{Damping, PageRank};
 use archive::importance::{Graph, GraphError};
 use archive_testweb::{Config, PageIndex, Web, truth};
 
-use super::{RatersError, Settings};
+use super::Settings;
+use crate::LabError;
 
 /// Number of ratings: 1 to 4.
 pub(super) const RATINGS: usize = 4;
@@ -32,7 +33,7 @@ impl World {
     /// Creates the test web and redraws the target of each link between sites: with the frequency of the page among the
     /// test web's own links between sites, times (quality of the page / 4)^prefer. The qualities of sites are equally
     /// frequent, and most pages have the quality of their site.
-    pub(super) fn new(settings: &Settings, rng: u64) -> Result<Self, RatersError> {
+    pub(super) fn new(settings: &Settings, rng: u64) -> Result<Self, LabError> {
         let config = Config {
             sites: settings.sites,
             ..Config::plain(rng, settings.sites.saturating_mul(2), settings.pages)
@@ -77,7 +78,7 @@ impl World {
     }
 
     /// Returns each kind of importance of pages with its name.
-    pub(super) fn pages(&self) -> Result<Vec<(&'static str, Vec<f64>)>, RatersError> {
+    pub(super) fn pages(&self) -> Result<Vec<(&'static str, Vec<f64>)>, LabError> {
         let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
         // The limit of OPIC.
         let opic = PageRank { damping: Damping::OneMoreLink, ..rank.clone() };
@@ -92,7 +93,7 @@ impl World {
     pub(super) fn sites(
         &self,
         pages: &[(&'static str, Vec<f64>)],
-    ) -> Result<Vec<(String, Vec<f64>)>, RatersError> {
+    ) -> Result<Vec<(String, Vec<f64>)>, LabError> {
         let sites = self.site_quality.len();
         let mut count = vec![0.0; sites];
         self.site_of.iter().for_each(|&site| count[site as usize] += 1.0);

@@ -3,7 +3,7 @@
 use super::LabError;
 use archive::graphs::random::Random;
 use archive::importance::rank::PageRank;
-use archive::importance::{Graph, GraphBuilder};
+use archive::importance::{Graph, GraphError};
 
 /// Number of pairs of pages compared for Kendall's tau.
 const PAIRS: u32 = 200_000;
@@ -32,14 +32,32 @@ pub fn tau(a: &[f64], b: &[f64]) -> f64 {
 #[must_use]
 pub fn top(a: &[f64], b: &[f64], count: usize) -> usize {
     let best = |values: &[f64]| {
-        let mut pages: Vec<usize> = (0..values.len()).collect();
-        pages.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+        let mut pages = best_first(values);
         pages.truncate(count);
         pages.sort_unstable();
         pages
     };
     let by_b = best(b);
     best(a).iter().filter(|&page| by_b.binary_search(page).is_ok()).count()
+}
+
+/// Returns the indices of the values, from the highest to the lowest.
+pub(crate) fn best_first(values: &[f64]) -> Vec<usize> {
+    let mut places: Vec<usize> = (0..values.len()).collect();
+    places.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+    places
+}
+
+/// Returns the graph of some pages of `graph`, numbered in this order, and of the links among them.
+pub(crate) fn part(graph: &Graph, pages: &[u32]) -> Result<Graph, GraphError> {
+    let mut numbers = vec![u32::MAX; graph.pages()];
+    pages.iter().zip(0..).for_each(|(&page, number)| numbers[page as usize] = number);
+    let links = |(&page, from): (&u32, u32)| {
+        let inside = graph.targets(page as usize).iter().map(|&target| numbers[target as usize]);
+        inside.filter(|&to| to != u32::MAX).map(move |to| (from, to)).collect::<Vec<_>>()
+    };
+    let arcs: Vec<(u32, u32)> = pages.iter().zip(0..).flat_map(links).collect();
+    Graph::from_arcs(pages.len(), &arcs)
 }
 
 /// Returns Kendall's tau between the PageRank that a crawler can compute from the pages it visited and the `importance`
@@ -54,18 +72,7 @@ pub fn visited_tau(graph: &Graph, visited: &[u32], importance: &[f64]) -> Result
     let mut pages = visited.to_vec();
     pages.sort_unstable();
     pages.dedup();
-    let mut numbers = vec![u32::MAX; graph.pages()];
-    for (number, &page) in pages.iter().enumerate() {
-        numbers[page as usize] = number as u32;
-    }
-    let mut part = GraphBuilder::new(pages.len(), false);
-    for (number, &page) in pages.iter().enumerate() {
-        let inside = graph.targets(page as usize).iter().map(|&target| numbers[target as usize]);
-        for target in inside.filter(|&target| target != u32::MAX) {
-            part.push(number as u32, target, 1.0)?;
-        }
-    }
-    let found = PageRank { tolerance: 1e-8, ..PageRank::default() }.run(part.finish())?.values;
+    let found = PageRank { tolerance: 1e-8, ..PageRank::default() }.run(part(graph, &pages)?)?.values;
     let exact: Vec<f64> = pages.iter().map(|&page| importance[page as usize]).collect();
     Ok(tau(&found, &exact))
 }

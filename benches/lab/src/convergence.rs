@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::agreement::best_first;
 use archive::graphs::random::Random;
 use archive::importance::rank::{Damping, PageRank, RankError};
 use archive::importance::{
@@ -272,8 +273,7 @@ impl Error {
     /// Compares an estimate with the exact vector.
     #[must_use]
     pub fn between(estimate: &[f64], exact: &[f64]) -> Self {
-        let mut pages: Vec<usize> = (0..exact.len()).collect();
-        pages.sort_by(|&a, &b| exact[b].total_cmp(&exact[a]));
+        let pages = best_first(exact);
         let top = &pages[..exact.len().div_ceil(10)];
         let difference = |page: usize| (estimate[page] - exact[page]).abs();
         let mean = |pages: &[usize]| {

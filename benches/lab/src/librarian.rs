@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
+use super::agreement::best_first;
 use archive::graphs::host_of;
 use archive::graphs::random::Random;
 use archive::importance::rank::{Harmonic, PageRank, hits};
@@ -158,8 +159,7 @@ pub fn run(
 
 /// Returns the score; `None` if only selected or only unselected hosts are left.
 fn score(values: &[f64], probabilities: &[f64], labels: &[bool]) -> Option<Score> {
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+    let order = best_first(values);
     let hits = |hosts: &[usize]| hosts.iter().filter(|&&host| labels[host]).count() as f64;
     Some(Score {
         auc: measures::auc(values, labels)?,

@@ -7,6 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
 
+use super::agreement::best_first;
 use archive::graphs::Web;
 use archive::graphs::random::Random as Stream;
 use archive::importance::order::{
@@ -291,12 +292,7 @@ impl Seeds {
     pub fn choose(self, count: usize, rng: u64, importance: &[f64]) -> Vec<u32> {
         match self {
             Self::Random => Stream::new(rng).choose(importance.len() as u32, count),
-            Self::Top => {
-                let mut pages: Vec<u32> = (0..importance.len() as u32).collect();
-                pages.sort_by(|&a, &b| importance[b as usize].total_cmp(&importance[a as usize]));
-                pages.truncate(count);
-                pages
-            }
+            Self::Top => best_first(importance).into_iter().take(count).map(|page| page as u32).collect(),
         }
     }
 }

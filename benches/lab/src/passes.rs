@@ -8,7 +8,7 @@ use super::LabError;
 use super::agreement;
 use super::convergence::{Error, exact};
 use archive::importance::order::{ExactQueue, Queue};
-use archive::importance::{Account, Cash, Graph, GraphError, Ledger, Policy, Weight};
+use archive::importance::{Account, Cash, Graph, Ledger, Policy, Weight};
 
 /// Number of pages in the comparison of the most important ones.
 const TOP: usize = 100;
@@ -48,7 +48,7 @@ pub fn run(
     };
     crawl.first_pass(seeds);
     let mut qualities = Vec::new();
-    let exact = exact(&crawl.found()?, 1)?;
+    let exact = exact(&agreement::part(graph, &crawl.downloads)?, 1)?;
     for pass in 1..=passes {
         if pass > 1 {
             crawl.round();
@@ -101,24 +101,6 @@ impl Crawl<'_> {
             }
         }
         payout.finish();
-    }
-
-    /// Returns the graph of downloaded pages, numbered in download order.
-    fn found(&self) -> Result<Graph, GraphError> {
-        let mut numbers = vec![u32::MAX; self.graph.pages()];
-        for (number, &page) in self.downloads.iter().enumerate() {
-            numbers[page as usize] = number as u32;
-        }
-        let links = |&page: &u32| {
-            let from = numbers[page as usize];
-            self.graph
-                .targets(page as usize)
-                .iter()
-                .map(|&target| numbers[target as usize])
-                .map(move |to| (from, to))
-        };
-        let arcs: Vec<(u32, u32)> = self.downloads.iter().flat_map(links).collect();
-        Graph::from_arcs(self.downloads.len(), &arcs)
     }
 
     fn quality(&self, pass: usize, exact: &[f64]) -> Quality {

@@ -12,14 +12,14 @@ use archive::importance::{
     Account, Graph, GraphBuilder, GraphError, History, Ledger, Policy, Weight, Window,
 };
 
-/// Rule that selects the next page to visit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Rule that selects the next page to visit; random ones are all equally likely.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Selection {
-    /// A random page, all equally likely.
+    /// A random page
     Random,
-    /// All pages in turn.
+    /// All pages in turn
     Cycle,
-    /// The page with the most cash.
+    /// The page with the most cash
     Greedy,
 }
 

@@ -277,12 +277,12 @@ pub fn curve(downloads: &[u32], importance: &[f64], count: usize) -> Vec<(f64, f
     points
 }
 
-/// How the seeds of crawls are chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How the seeds of crawls are chosen; the paper takes the top.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Seeds {
-    /// Drawn at random from all pages.
+    /// Random pages
     Random,
-    /// The pages with the highest PageRank, as in the paper.
+    /// The pages with the highest PageRank
     Top,
 }
 

@@ -12,7 +12,6 @@ use archive_lab::hosts::BetweenHosts;
 use archive_lab::orders::{self, Gathered, OrderKind, Seeds};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
-use clap::ValueEnum;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
@@ -49,7 +48,7 @@ pub(crate) struct Args {
     seed_count: usize,
     /// Choice of seeds
     #[arg(long, value_enum, default_value = "random")]
-    seeds: SeedChoice,
+    seeds: Seeds,
     /// Random seed
     #[arg(long, default_value_t = 1, value_name = "N")]
     rng: u64,
@@ -70,15 +69,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum SeedChoice {
-    /// Random pages
-    Random,
-    /// The pages with the highest PageRank
-    Top,
-}
-
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Line {
     order: String,
     seeds: usize,
@@ -169,7 +160,7 @@ fn blind(args: &Args) -> anyhow::Result<ExitCode> {
     let web = graphs::open(&args.graph)?;
     let pages = web.pages();
     for &kind in &args.order {
-        if matches!(kind, OrderKind::Truth | OrderKind::Ideal) || matches!(args.seeds, SeedChoice::Top) {
+        if matches!(kind, OrderKind::Truth | OrderKind::Ideal) || args.seeds == Seeds::Top {
             bail!("blind, nobody knows the true PageRank");
         }
         let seeds = Random::new(args.rng).choose(pages as u32, args.seed_count);
@@ -218,31 +209,12 @@ fn measure(
         seeds: args.seed_count,
         rng: args.rng,
         repeat,
-        downloaded: 0,
         pages: importance.len(),
-        seconds: 0.0,
-        operations: 0,
-        auc: 0.0,
-        share_1: 0.0,
-        share_2: 0.0,
-        share_5: 0.0,
-        share_10: 0.0,
-        share_25: 0.0,
-        share_50: 0.0,
-        tau_10: 0.0,
-        tau_50: 0.0,
-        hosts: None,
-        links_between_hosts: None,
-        covered: None,
-        peak_bytes: None,
+        ..Line::default()
     };
     let mut curves = Curves::default();
     for rng in args.rng..args.rng + repeat {
-        let seeds = match args.seeds {
-            SeedChoice::Random => Seeds::Random,
-            SeedChoice::Top => Seeds::Top,
-        };
-        let seeds = seeds.choose(args.seed_count, rng, importance);
+        let seeds = args.seeds.choose(args.seed_count, rng, importance);
         let mut order = kind.order(rng, importance);
         let crawl = orders::crawl(recorded, order.as_mut(), &seeds, args.pages.unwrap_or(usize::MAX));
         let Gathered { auc, shares: [one, two, five, ten, quarter, half] } =
@@ -275,34 +247,29 @@ fn measure(
     Ok((line, curves))
 }
 
+const COLUMNS: [&str; 12] =
+    ["order", "auc", "1 %", "2 %", "5 %", "10 %", "25 %", "50 %", "tau 10 %", "tau 50 %", "links", "seconds"];
+
+/// Where the table for people has one more column.
+const DOWNLOADED: usize = 10;
+
+fn row(line: &Line) -> Vec<String> {
+    let shares =
+        [line.auc, line.share_1, line.share_2, line.share_5, line.share_10, line.share_25, line.share_50];
+    let mut row = vec![line.order.clone()];
+    row.extend(shares.map(|share| format!("{share:.3}")));
+    row.extend([format!("{:.3}", line.tau_10), format!("{:.3}", line.tau_50)]);
+    row.extend([line.operations.to_string(), format!("{:.3}", line.seconds)]);
+    row
+}
+
 fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
-    let mut table = output::table(&[
-        "order",
-        "auc",
-        "1 %",
-        "2 %",
-        "5 %",
-        "10 %",
-        "25 %",
-        "50 %",
-        "tau 10 %",
-        "tau 50 %",
-        "downloaded",
-        "links",
-        "seconds",
-    ]);
+    let mut headings = COLUMNS.to_vec();
+    headings.insert(DOWNLOADED, "downloaded");
+    let mut table = output::table(&headings);
     for line in lines {
-        let mut row = vec![line.order.clone()];
-        let shares =
-            [line.auc, line.share_1, line.share_2, line.share_5, line.share_10, line.share_25, line.share_50];
-        row.extend(shares.map(|share| format!("{share:.3}")));
-        row.extend([
-            format!("{:.3}", line.tau_10),
-            format!("{:.3}", line.tau_50),
-            line.downloaded.to_string(),
-            line.operations.to_string(),
-            format!("{:.3}", line.seconds),
-        ]);
+        let mut row = row(line);
+        row.insert(DOWNLOADED, line.downloaded.to_string());
         table.add_row(row);
     }
     output::align(&mut table, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], CellAlignment::Right);
@@ -330,23 +297,10 @@ fn report(args: &Args, lines: &[Line], gathered: Vec<Series>, times: Vec<Series>
         y: Axis::logarithmic("seconds"),
         series: times,
     }));
-    let row = |line: &Line| {
-        let shares =
-            [line.auc, line.share_1, line.share_2, line.share_5, line.share_10, line.share_25, line.share_50];
-        let mut row = vec![line.order.clone()];
-        row.extend(shares.map(|share| format!("{share:.3}")));
-        row.extend([format!("{:.3}", line.tau_10), format!("{:.3}", line.tau_50)]);
-        row.extend([line.operations.to_string(), format!("{:.3}", line.seconds)]);
-        row
-    };
-    let columns = [
-        "order", "auc", "1 %", "2 %", "5 %", "10 %", "25 %", "50 %", "tau 10 %", "tau 50 %", "links",
-        "seconds",
-    ];
     report.parts.push(Part::Table(Table {
         name: "orders-shares".to_owned(),
         title: "Share gathered, and what it cost".to_owned(),
-        columns: columns.map(str::to_owned).to_vec(),
+        columns: COLUMNS.map(str::to_owned).to_vec(),
         rows: lines.iter().map(row).collect(),
     }));
     report

@@ -8,7 +8,6 @@ use archive_lab::convergence::Selection;
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
 use archive_lab::windows::{self, Length, Setting};
-use clap::ValueEnum;
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
@@ -25,7 +24,7 @@ pub(crate) struct Args {
     change: Vec<f64>,
     /// Choice of the page to visit next
     #[arg(long, value_enum, default_value = "greedy")]
-    selection: Choice,
+    selection: Selection,
     /// Random seed
     #[arg(long, default_value_t = 1, value_name = "N")]
     rng: u64,
@@ -35,16 +34,6 @@ pub(crate) struct Args {
     /// JSON lines
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Choice {
-    /// A random page
-    Random,
-    /// All pages in turn
-    Cycle,
-    /// The page with the most cash
-    Greedy,
 }
 
 /// Figure 4: sizes; figure 6: types; and the length of the interpolated window.
@@ -86,12 +75,7 @@ struct Line {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let graph = graphs::read(&args.graph)?.graph;
-    let selection = match args.selection {
-        Choice::Random => Selection::Random,
-        Choice::Cycle => Selection::Cycle,
-        Choice::Greedy => Selection::Greedy,
-    };
-    let setting = Setting { selection, seed: args.rng, ..Setting::default() };
+    let setting = Setting { selection: args.selection, seed: args.rng, ..Setting::default() };
     let mut lines = Vec::new();
     let runs = FIGURES.iter().map(|(_, _, lengths)| lengths.len()).sum::<usize>() * args.change.len();
     let bar = output::counting(runs as u64, "simulated crawls");
@@ -121,7 +105,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print_lines(&lines)?;
     }
     if let Some(folder) = &args.output {
-        report(&args.graph.display().to_string(), selection, &lines).write(folder)?;
+        report(&args.graph.display().to_string(), args.selection, &lines).write(folder)?;
     }
     Ok(ExitCode::SUCCESS)
 }

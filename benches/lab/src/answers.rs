@@ -7,6 +7,7 @@ use super::convergence::{Selection, Simulation, exact};
 use archive::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
 use archive::importance::rank::{Dangling, Harmonic, Matrix, PageRank, Power, combined, hits};
 use archive::importance::{Account, Graph, Ledger, Policy, SmallEdge, Weight, Window};
+use serde::Serialize;
 
 /// Number of pages in the comparison of the most important ones.
 const TOP: usize = 100;
@@ -18,7 +19,7 @@ const WARM_UP: usize = 40;
 const WINDOW: f64 = 8.0;
 
 /// The result of one method on one graph.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// The known answer and its reason.
     pub known: &'static str,
@@ -154,7 +155,7 @@ fn difference(a: &[f64], b: &[f64]) -> f64 {
 }
 
 /// Ranks after another crawl of an unchanged graph, compared with those before the first of these crawls.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Recrawl {
     /// Number of crawls since.
     pub crawls: usize,
@@ -165,7 +166,7 @@ pub struct Recrawl {
     /// Kendall's tau with the earlier ranks.
     pub tau: f64,
     /// Number of the 100 best pages that are unchanged.
-    pub top: usize,
+    pub top_100: usize,
 }
 
 /// Crawls an unchanged graph repeatedly, all pages in turn.
@@ -186,14 +187,14 @@ pub fn recrawls(graph: &Graph, crawls: usize) -> Result<Vec<Recrawl>, LabError> 
             l1: difference(&now, &exact),
             moved: difference(&now, &before),
             tau: tau(&now, &before),
-            top: top(&now, &before, TOP),
+            top_100: top(&now, &before, TOP),
         }
     });
     Ok(after.collect())
 }
 
 /// Remaining importance of pages that lost all their links.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fading {
     /// Name of the window.
     pub window: &'static str,
@@ -267,7 +268,7 @@ mod tests {
         let crawls = recrawls(&graph(), 20).unwrap();
         let last = crawls.last().unwrap();
         assert_eq!(last.crawls, 20);
-        assert!(last.moved < 0.01 && last.l1 < 0.05 && last.top >= 98, "{last:?}");
+        assert!(last.moved < 0.01 && last.l1 < 0.05 && last.top_100 >= 98, "{last:?}");
         assert!(last.tau > 0.97, "{last:?}");
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use archive::graphs;
-use archive_lab::answers;
+use archive_lab::answers::{self, Answer, Fading, Recrawl};
 use comfy_table::CellAlignment;
 use serde::Serialize;
 
@@ -34,10 +34,10 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 #[serde(tag = "answer", rename_all = "lowercase")]
-enum Line {
-    Known { known: &'static str, method: &'static str, l1: f64 },
-    Recrawl { crawls: usize, l1: f64, moved: f64, tau: f64, top_100: usize },
-    Fading { window: &'static str, windows: f64, left: f64 },
+enum Line<'a> {
+    Known(&'a Answer),
+    Recrawl(&'a Recrawl),
+    Fading(&'a Fading),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -46,17 +46,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let recrawls = answers::recrawls(&graph, args.crawls)?;
     let fading = answers::fading(&graph)?;
     if args.json {
-        let known = by_hand.iter().map(|a| Line::Known { known: a.known, method: a.method, l1: a.l1 });
-        let recrawls = recrawls.iter().map(|r| Line::Recrawl {
-            crawls: r.crawls,
-            l1: r.l1,
-            moved: r.moved,
-            tau: r.tau,
-            top_100: r.top,
-        });
-        let fading =
-            fading.iter().map(|f| Line::Fading { window: f.window, windows: f.windows, left: f.left });
-        known.chain(recrawls).chain(fading).try_for_each(|line| output::json_line(&line))?;
+        let lines = by_hand.iter().map(Line::Known).chain(recrawls.iter().map(Line::Recrawl));
+        lines.chain(fading.iter().map(Line::Fading)).try_for_each(|line| output::json_line(&line))?;
         return Ok(ExitCode::SUCCESS);
     }
     for answers in by_hand.chunk_by(|a, b| a.known == b.known) {
@@ -77,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             format!("{:.4}", recrawl.l1),
             format!("{:.4}", recrawl.moved),
             format!("{:.4}", recrawl.tau),
-            recrawl.top.to_string(),
+            recrawl.top_100.to_string(),
         ]);
     }
     output::align(&mut table, &[0, 1, 2, 3, 4], CellAlignment::Right);

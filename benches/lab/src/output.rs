@@ -23,17 +23,13 @@ pub(crate) fn table(headings: &[&str]) -> Table {
     table
 }
 
-/// Sets the alignment of the columns with these indices.
-pub(crate) fn align(table: &mut Table, columns: &[usize], alignment: CellAlignment) {
-    for column in columns {
+/// Prints a finished table, in which columns with these indices are aligned to the right.
+pub(crate) fn print(mut table: Table, right: &[usize]) -> anyhow::Result<()> {
+    for column in right {
         if let Some(column) = table.column_mut(*column) {
-            column.set_cell_alignment(alignment);
+            column.set_cell_alignment(CellAlignment::Right);
         }
     }
-}
-
-/// Prints a finished table.
-pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
     table.lines().try_for_each(|row| line(row.trim_end()))
 }
 

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use archive::graphs;
 use archive_lab::answers::{self, Answer, Fading, Recrawl};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::output;
@@ -55,9 +54,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         for answer in answers {
             table.add_row([answer.method.to_owned(), format!("{:.1e}", answer.l1)]);
         }
-        output::align(&mut table, &[1], CellAlignment::Right);
         output::line(answers.first().map_or("", |answer| answer.known))?;
-        output::print(&table)?;
+        output::print(table, &[1])?;
         output::line("")?;
     }
     let mut table =
@@ -71,15 +69,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             recrawl.top_100.to_string(),
         ]);
     }
-    output::align(&mut table, &[0, 1, 2, 3, 4], CellAlignment::Right);
     output::line("")?;
-    output::print(&table)?;
+    output::print(table, &[0, 1, 2, 3, 4])?;
     let mut table = output::table(&["window", "windows since the links went", "importance left"]);
     for step in &fading {
         table.add_row([step.window.to_owned(), step.windows.to_string(), format!("{:.3}", step.left)]);
     }
-    output::align(&mut table, &[1, 2], CellAlignment::Right);
     output::line("")?;
-    output::print(&table)?;
+    output::print(table, &[1, 2])?;
     Ok(ExitCode::SUCCESS)
 }

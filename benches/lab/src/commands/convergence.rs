@@ -8,7 +8,6 @@ use archive::memory::peak_bytes;
 use archive_lab::convergence::{Curve, curves};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::output;
@@ -101,8 +100,7 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
             format!("{:.2}", 100.0 * line.relative_top),
         ]);
     }
-    output::align(&mut table, &[1, 2, 3, 4, 5, 6], CellAlignment::Right);
-    output::print(&table)
+    output::print(table, &[1, 2, 3, 4, 5, 6])
 }
 
 /// Selects the error of a point that a curve shows.

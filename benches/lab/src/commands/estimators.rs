@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use anyhow::ensure;
 use archive_lab::estimators::{Setting, Spacing, study};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::output;
@@ -75,8 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if !args.json {
-        output::align(&mut table, &[2, 3, 4, 5], CellAlignment::Right);
-        output::print(&table)?;
+        output::print(table, &[2, 3, 4, 5])?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -8,7 +8,6 @@ use anyhow::{Context as _, bail};
 use archive::topic::{Knowledge, Model, Tuning};
 use archive_lab::focus::{self, FocusOrder, Measures, Replay, Web};
 use archive_lab::repeated;
-use comfy_table::CellAlignment;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -146,8 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if !args.json {
-        output::align(&mut table, &[3, 4, 5, 6, 7, 8, 9, 10, 11], CellAlignment::Right);
-        output::print(&table)?;
+        output::print(table, &[3, 4, 5, 6, 7, 8, 9, 10, 11])?;
     }
     Ok(ExitCode::SUCCESS)
 }

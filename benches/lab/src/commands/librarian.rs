@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use anyhow::{Context, bail, ensure};
 use archive::review::learned::Hosts;
 use archive_lab::librarian;
-use comfy_table::CellAlignment;
 use serde_json::{Map, Value, json};
 
 use crate::output;
@@ -97,6 +96,5 @@ fn print(runs: &[librarian::Run]) -> anyhow::Result<()> {
             format!("{:.3}", mean(|score| score.first_1000)),
         ]);
     }
-    output::align(&mut table, &[1, 2, 3], CellAlignment::Right);
-    output::print(&table)
+    output::print(table, &[1, 2, 3])
 }

@@ -12,7 +12,6 @@ use archive_lab::hosts::BetweenHosts;
 use archive_lab::orders::{self, Gathered, OrderKind, Seeds};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::output;
@@ -272,8 +271,7 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
         row.insert(DOWNLOADED, line.downloaded.to_string());
         table.add_row(row);
     }
-    output::align(&mut table, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], CellAlignment::Right);
-    output::print(&table)
+    output::print(table, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
 }
 
 fn report(args: &Args, lines: &[Line], gathered: Vec<Series>, times: Vec<Series>) -> Report {

@@ -7,7 +7,6 @@ use archive::graphs;
 use archive::graphs::random::Random;
 use archive::importance::Policy;
 use archive_lab::passes;
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::output;
@@ -87,8 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if !args.json {
-        output::align(&mut table, &[0, 1, 2, 3, 4, 5, 6], CellAlignment::Right);
-        output::print(&table)?;
+        output::print(table, &[0, 1, 2, 3, 4, 5, 6])?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,6 @@ use anyhow::{Context as _, ensure};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::raters::{self, Judged, Of, Score, Settings};
 use archive_lab::repeated;
-use comfy_table::CellAlignment;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -146,8 +145,7 @@ fn print_mixed(lines: &[Line]) -> anyhow::Result<()> {
             share(line.truth),
         ]);
     }
-    output::align(&mut table, &[2, 3, 4, 5, 6], CellAlignment::Right);
-    output::print(&table)
+    output::print(table, &[2, 3, 4, 5, 6])
 }
 
 /// Prints a table with one column per noise.
@@ -162,8 +160,7 @@ fn print_alike(lines: &[Line]) -> anyhow::Result<()> {
         row.extend(points.iter().map(|(_, score)| format!("{score:.3}")));
         table.add_row(row);
     }
-    output::align(&mut table, &(1..headings.len()).collect::<Vec<_>>(), CellAlignment::Right);
-    output::print(&table)
+    output::print(table, &(1..headings.len()).collect::<Vec<_>>())
 }
 
 /// Returns, for everything that is judged, its scores in the panels of identical raters, by noise.

@@ -12,7 +12,6 @@ use archive_lab::refresh::replay::{Outcome, replay};
 use archive_lab::refresh::settings::{self, SETTINGS};
 use archive_lab::refresh::world::{Window, World};
 use chrono::{NaiveDate, NaiveTime};
-use comfy_table::CellAlignment;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -258,6 +257,5 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
             format!("{:.1}", line.seconds),
         ]);
     }
-    output::align(&mut table, &[1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12], CellAlignment::Right);
-    output::print(&table)
+    output::print(table, &[1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
 }

@@ -8,7 +8,6 @@ use archive::graphs::{HostWeb, Web as _};
 use archive::memory::{parse_bytes, peak_bytes};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::output;
@@ -78,8 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         lines.iter().for_each(|line| {
             table.add_row(row(line));
         });
-        output::align(&mut table, &[1, 2, 3, 4, 5, 6], CellAlignment::Right);
-        output::print(&table)?;
+        output::print(table, &[1, 2, 3, 4, 5, 6])?;
     }
     if let Some(folder) = &args.output {
         report(&lines).write(folder)?;

@@ -8,7 +8,6 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use archive_lab::repeated;
 use archive_lab::subjects::{self, Collection, Constants, Model, Run};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::output;
@@ -148,14 +147,12 @@ fn print(lines: &[Line]) -> anyhow::Result<()> {
             format!("{:.2}", line.seconds),
         ]);
     }
-    output::align(&mut table, &[1, 2, 3, 4, 5, 6], CellAlignment::Right);
-    output::print(&table)?;
+    output::print(table, &[1, 2, 3, 4, 5, 6])?;
     let Some(last) = lines.last() else { return Ok(()) };
     output::line(&format!("\nMost often confused by `{}`, of 1,000 sites:", last.model))?;
     let mut table = output::table(&["is", "taken for", "sites"]);
     for confusion in &last.confusions {
         table.add_row([&confusion.is, &confusion.taken_for, &format!("{:.1}", 1000.0 * confusion.share)]);
     }
-    output::align(&mut table, &[2], CellAlignment::Right);
-    output::print(&table)
+    output::print(table, &[2])
 }

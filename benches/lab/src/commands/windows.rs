@@ -8,7 +8,6 @@ use archive_lab::convergence::Selection;
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
 use archive_lab::windows::{self, Length, Setting};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use crate::output;
@@ -124,8 +123,7 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
             format!("{:.1}", line.measures),
         ]);
     }
-    output::align(&mut table, &[2, 3, 4, 5, 6], CellAlignment::Right);
-    output::print(&table)
+    output::print(table, &[2, 3, 4, 5, 6])
 }
 
 fn report(graph: &str, selection: Selection, lines: &[Line]) -> Report {

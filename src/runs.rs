@@ -400,10 +400,7 @@ fn surplus(ids: &[u64]) -> &[u64] {
 
 /// Removes a file if it exists.
 fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    files::if_there(fs::remove_file(path)).map(drop)
 }
 
 fn file_of(folder: &Path, id: u64) -> PathBuf {
@@ -412,12 +409,8 @@ fn file_of(folder: &Path, id: u64) -> PathBuf {
 
 /// Numbers of the files in the folder, sorted.
 fn numbers(folder: &Path) -> io::Result<Vec<u64>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut numbers = Vec::new();
-    for entry in entries {
+    for entry in files::if_there(fs::read_dir(folder))?.into_iter().flatten() {
         let name = entry?.file_name();
         let number: Option<u64> = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse().ok());
         numbers.extend(number.filter(|number| (1..u64::MAX).contains(number)));

@@ -13,7 +13,7 @@ use archive_storage::backend::{OpenMode, open_regular};
 use chrono::{DateTime, Utc};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::files::{WholeFile, make_folder};
+use crate::files::{WholeFile, if_there, make_folder};
 
 /// Folder of the columns in an archive. Columns refer to URLs and sites by their ids in the state, and are valid only
 /// with it.
@@ -31,10 +31,7 @@ const MAGIC: [u8; 8] = *b"archcol2";
 /// When the disk refuses.
 pub fn share(archive: &Path, other: &Path) -> io::Result<()> {
     let (from, to) = (archive.join(FOLDER), other.join(FOLDER));
-    let entries = match fs::read_dir(&from) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
+    let Some(entries) = if_there(fs::read_dir(&from))? else { return Ok(()) };
     make_folder(&to)?;
     for entry in entries {
         let name = entry?.file_name();
@@ -209,11 +206,8 @@ pub fn read_all(archive: &Path, kind: RowKind) -> Result<Vec<Column>, ColumnErro
 
 fn files(archive: &Path) -> Result<Vec<PathBuf>, ColumnError> {
     let folder = archive.join(FOLDER);
-    let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(io_error(&folder))?,
-    };
-    entries.map(|entry| Ok(entry.map_err(io_error(&folder))?.path())).collect()
+    let entries = if_there(fs::read_dir(&folder)).map_err(io_error(&folder))?;
+    entries.into_iter().flatten().map(|entry| Ok(entry.map_err(io_error(&folder))?.path())).collect()
 }
 
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {

@@ -17,7 +17,7 @@ use archive_storage::backend::{OpenMode, open_regular};
 use xxhash_rust::xxh3::xxh3_64;
 use zstd::bulk::Decompressor;
 
-use crate::files::WholeFile;
+use crate::files::{WholeFile, if_there};
 
 /// Default number of rows in a block, and the maximum.
 pub const BLOCK_ROWS: u32 = 1 << 15;
@@ -185,10 +185,8 @@ pub(super) struct Reader {
 impl Reader {
     /// Opens a file; `None` if it is missing or of an older version.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, PreparedError> {
-        let file = match open_regular(path, OpenMode::Read) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            file => file.map_err(failed(path))?,
-        };
+        let file = if_there(open_regular(path, OpenMode::Read)).map_err(failed(path))?;
+        let Some(file) = file else { return Ok(None) };
         Self::read_directory(file, path).map_err(failed(path))
     }
 

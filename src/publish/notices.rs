@@ -238,12 +238,8 @@ fn put(folder: &Path, notice: &Notice) -> io::Result<Option<Queued>> {
 }
 
 fn names(folder: &Path) -> io::Result<Vec<String>> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut names = Vec::new();
-    for entry in entries {
+    for entry in files::if_there(fs::read_dir(folder))?.into_iter().flatten() {
         names.extend(entry?.file_name().into_string().ok().filter(|name| name.ends_with(".json")));
     }
     names.sort_unstable();

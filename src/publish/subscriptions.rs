@@ -177,12 +177,8 @@ impl Subscription {
 /// When a file cannot be read or removed.
 pub fn subscriptions(archive: &Path) -> io::Result<Vec<Subscription>> {
     refuse_link(&archive.join(FOLDER))?;
-    let entries = match fs::read_dir(archive.join(FOLDER)) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries?,
-    };
     let mut found = Vec::new();
-    for entry in entries {
+    for entry in files::if_there(fs::read_dir(archive.join(FOLDER)))?.into_iter().flatten() {
         let path = entry?.path();
         let Some(id) = path.file_stem().and_then(|id| id.to_str()).filter(|id| is_id(id)) else { continue };
         match find(archive, id)? {
@@ -283,10 +279,7 @@ fn replace(path: &Path, what: &impl Serialize) -> io::Result<()> {
 
 fn remove(archive: &Path, id: &str) -> io::Result<()> {
     for ending in [ASKED, HEARD] {
-        match fs::remove_file(file(archive, id, ending)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        files::if_there(fs::remove_file(file(archive, id, ending)))?;
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::error::{Error, guarded};
 use super::reader::Reader;
+use crate::files::if_there;
 
 /// The list: each line has an XXH3-64 in hexadecimal, two spaces and a file name.
 const LIST: &str = "files.xxh3";
@@ -39,10 +40,7 @@ type Files = BTreeMap<String, u64>;
 
 /// Records that files may change from now on.
 pub(super) fn unseal(folder: &Path) -> io::Result<()> {
-    match fs::rename(folder.join(LIST), folder.join(OPEN_LIST)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    if_there(fs::rename(folder.join(LIST), folder.join(OPEN_LIST))).map(drop)
 }
 
 /// Whether a writer is at work in a folder, or was killed there: the index may then lag behind the archive.
@@ -61,10 +59,7 @@ pub(super) fn seal(folder: &Path) -> io::Result<()> {
         text.push_str(&line(&name, sum));
     }
     replace_file(&RealDisk, &folder.join(LIST), text.as_bytes())?;
-    match fs::remove_file(folder.join(OPEN_LIST)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+    if_there(fs::remove_file(folder.join(OPEN_LIST))).map(drop)
 }
 
 /// Puts the files of a closed index into another folder, which is created. Files that are written only once become hard
@@ -79,10 +74,7 @@ pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
         if is_shared {
             continue;
         }
-        match fs::copy(&source, &target) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        if_there(fs::copy(&source, &target))?;
     }
     Ok(())
 }
@@ -91,10 +83,7 @@ pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
 /// to. Does nothing if there is no index.
 pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
     let (meta, list) = (from.join(REWRITTEN[0]), from.join(LIST));
-    let look = || match fs::read(&meta) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        read => read.map(|bytes| Some((bytes, list.exists()))),
-    };
+    let look = || if_there(fs::read(&meta).map(|bytes| (bytes, list.exists())));
     for _ in 0..TRIALS_MAX {
         let Some(before) = look()? else { return Ok(()) };
         share(from, to)?;
@@ -207,10 +196,7 @@ fn line(name: &str, sum: u64) -> String {
 
 /// Reads a list; nothing if there is none.
 fn read(path: &Path) -> io::Result<Option<Files>> {
-    let text = match fs::read(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        text => text?,
-    };
+    let Some(text) = if_there(fs::read(path))? else { return Ok(None) };
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "is damaged");
     let text = String::from_utf8(text).map_err(|_| damaged())?;
     let mut files = Files::new();

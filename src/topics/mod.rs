@@ -252,12 +252,9 @@ pub fn write(archive: &Path, name: &str, bytes: &[u8]) -> Result<(), TopicError>
 /// If the folder cannot be read.
 pub fn names(archive: &Path) -> Result<Vec<String>, TopicError> {
     let folder = archive.join(FOLDER);
-    let entries = match fs::read_dir(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(io_error(&folder))?,
-    };
+    let entries = files::if_there(fs::read_dir(&folder)).map_err(io_error(&folder))?;
     let mut names = Vec::new();
-    for entry in entries {
+    for entry in entries.into_iter().flatten() {
         let path = entry.map_err(io_error(&folder))?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).filter(|name| check_name(name).is_ok());
         // Other names are unfinished files or foreign ones.

@@ -22,12 +22,9 @@ const UNFINISHED: &str = "new.part";
 /// The JSON files in a folder, sorted by name; for reports that is by time.
 pub(super) fn json_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
     refuse_link(folder).map_err(|source| io_error(folder, source))?;
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|source| io_error(folder, source))?,
-    };
+    let entries = files::if_there(fs::read_dir(folder)).map_err(|source| io_error(folder, source))?;
     let mut files = Vec::new();
-    for entry in entries {
+    for entry in entries.into_iter().flatten() {
         let path = entry.map_err(|source| io_error(folder, source))?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
             files.push(path);

@@ -31,7 +31,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Access, AccessError};
 use crate::change::VersionError;
-use crate::files::WholeFile;
+use crate::files::{self, WholeFile};
 use crate::query::{self, Question, Rows as _};
 
 use self::folder::{
@@ -281,10 +281,7 @@ pub fn remove(archive: &Path, name: &str) -> Result<(), WatchError> {
 fn remove_reports(path: &Path) -> Result<(), WatchError> {
     let (reports, feed) = (path.with_extension(""), path.with_extension("atom"));
     for (path, outcome) in [(&reports, fs::remove_dir_all(&reports)), (&feed, fs::remove_file(&feed))] {
-        match outcome {
-            Err(source) if source.kind() != io::ErrorKind::NotFound => return Err(io_error(path, source)),
-            _ => {}
-        }
+        files::if_there(outcome).map_err(|source| io_error(path, source))?;
     }
     Ok(())
 }

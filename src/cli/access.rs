@@ -84,7 +84,7 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
     if access.is_unlimited() {
         output::note(format_args!("no rules: {} hides nothing", args.archive.path.join(FILE).display()));
     }
-    let mut table = output::table(&["rule", "prefix", "from", "before", "hidden"]);
+    let mut table = output::table(&["rule", "prefix", "from", "before", "hidden"], &[]);
     for (number, rule) in access.rules().iter().enumerate() {
         if args.json {
             output::json_line(&Row::of(number + 1, rule))?;
@@ -116,7 +116,7 @@ fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
     let id = find_url(&store, url)?;
     let url = state.url(id)?;
     let key = surt(&url);
-    let mut table = output::table(&["captured", "shown", "why"]);
+    let mut table = output::table(&["captured", "shown", "why"], &[]);
     for capture in state.history(id)? {
         let (_, capture) = capture?;
         let Some(time) = DateTime::from_timestamp_micros(capture.time) else { continue };

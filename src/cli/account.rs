@@ -76,7 +76,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         }
         Command::List { file, json } => {
             let accounts = Accounts::read(file)?;
-            let mut table = output::table(&["name", "role"]);
+            let mut table = output::table(&["name", "role"], &[]);
             for account in accounts.all() {
                 if *json {
                     output::json_line(&Row { name: &account.name, role: account.role })?;

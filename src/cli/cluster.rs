@@ -8,7 +8,6 @@ use archive::cluster::{
     drain, moved, plan,
 };
 use archive::share::Progress;
-use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -171,8 +170,7 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
     if args.json {
         output::json_line(&balance)?;
     } else {
-        let mut table = output::table(&["node", "share of what waits", "then"]);
-        output::align(&mut table, &[1, 2], CellAlignment::Right);
+        let mut table = output::table(&["node", "share of what waits", "then"], &[1, 2]);
         let all = balance.before.values().sum::<u64>().max(1) as f64 / 100.0;
         for ((node, before), after) in balance.before.iter().zip(balance.after.values()) {
             let share = |units: u64| format!("{:.1} %", units as f64 / all);
@@ -226,8 +224,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
 fn show(audit: &Audit) -> anyhow::Result<()> {
     let headings =
         ["partition", "node", "epoch", "state", "pages", "waiting", "sent", "received", "reported"];
-    let mut table = output::table(&headings);
-    output::align(&mut table, &[0, 2, 4, 5, 6, 7], CellAlignment::Right);
+    let mut table = output::table(&headings, &[0, 2, 4, 5, 6, 7]);
     for (status, number) in audit.told.iter().zip(1..) {
         table.add_row(status.as_ref().map_or_else(|| never(number), row));
     }

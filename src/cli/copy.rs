@@ -212,7 +212,7 @@ fn send(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitC
 }
 
 fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
-    let mut table = output::table(&["copy", "made", "captures", "files", "size", "new in it"]);
+    let mut table = output::table(&["copy", "made", "captures", "files", "size", "new in it"], &[]);
     for number in remote.numbers()? {
         let copy = match remote.manifest(number) {
             Ok(copy) => copy,

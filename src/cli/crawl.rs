@@ -17,7 +17,6 @@ use archive::topics;
 use archive_storage::Store;
 use archive_storage::address::canonical;
 use archive_storage::segment::{Packing, Shrinking};
-use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
 use super::cash::CashArgs;
@@ -245,8 +244,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// A table of the stages with their CPU time in microseconds per capture.
 fn timings_table(timings: &Timings) -> output::Table {
-    let mut table = output::table(&["stage", "\u{b5}s a capture", "share"]);
-    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let mut table = output::table(&["stage", "\u{b5}s a capture", "share"], &[1, 2]);
     let total = timings.total.as_secs_f64().max(f64::MIN_POSITIVE);
     let mut row = |name: &str, time: Duration| {
         let share = time.as_secs_f64() / total * 100.0;
@@ -277,8 +275,7 @@ fn packing(packing: &Packing) -> String {
 fn print_pace(timings: &Timings) -> anyhow::Result<()> {
     let tenths = timings.pace.tenths();
     let (Some(first), Some(last)) = (tenths.first(), tenths.last()) else { return Ok(()) };
-    let mut table = output::table(&["tenth", "captures/s", "\u{b5}s of processor a capture"]);
-    output::align(&mut table, &[0, 1, 2], CellAlignment::Right);
+    let mut table = output::table(&["tenth", "captures/s", "\u{b5}s of processor a capture"], &[0, 1, 2]);
     for (number, part) in tenths.iter().enumerate() {
         let processor = part.processor.as_secs_f64() * 1e6;
         table.add_row([(number + 1).to_string(), format!("{:.0}", part.rate), format!("{processor:.1}")]);

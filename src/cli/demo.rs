@@ -16,7 +16,6 @@ use archive::selection::{Choice, most_obsolete};
 use archive_storage::{Clock as RecordClock, Store};
 use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use chrono::TimeDelta;
-use comfy_table::CellAlignment;
 
 use super::open::SegmentArgs;
 use super::progress::{ALL_FETCHED, Progress};
@@ -191,8 +190,7 @@ fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
         .enumerate()
         .map(|(site, value)| (web.site_name(SiteIndex(site as u32)), *value))
         .collect();
-    let mut table = output::table(&["site", "estimate", "truth"]);
-    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let mut table = output::table(&["site", "estimate", "truth"], &[1, 2]);
     for (site, estimate) in Credits::open(store.state())?.top_sites(store.state(), SITES)? {
         let truth = exact.get(&site).map_or("-".to_owned(), |value| format!("{value:.2}"));
         table.add_row([site, format!("{estimate:.2}"), truth]);
@@ -210,8 +208,7 @@ fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
         }
     }
     pages.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let mut table = output::table(&["page", "estimate", "truth"]);
-    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let mut table = output::table(&["page", "estimate", "truth"], &[1, 2]);
     for (estimate, id) in pages.into_iter().take(SITES) {
         let url = store.state().url(id)?;
         let truth = web.page_of(&url).and_then(|PageIndex(page)| exact.get(usize::try_from(page).ok()?));

@@ -360,7 +360,7 @@ fn lift(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn list(args: &Args) -> anyhow::Result<ExitCode> {
     let erased = Erased::read(&args.archive.path)?;
-    let mut table = output::table(&["erased", "URL", "why"]);
+    let mut table = output::table(&["erased", "URL", "why"], &[]);
     for entry in erased.entries() {
         if args.json {
             output::json_line(entry)?;

@@ -7,7 +7,6 @@ use archive::query;
 use archive::selection::freshness::{self, Expected, Observed, PageModel};
 use archive_storage::Store;
 use chrono::{DateTime, TimeDelta, Utc};
-use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -108,8 +107,7 @@ fn print(report: &Report) -> anyhow::Result<()> {
     let observed =
         |value: &dyn Fn(&Observed) -> String| report.observed.as_ref().map_or("-".to_owned(), value);
     let expected = &report.expected;
-    let mut table = output::table(&["", "expected now", "observed"]);
-    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let mut table = output::table(&["", "expected now", "observed"], &[1, 2]);
     let count = HumanCount(expected.pages as u64).to_string();
     table.add_row(["pages with a copy", &count, ""]);
     table.add_row([

@@ -7,7 +7,6 @@ use archive::access::Access;
 use archive::ledger::capture_flags;
 use archive_storage::{Capture, CaptureKind, Store};
 use chrono::{DateTime, Local, SecondsFormat, Utc};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, ReaderArgs};
@@ -59,8 +58,8 @@ pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> a
     let store = Store::read_only(archive)?;
     let state = store.state();
     let id = super::find_shown(&store, access, url)?;
-    let mut table = output::table(&["captured", "status", "what", "changed", "type", "bytes", "digest"]);
-    output::align(&mut table, &[1, 5], CellAlignment::Right);
+    let mut table =
+        output::table(&["captured", "status", "what", "changed", "type", "bytes", "digest"], &[1, 5]);
     for capture in access.history(state, id)? {
         let (_, capture) = capture?;
         let Some(time) = DateTime::<Utc>::from_timestamp_micros(capture.time) else { continue };

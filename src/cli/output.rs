@@ -147,19 +147,15 @@ fn steers(c: char) -> bool {
 pub(crate) struct Table {
     /// The rows; the first one contains the headings.
     rows: Vec<Vec<String>>,
-    alignments: Vec<(usize, CellAlignment)>,
+    /// Columns aligned at their right end.
+    right: Vec<usize>,
 }
 
-/// An empty table with `headings`.
-pub(crate) fn table(headings: &[&str]) -> Table {
-    let mut table = Table { rows: Vec::new(), alignments: Vec::new() };
+/// An empty table with `headings`; the columns in `right`, counted from 0, are aligned at their right end.
+pub(crate) fn table(headings: &[&str], right: &[usize]) -> Table {
+    let mut table = Table { rows: Vec::new(), right: right.to_vec() };
     table.add_row(headings.iter().copied());
     table
-}
-
-/// Aligns columns, counted from 0.
-pub(crate) fn align(table: &mut Table, columns: &[usize], alignment: CellAlignment) {
-    table.alignments.extend(columns.iter().map(|column| (*column, alignment)));
 }
 
 impl Table {
@@ -213,9 +209,9 @@ impl Table {
             table.set_header(rows.remove(0));
         }
         table.add_rows(rows);
-        for (column, alignment) in &self.alignments {
+        for column in &self.right {
             if let Some(column) = table.column_mut(*column) {
-                column.set_cell_alignment(*alignment);
+                column.set_cell_alignment(CellAlignment::Right);
             }
         }
         table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
@@ -297,7 +293,7 @@ mod tests {
     #[test]
     fn tables_fit_and_cut_only_what_is_wide() {
         let url = format!("http://www.example.org/{}/end.html", "folder/".repeat(9));
-        let mut long = table(&["importance", "url", "last seen"]);
+        let mut long = table(&["importance", "url", "last seen"], &[]);
         long.add_row(["12.00".to_owned(), url.clone(), "2026-01-31 10:00".to_owned()]);
         assert!(long.render(None).contains(&url));
         for columns in [40, 60, 80] {
@@ -308,7 +304,7 @@ mod tests {
         }
         assert!(long.render(Some(200)).contains(&url));
         // Words stay whole.
-        let mut words = table(&["", ""]);
+        let mut words = table(&["", ""], &[]);
         words.add_row(["why", "the host name of it cannot be resolved by anybody at all today"]);
         assert!(!words.render(Some(40)).contains('…'));
     }

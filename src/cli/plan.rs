@@ -10,7 +10,6 @@ use archive::selection::RefreshRules;
 use archive::selection::freshness::copies_of;
 use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
 use chrono::{DateTime, Utc};
-use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -194,9 +193,10 @@ fn budgets(asked: u64, pages: usize) -> Vec<u64> {
 }
 
 fn print(rows: &[Row]) -> anyhow::Result<()> {
-    let mut table =
-        output::table(&["budget of a run", "fetches", "fresh", "fresh, all pages alike", "out of date", ""]);
-    output::align(&mut table, &[0, 1, 2, 3, 4], CellAlignment::Right);
+    let mut table = output::table(
+        &["budget of a run", "fetches", "fresh", "fresh, all pages alike", "out of date", ""],
+        &[0, 1, 2, 3, 4],
+    );
     for row in rows {
         let forecast = &row.forecast;
         let note = match (row.target, row.asked) {

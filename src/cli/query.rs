@@ -9,7 +9,6 @@ use archive::access::Access;
 use archive::query::{self, Answer, ColumnKind, Heading, Limits, Question, Running, Seen, Value};
 use archive_storage::Store;
 use chrono::{Local, SecondsFormat, Utc};
-use comfy_table::CellAlignment;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -186,8 +185,7 @@ fn explain(question: &Question<'_>, json: bool) -> anyhow::Result<()> {
     if json {
         return output::json_line(&Explained { seconds, seen: &seen });
     }
-    let mut table = output::table(&["step", "what", "rows in", "rows out", "time"]);
-    output::align(&mut table, &[2, 3, 4], CellAlignment::Right);
+    let mut table = output::table(&["step", "what", "rows in", "rows out", "time"], &[2, 3, 4]);
     for step in &seen.steps {
         table.add_row([
             format!("{}{}", "  ".repeat(step.level), step.step),
@@ -234,10 +232,10 @@ fn show(answer: &Answer, is_cut: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let names: Vec<String> = answer.headings.iter().map(|heading| heading.name.replace('_', " ")).collect();
-    let mut table = output::table(&names.iter().map(String::as_str).collect::<Vec<_>>());
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let is_number = |heading: &Heading| matches!(heading.kind, ColumnKind::Number | ColumnKind::Span);
     let numbers = answer.headings.iter().enumerate().filter(|(_, heading)| is_number(heading));
-    output::align(&mut table, &numbers.map(|(index, _)| index).collect::<Vec<_>>(), CellAlignment::Right);
+    let mut table = output::table(&names, &numbers.map(|(index, _)| index).collect::<Vec<_>>());
     for row in &answer.rows {
         table.add_row(answer.headings.iter().zip(row).map(|(heading, value)| match value {
             Value::Empty if heading.name == "last_seen" => ONLY_LINKED.to_owned(),

@@ -14,7 +14,6 @@ use archive::columns;
 use archive::files::{Output, is_standard_output};
 use archive::importance::ranking::{Column, Method, Request};
 use archive::memory::{parse_bytes, peak_bytes};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use self::source::Source;
@@ -229,8 +228,10 @@ fn threads(args: &Args) -> usize {
 }
 
 fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
-    let mut table =
-        output::table(&["column", "pages", "arcs", "iterations", "residual", "seconds", "arcs/s"]);
+    let mut table = output::table(
+        &["column", "pages", "arcs", "iterations", "residual", "seconds", "arcs/s"],
+        &[1, 2, 3, 4, 5, 6],
+    );
     for line in lines {
         table.add_row([
             line.column.to_owned(),
@@ -242,7 +243,6 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
             format!("{:.2e}", line.operations as f64 / line.seconds.max(f64::MIN_POSITIVE)),
         ]);
     }
-    output::align(&mut table, &[1, 2, 3, 4, 5, 6], CellAlignment::Right);
     output::print(&table)
 }
 
@@ -278,7 +278,7 @@ fn print_best(column: &Column, args: &Args, source: &Source<'_>) -> anyhow::Resu
     if args.json {
         return best.iter().try_for_each(output::json_line);
     }
-    let mut table = output::table(&["rank", column.name, "importance", "page", "name"]);
+    let mut table = output::table(&["rank", column.name, "importance", "page", "name"], &[0, 1, 2, 3]);
     for best in best {
         table.add_row([
             best.rank.to_string(),
@@ -288,7 +288,6 @@ fn print_best(column: &Column, args: &Args, source: &Source<'_>) -> anyhow::Resu
             best.name.unwrap_or_default(),
         ]);
     }
-    output::align(&mut table, &[0, 1, 2, 3], CellAlignment::Right);
     output::line("")?;
     output::print(&table)
 }

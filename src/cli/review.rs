@@ -17,7 +17,6 @@ use archive::query::{Limits, Question};
 use archive::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
 use archive_storage::Store;
 use chrono::Utc;
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, ArchivesArgs, NodesArgs, ReaderArgs};
@@ -236,8 +235,7 @@ fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<
 
 /// The number of sites per rating, and their mean importance.
 fn summary(rated: &[Rated<'_>]) -> anyhow::Result<()> {
-    let mut table = output::table(&["rating", "meaning", "sites", "mean importance"]);
-    output::align(&mut table, &[0, 2, 3], CellAlignment::Right);
+    let mut table = output::table(&["rating", "meaning", "sites", "mean importance"], &[0, 2, 3]);
     for score in Score::EACH {
         let sites: Vec<_> = rated.iter().filter(|rating| rating.rating == Some(score.number())).collect();
         let known: Vec<f64> = sites.iter().filter_map(|rating| rating.importance).collect();

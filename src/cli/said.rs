@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let Meant { store, access, pages, .. } = args.pages.open()?;
     let looked = said(&store, &access, &phrase, &pages, deadline)?;
-    let mut table = output::table(&["page", "not yet", "since", "last", "no more"]);
+    let mut table = output::table(&["page", "not yet", "since", "last", "no more"], &[]);
     let mut is_found = false;
     for page in &looked.pages {
         let url = store.state().url(page.id)?;

@@ -9,7 +9,6 @@ use archive::query::{Question, SiteRow};
 use archive::search::{self, Reader};
 use archive_storage::Store;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
-use comfy_table::CellAlignment;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
@@ -111,8 +110,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let span = |time: Option<DateTime<Utc>>| {
         time.map_or("-".to_owned(), |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string())
     };
-    let mut table = output::table(&["", ""]);
-    output::align(&mut table, &[1], CellAlignment::Right);
+    let mut table = output::table(&["", ""], &[1]);
     table.add_row(["captures", &HumanCount(stats.captures).to_string()]);
     table.add_row(["fetches without an answer", &HumanCount(stats.failures).to_string()]);
     table.add_row(["fetches of robots.txt", &HumanCount(stats.robots).to_string()]);
@@ -133,8 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         table.add_row(["captures not in the index of older versions yet", &HumanCount(behind).to_string()]);
     }
     output::print(&table)?;
-    let mut table = output::table(&["importance", "most important sites", "pages"]);
-    output::align(&mut table, &[0, 2], CellAlignment::Right);
+    let mut table = output::table(&["importance", "most important sites", "pages"], &[0, 2]);
     for site in &stats.top_sites {
         let pages = if site.pages == 0 { ONLY_LINKED.to_owned() } else { HumanCount(site.pages).to_string() };
         table.add_row([format!("{:.2}", site.importance), site.site.clone(), pages]);

@@ -17,7 +17,6 @@ use archive::topics::{
 use archive_storage::address::canonical;
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Local, Utc};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 use url::Url;
 
@@ -201,7 +200,7 @@ fn run_test(args: &Test) -> anyhow::Result<()> {
             continue;
         }
         output::line("")?;
-        let mut table = output::table(&["p", heading]);
+        let mut table = output::table(&["p", heading], &[]);
         wrong
             .iter()
             .for_each(|page| table.add_row([format!("{:.2}", page.probability), page.url.to_owned()]));
@@ -343,8 +342,7 @@ fn found<'u>(
 fn list(args: &List) -> anyhow::Result<()> {
     let archive = &args.archive.path;
     super::open::check_exists(archive)?;
-    let mut table = output::table(&["topic", "learned", "examples", "f1", "auc", "from"]);
-    output::align(&mut table, &[2, 3, 4], CellAlignment::Right);
+    let mut table = output::table(&["topic", "learned", "examples", "f1", "auc", "from"], &[2, 3, 4]);
     let names = topics::names(archive)?;
     for name in &names {
         let About { learned, from, examples, quality, .. } = &topics::get(archive, name)?.about;
@@ -405,7 +403,7 @@ fn show(args: &Show) -> anyhow::Result<()> {
 }
 
 fn print(about: &About) -> anyhow::Result<()> {
-    let mut table = output::table(&["", ""]);
+    let mut table = output::table(&["", ""], &[]);
     let words = |words: &[(String, f64)]| {
         words.iter().map(|(word, says)| format!("{word} {says:+.1}")).collect::<Vec<_>>().join(", ")
     };
@@ -429,8 +427,7 @@ fn print(about: &About) -> anyhow::Result<()> {
         return Ok(());
     }
     output::line("")?;
-    let mut table = output::table(&["branch", "wanted", "examples", "f1"]);
-    output::align(&mut table, &[2, 3], CellAlignment::Right);
+    let mut table = output::table(&["branch", "wanted", "examples", "f1"], &[2, 3]);
     for Leaf { path, is_wanted, examples, f1 } in &about.leaves {
         let path = if path.is_empty() { "(none of them)" } else { path };
         let wanted = if *is_wanted { "yes" } else { "" };
@@ -440,9 +437,10 @@ fn print(about: &About) -> anyhow::Result<()> {
 }
 
 fn quality(judged: &Judged) -> output::Table {
-    let mut table =
-        output::table(&["", "taken for it", "not", "precision", "recall", "f1", "auc", "calibration error"]);
-    output::align(&mut table, &[1, 2, 3, 4, 5, 6, 7], CellAlignment::Right);
+    let mut table = output::table(
+        &["", "taken for it", "not", "precision", "recall", "f1", "auc", "calibration error"],
+        &[1, 2, 3, 4, 5, 6, 7],
+    );
     let number = |number: Option<f64>| number.map_or("-".to_owned(), |number| format!("{number:.3}"));
     let of = |name: &str, taken: u64, all: u64, rest: [Option<f64>; 5]| {
         let mut cells = vec![name.to_owned(), taken.to_string(), (all - taken).to_string()];

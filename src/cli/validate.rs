@@ -7,7 +7,6 @@ use archive::access::Access;
 use archive::change::{self, version_until};
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, SecondsFormat};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::options::{Meant, PagesArgs};
@@ -55,8 +54,7 @@ struct Sum {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Meant { store, access, pages, are_named } = args.pages.open()?;
-    let mut table = output::table(&["url", "line", "column", "kind", "mistake"]);
-    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let mut table = output::table(&["url", "line", "column", "kind", "mistake"], &[1, 2]);
     let mut sum = Sum::default();
     let bar = progress::counting(pages.len() as u64, "pages");
     for id in pages {

@@ -216,7 +216,7 @@ struct Row<'a> {
 
 fn show(args: &List) -> anyhow::Result<()> {
     open::check_exists(&args.archive.path)?;
-    let mut table = output::table(&["name", "every", "next report", "last report", "query"]);
+    let mut table = output::table(&["name", "every", "next report", "last report", "query"], &[]);
     for watch in watch::list(&args.archive.path)? {
         let last = watch::latest(&args.archive.path, &watch)?.map(|report| report.until);
         if args.json {

@@ -6,7 +6,6 @@ use archive::selection::{self, FocusReport, NextVisit, RobotsAnswer, StoredVisit
 use archive::texts::Language;
 use archive_storage::Store;
 use chrono::{DateTime, Local, Utc};
-use comfy_table::CellAlignment;
 use indicatif::HumanCount;
 
 use super::options::{ArchiveArgs, ReaderArgs};
@@ -73,7 +72,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn print(why: &Why) -> anyhow::Result<()> {
     output::line(&format!("{} {}", why.url, why.verdict))?;
     output::line("")?;
-    let mut table = output::table(&["", ""]);
+    let mut table = output::table(&["", ""], &[]);
     let mut row = |name: &str, text: String| {
         table.add_row([name.to_owned(), text]);
     };
@@ -141,8 +140,7 @@ fn print_visits(visits: &[StoredVisit]) -> anyhow::Result<()> {
     if visits.is_empty() {
         return Ok(());
     }
-    let mut table = output::table(&["visited", "answer", "found on", "importance", "robots.txt then"]);
-    output::align(&mut table, &[3], CellAlignment::Right);
+    let mut table = output::table(&["visited", "answer", "found on", "importance", "robots.txt then"], &[3]);
     for visit in visits {
         let way = match &visit.via {
             Some(page) => format!("{page} ({})", visit.hops),

@@ -10,7 +10,6 @@ use archive::change::{version_near, xpath, xpath_mistake};
 use archive::parse::{Found, Selected, XPathError};
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, SecondsFormat, Utc};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::get::read_time;
@@ -92,8 +91,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(wrong(&mistake));
     }
     let Meant { store, access, pages, are_named } = args.pages.open()?;
-    let mut table = output::table(&["url", "line", "node", "text"]);
-    output::align(&mut table, &[1], CellAlignment::Right);
+    let mut table = output::table(&["url", "line", "node", "text"], &[1]);
     let mut sum = Sum { unread: pages.len() as u64, ..Sum::default() };
     let bar = progress::counting(sum.unread, "pages");
     for id in pages {

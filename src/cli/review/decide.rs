@@ -9,7 +9,6 @@ use archive::share::orders::{Order, Resolution};
 use archive::texts::Language;
 use archive_storage::Store;
 use chrono::{DateTime, Local, SubsecRound, Utc};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::super::cluster::orders::{self, CONFLICTS_NAMED_MAX, OrderArgs};
@@ -210,8 +209,7 @@ struct Line<'a> {
 pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
     open::check_exists(&args.archive.path)?;
     let decisions = Decisions::read(&args.archive.path)?;
-    let mut table = output::table(&["number", "time", "by", "subject", "decision"]);
-    output::align(&mut table, &[0], CellAlignment::Right);
+    let mut table = output::table(&["number", "time", "by", "subject", "decision"], &[0]);
     for (place, decision) in decisions.log().iter().enumerate() {
         let number = place as u64 + 1;
         let is_asked = |said: &Said| args.subject.as_ref().is_none_or(|subject| *subject == said.on);

@@ -11,7 +11,6 @@ use archive::review::next::Next;
 use archive::texts::Language;
 use archive_storage::{SiteId, Store};
 use chrono::Utc;
-use comfy_table::CellAlignment;
 
 use super::super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
 use super::super::{UsageError, output};
@@ -102,8 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         next.rows.iter().try_for_each(output::json_line)?;
         return Ok(code);
     }
-    let mut table = output::table(&["site", "importance", "gain", "advice", "because"]);
-    output::align(&mut table, &[1, 2], CellAlignment::Right);
+    let mut table = output::table(&["site", "importance", "gain", "advice", "because"], &[1, 2]);
     for row in &next.rows {
         let reasons: Vec<&str> = row.reasons.iter().take(REASONS_MAX).map(|why| why.words.as_str()).collect();
         table.add_row([

@@ -5,7 +5,6 @@ use archive::review::score::{
     Agreement, Disagreement, MEASURES, MeasureScore, RaterScore, Ratings, ScoreError, Scores,
 };
 use archive_storage::Store;
-use comfy_table::CellAlignment;
 
 use super::super::options::{ArchiveArgs, ReaderArgs};
 use super::super::{UsageError, output};
@@ -80,9 +79,10 @@ fn percent(share: f64) -> String {
 }
 
 fn print_raters(raters: Vec<RaterScore>) -> anyhow::Result<()> {
-    let mut table =
-        output::table(&["rater", "sites rated", "by others too", "like the others", "95 %", "points higher"]);
-    output::align(&mut table, &[1, 2, 3, 4, 5], CellAlignment::Right);
+    let mut table = output::table(
+        &["rater", "sites rated", "by others too", "like the others", "95 %", "points higher"],
+        &[1, 2, 3, 4, 5],
+    );
     for score in raters {
         table.add_row([
             score.rater,
@@ -108,8 +108,7 @@ fn print_agreement(agreement: &Agreement) -> anyhow::Result<()> {
     output::line(&format!(
         "\nKrippendorff's alpha: {ordinal:.2} by order, {interval:.2} by distance (1: all agree)"
     ))?;
-    let mut table = output::table(&["rated", "1 by another", "2", "3", "4"]);
-    output::align(&mut table, &[0, 1, 2, 3, 4], CellAlignment::Right);
+    let mut table = output::table(&["rated", "1 by another", "2", "3", "4"], &[0, 1, 2, 3, 4]);
     for (rating, row) in confusion.iter().enumerate() {
         table.add_row([(rating + 1).to_string()].into_iter().chain(row.iter().map(u64::to_string)));
     }
@@ -118,9 +117,10 @@ fn print_agreement(agreement: &Agreement) -> anyhow::Result<()> {
 
 fn print_measures(scores: Vec<MeasureScore>) -> anyhow::Result<()> {
     output::line("")?;
-    let mut table =
-        output::table(&["measure", "sites", "like the reference", "95 % of halves", "commonest rating"]);
-    output::align(&mut table, &[1, 2, 3, 4], CellAlignment::Right);
+    let mut table = output::table(
+        &["measure", "sites", "like the reference", "95 % of halves", "commonest rating"],
+        &[1, 2, 3, 4],
+    );
     for score in scores {
         table.add_row([
             score.measure,
@@ -138,7 +138,7 @@ fn print_disagreements(apart: Vec<Disagreement>) -> anyhow::Result<()> {
         return Ok(());
     }
     output::line("")?;
-    let mut table = output::table(&["rated differently", "by"]);
+    let mut table = output::table(&["rated differently", "by"], &[]);
     for site in apart.into_iter().take(DISAGREEMENTS_MAX) {
         let by: Vec<String> = site.ratings.iter().map(|(who, rating)| format!("{who} {rating}")).collect();
         table.add_row([site.site, by.join(", ")]);

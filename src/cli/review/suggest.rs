@@ -6,7 +6,6 @@ use archive::ledger::Credits;
 use archive::review::Librarian;
 use archive_storage::Store;
 use chrono::{Local, SecondsFormat, Utc};
-use comfy_table::CellAlignment;
 use serde::Serialize;
 
 use super::super::options::ArchiveArgs;
@@ -103,8 +102,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let librarian = Librarian::learn(&store, &Decisions::read(&args.archive.path)?)?;
     let Librarian { hosts, learned, sites, .. } = &librarian;
     let credits = Credits::open(state)?;
-    let mut table = output::table(&["site", "likely", "importance", "pages", "because"]);
-    output::align(&mut table, &[1, 2, 3], CellAlignment::Right);
+    let mut table = output::table(&["site", "likely", "importance", "pages", "because"], &[1, 2, 3]);
     for host in librarian.undecided().into_iter().take(args.limit) {
         let name = &hosts.names()[host];
         let site =

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use archive::access::{Access, FILE, Role, Rule};
 use archive_storage::Store;
 use archive_storage::address::surt;
-use chrono::{DateTime, Local, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
@@ -90,10 +90,9 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
             output::json_line(&Row::of(number + 1, rule))?;
             continue;
         }
-        let local = |time: Option<DateTime<Utc>>| time.map_or("-".to_owned(), local);
         let hidden = match (rule.span, rule.until) {
             (Some(span), _) => format!("{:.1} days after each capture", span.as_secs_f64() / 86_400.0),
-            (None, Some(until)) => format!("until {}", local(Some(until))),
+            (None, Some(until)) => format!("until {}", output::local(until)),
             (None, None) => "for good".to_owned(),
         };
         let to = rule.shown_to.map_or_else(String::new, |role| format!(", shown to {}s", role.name()));
@@ -101,8 +100,8 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
         table.add_row([
             (number + 1).to_string(),
             prefix.to_owned(),
-            local(rule.from),
-            local(rule.before),
+            output::local_or_none(rule.from),
+            output::local_or_none(rule.before),
             hidden + &to,
         ]);
     }
@@ -123,7 +122,7 @@ fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
         let (shown, rule) = (access.shows(state, &capture)?, access.hiding(&url, capture.time));
         let rule = rule.map(|rule| rule + 1);
         if args.json {
-            let time = time.to_rfc3339_opts(SecondsFormat::Micros, true);
+            let time = output::utc_micros(time);
             output::json_line(&Shown { time, surt: &key, shown, rule })?;
             continue;
         }
@@ -132,7 +131,7 @@ fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
             None if shown => "no rule hides it".to_owned(),
             None => "the capture that has its content is hidden".to_owned(),
         };
-        table.add_row([local(time), if shown { "yes" } else { "no" }.to_owned(), why]);
+        table.add_row([output::local(time), if shown { "yes" } else { "no" }.to_owned(), why]);
     }
     if args.json {
         return Ok(());
@@ -155,8 +154,4 @@ impl Row {
             shown_to: rule.shown_to,
         }
     }
-}
-
-fn local(time: DateTime<Utc>) -> String {
-    time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -7,7 +7,7 @@ use archive::change::xml::Delta;
 use archive::change::{Comparison, Difference, Mark, compare, lines, versions_meant};
 use archive::texts::Language;
 use archive_storage::{Capture, Store};
-use chrono::{DateTime, Local, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::get::read_time;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         .with_context(|| format!("the archive has no version of {}: every fetch failed", args.url))?;
     let comparison = compare(&store, &old, &new)?;
     if args.json {
-        let data = |capture: &Capture| captured(capture).to_rfc3339_opts(SecondsFormat::Micros, true);
+        let data = |capture: &Capture| output::utc_micros(captured(capture));
         let url = store.state().url(id)?;
         let report = Report { url: &url, from: data(&old), to: data(&new), comparison: &comparison };
         output::json_line(&report)?;
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         };
         output::text(&delta.to_xml())?;
     } else {
-        let local = |capture: &Capture| captured(capture).with_timezone(&Local).format("%Y-%m-%d %H:%M:%S");
+        let local = |capture: &Capture| output::local(captured(capture));
         let paint = Paint::on_terminal();
         paint.line(&[(Mark::Gone, format!("--- {} of {}", args.url, local(&old)))])?;
         paint.line(&[(Mark::Fresh, format!("+++ {} of {}", args.url, local(&new)))])?;

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use archive::access::Access;
 use archive::ledger::capture_flags;
 use archive_storage::{Capture, CaptureKind, Store};
-use chrono::{DateTime, Local, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, ReaderArgs};
@@ -65,7 +65,7 @@ pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> a
         let Some(time) = DateTime::<Utc>::from_timestamp_micros(capture.time) else { continue };
         let (error, erased) = super::failure(&store, &capture)?;
         let row = Row {
-            time: time.to_rfc3339_opts(SecondsFormat::Micros, true),
+            time: output::utc_micros(time),
             status: capture.status,
             kind: capture.kind,
             changed: changed(&capture),
@@ -81,11 +81,10 @@ pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> a
             output::json_line(&row)?;
             continue;
         }
-        let local = time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string();
         let status = if row.status == 0 { "-".to_owned() } else { row.status.to_string() };
         let digest = row.digest.get(..12).unwrap_or_default().to_owned();
         table.add_row([
-            local,
+            output::local(time),
             status,
             match (row.erased, row.error) {
                 (Some(erased), _) => erased,

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
+use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -110,6 +111,31 @@ pub(crate) fn note(message: fmt::Arguments<'_>) {
 /// Formats a count with its noun: `1 page`, `1,234 pages`.
 pub(crate) fn count(number: u64, one: &str) -> String {
     format!("{} {one}{}", HumanCount(number), if number == 1 { "" } else { "s" })
+}
+
+/// A time for people, in their zone, to the second.
+pub(crate) fn local(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// As [`local`]; `-` for no time.
+pub(crate) fn local_or_none(time: Option<DateTime<Utc>>) -> String {
+    time.map_or("-".to_owned(), local)
+}
+
+/// As [`local`], to the minute.
+pub(crate) fn minute(time: DateTime<Utc>) -> String {
+    time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string()
+}
+
+/// A time for programs, to the second.
+pub(crate) fn utc(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Secs, true)
+}
+
+/// As [`utc`], to the microsecond.
+pub(crate) fn utc_micros(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Micros, true)
 }
 
 /// Escapes text for a terminal, in one line.

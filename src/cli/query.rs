@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use archive::access::Access;
 use archive::query::{self, Answer, ColumnKind, Heading, Limits, Question, Running, Seen, Value};
 use archive_storage::Store;
-use chrono::{Local, SecondsFormat, Utc};
+use chrono::Utc;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -316,7 +316,7 @@ fn for_data(value: &Value) -> String {
         Value::Integer(count) => count.to_string(),
         Value::Number(number) => number.to_string(),
         Value::Text(text) => text.clone(),
-        Value::Time(time) => time.to_rfc3339_opts(SecondsFormat::Secs, true),
+        Value::Time(time) => output::utc(*time),
     }
 }
 
@@ -331,7 +331,7 @@ fn for_people(value: &Value, kind: ColumnKind) -> String {
         Value::Integer(count) => count.to_string(),
         Value::Number(number) => format!("{number:.2}"),
         Value::Text(text) => text.clone(),
-        Value::Time(time) => time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string(),
+        Value::Time(time) => output::minute(*time),
     }
 }
 

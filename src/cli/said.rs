@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use archive::find::{Said, Span, said};
 use archive::search::Phrase;
-use chrono::{DateTime, Local, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::get::read_time;
@@ -72,11 +72,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         for span in page.spans.iter().filter(|span| at.is_none_or(|at| span.has(at))) {
             is_found = true;
             if args.json {
-                let [not_yet, since, last, gone] = times(span).map(|time| time.map(utc));
+                let [not_yet, since, last, gone] = times(span).map(|time| time.map(output::utc));
                 output::json_line(&Row { url: &url, not_yet, since, last, gone })?;
                 continue;
             }
-            table.add_row([url.clone()].into_iter().chain(times(span).map(local)));
+            let times = times(span).map(|time| time.map_or(String::new(), output::minute));
+            table.add_row([url.clone()].into_iter().chain(times));
         }
     }
     if is_found && !args.json {
@@ -107,12 +108,4 @@ fn note_reading(looked: &Said, is_found: bool) {
 
 fn times(span: &Span) -> [Option<DateTime<Utc>>; 4] {
     [span.not_yet, Some(span.since), Some(span.last), span.gone]
-}
-
-fn utc(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
-}
-
-fn local(time: Option<DateTime<Utc>>) -> String {
-    time.map_or(String::new(), |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string())
 }

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use archive::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find_in};
 use archive::query::end_of;
 use archive::search::Snippet;
-use chrono::{DateTime, Local, SecondsFormat, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -159,7 +158,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn json(results: &Results) -> anyhow::Result<()> {
-    let text = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
     for hit in &results.hits {
         output::json_line(&Row {
             url: &hit.url,
@@ -168,8 +166,8 @@ fn json(results: &Results) -> anyhow::Result<()> {
             score: hit.score,
             importance: hit.importance,
             snippet: hit.snippet.as_ref().map(|snippet| snippet.text.as_str()),
-            time: hit.time.map(text),
-            until: hit.until.map(text),
+            time: hit.time.map(output::utc),
+            until: hit.until.map(output::utc),
             all_words: hit.has_all,
         })?;
     }
@@ -189,10 +187,9 @@ fn print(hit: &Hit) -> anyhow::Result<()> {
     if let Some(snippet) = &hit.snippet {
         output::coloured_line(&marked(snippet, bold))?;
     }
-    let moment = |time: DateTime<Utc>| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string();
     let mut facts = vec![format!("importance {:.2}", hit.importance)];
-    facts.extend(hit.time.map(|time| format!("as of {}", moment(time))));
-    facts.extend(hit.until.map(|time| format!("until {}", moment(time))));
+    facts.extend(hit.time.map(|time| format!("as of {}", output::minute(time))));
+    facts.extend(hit.until.map(|time| format!("until {}", output::minute(time))));
     facts.extend(
         (!hit.also.is_empty()).then(|| format!("also {}", output::count(hit.also.len() as u64, "URL"))),
     );

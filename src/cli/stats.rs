@@ -8,7 +8,7 @@ use archive::prepared::Prepared;
 use archive::query::{Question, SiteRow};
 use archive::search::{self, Reader};
 use archive_storage::Store;
-use chrono::{DateTime, Local, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
@@ -95,8 +95,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         stored_bytes: totals.stored_bytes,
         segments: state.segments().count(),
         segment_bytes: times().map(|segment| segment.bytes).sum(),
-        first: first.map(data_time),
-        last: last.map(data_time),
+        first: first.map(output::utc),
+        last: last.map(output::utc),
         clock: credits.pages().clock(),
         index_behind: index_behind(&store, search::FOLDER),
         versions_behind: index_behind(&store, search::VERSIONS_FOLDER),
@@ -107,9 +107,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::json_line(&stats)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let span = |time: Option<DateTime<Utc>>| {
-        time.map_or("-".to_owned(), |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string())
-    };
     let mut table = output::table(&["", ""], &[1]);
     table.add_row(["captures", &HumanCount(stats.captures).to_string()]);
     table.add_row(["fetches without an answer", &HumanCount(stats.failures).to_string()]);
@@ -122,8 +119,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     table.add_row(["payloads received", &HumanBytes(stats.payload_bytes).to_string()]);
     table.add_row(["segments", &HumanCount(stats.segments as u64).to_string()]);
     table.add_row(["bytes in segments", &HumanBytes(stats.segment_bytes).to_string()]);
-    table.add_row(["first capture", &span(first)]);
-    table.add_row(["last capture", &span(last)]);
+    table.add_row(["first capture", &output::local_or_none(first)]);
+    table.add_row(["last capture", &output::local_or_none(last)]);
     if let Some(behind) = stats.index_behind.filter(|behind| *behind > 0) {
         table.add_row(["captures not in the full-text index yet", &HumanCount(behind).to_string()]);
     }
@@ -153,8 +150,4 @@ fn top_sites(store: &Store) -> anyhow::Result<Vec<TopSite>> {
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     let top = |site: SiteRow| TopSite { site: site.name, importance: site.importance, pages: site.pages };
     Ok(sites.into_iter().map(top).collect())
-}
-
-fn data_time(time: DateTime<Utc>) -> String {
-    time.to_rfc3339_opts(SecondsFormat::Secs, true)
 }

@@ -16,7 +16,7 @@ use archive::topics::{
 };
 use archive_storage::address::canonical;
 use archive_storage::{Store, UrlId};
-use chrono::{DateTime, Local, Utc};
+use chrono::Utc;
 use serde::Serialize;
 use url::Url;
 
@@ -356,7 +356,7 @@ fn list(args: &List) -> anyhow::Result<()> {
                 #[serde(flatten)]
                 quality: &'a Judged,
             }
-            let learned = learned.to_rfc3339_opts(chrono::SecondsFormat::Secs, true);
+            let learned = output::utc(*learned);
             output::json_line(&Row { topic: name, learned, examples: examples.len(), from, quality })?;
             continue;
         }
@@ -364,7 +364,7 @@ fn list(args: &List) -> anyhow::Result<()> {
         let count = examples.len().to_string();
         table.add_row([
             name.clone(),
-            local(*learned),
+            output::local(*learned),
             count,
             format!("{:.3}", quality.f1),
             auc,
@@ -409,7 +409,7 @@ fn print(about: &About) -> anyhow::Result<()> {
     };
     let mut row = |name: &str, text: String| table.add_row([name.to_owned(), text]);
     row("topic", about.name.clone());
-    row("learned", local(about.learned));
+    row("learned", output::local(about.learned));
     row("from", about.from.clone());
     row("words for it", words(&about.words_for));
     row("words against it", words(&about.words_against));
@@ -455,8 +455,4 @@ fn quality(judged: &Judged) -> output::Table {
     others.iter_mut().skip(3).for_each(String::clear);
     table.add_row(others);
     table
-}
-
-fn local(time: DateTime<Utc>) -> String {
-    time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -6,7 +6,7 @@ use anyhow::Context;
 use archive::access::Access;
 use archive::change::{self, version_until};
 use archive_storage::{Store, UrlId};
-use chrono::{DateTime, SecondsFormat};
+use chrono::DateTime;
 use serde::Serialize;
 
 use super::options::{Meant, PagesArgs};
@@ -111,7 +111,7 @@ fn check(
     for mistake in &found.mistakes {
         report(Row {
             url: &url,
-            time: time.to_rfc3339_opts(SecondsFormat::Micros, true),
+            time: output::utc_micros(time),
             line: mistake.line,
             column: mistake.column,
             kind: if mistake.is_broken { "well-formedness" } else { "validity" },

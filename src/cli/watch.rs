@@ -9,7 +9,6 @@ use archive::duration::read_duration;
 use archive::recorder;
 use archive::watch::{self, Format, Output, Watch, WatchError};
 use archive_storage::Store;
-use chrono::{DateTime, Local, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::cluster::turns::TurnsArgs;
@@ -194,7 +193,7 @@ fn add(args: &Add) -> anyhow::Result<()> {
         "watch '{}' of {}; its first report is due {}",
         watch.name,
         output::count(pages as u64, "page"),
-        watch.due_at().with_timezone(&Local).format("%Y-%m-%d %H:%M")
+        output::minute(watch.due_at())
     ));
     if let Some(folder) = watch.output.as_ref().and_then(|output| output.path.parent()) {
         output::note(format_args!(
@@ -220,17 +219,16 @@ fn show(args: &List) -> anyhow::Result<()> {
     for watch in watch::list(&args.archive.path)? {
         let last = watch::latest(&args.archive.path, &watch)?.map(|report| report.until);
         if args.json {
-            let data = |time: DateTime<Utc>| time.to_rfc3339_opts(SecondsFormat::Secs, true);
-            let row = Row { watch: &watch, due: data(watch.due_at()), reported: last.map(data) };
+            let row =
+                Row { watch: &watch, due: output::utc(watch.due_at()), reported: last.map(output::utc) };
             output::json_line(&row)?;
             continue;
         }
-        let local = |time: DateTime<Utc>| time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string();
         table.add_row([
             watch.name.clone(),
             indicatif::HumanDuration(Duration::from_secs(watch.every_seconds)).to_string(),
-            local(watch.due_at()),
-            last.map_or("-".to_owned(), local),
+            output::minute(watch.due_at()),
+            last.map_or("-".to_owned(), output::minute),
             watch.query,
         ]);
     }
@@ -250,7 +248,7 @@ fn report(args: &Report) -> anyhow::Result<ExitCode> {
         output::note(format_args!(
             "no report of '{}' yet; the first is due {}, or --now",
             watch.name,
-            watch.due_at().with_timezone(&Local).format("%Y-%m-%d %H:%M")
+            output::minute(watch.due_at())
         ));
         return Ok(ExitCode::SUCCESS);
     }

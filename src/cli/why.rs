@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use archive::selection::{self, FocusReport, NextVisit, RobotsAnswer, StoredVisit, Weights, Why};
 use archive::texts::Language;
 use archive_storage::Store;
-use chrono::{DateTime, Local, Utc};
+use chrono::Utc;
 use indicatif::HumanCount;
 
 use super::options::{ArchiveArgs, ReaderArgs};
@@ -100,7 +100,10 @@ fn print(why: &Why) -> anyhow::Result<()> {
     if let Some(last) = &why.last_fetch {
         let visit = &last.visit;
         let times = output::count(last.captures.into(), "time");
-        row("last fetch", format!("{}, {}; fetched {} in all", local(visit.time), what(visit), times));
+        row(
+            "last fetch",
+            format!("{}, {}; fetched {} in all", output::local_or_none(visit.time), what(visit), times),
+        );
         for note in notes(visit) {
             row("", note);
         }
@@ -148,7 +151,7 @@ fn print_visits(visits: &[StoredVisit]) -> anyhow::Result<()> {
         };
         let answer = [vec![what(visit)], notes(visit)].concat().join("; ");
         let cells = [
-            local(visit.time),
+            output::local_or_none(visit.time),
             answer,
             way,
             visit.importance.map_or("-".to_owned(), |number| format!("{number:.2}")),
@@ -180,7 +183,7 @@ fn found(why: &Why) -> String {
         (true, _) => "it is a seed".to_owned(),
         (false, Some(page)) => {
             let links = output::count(found.depth.into(), "link");
-            format!("{} on {page}, {links} from a seed ({})", local(found.time), found.hops)
+            format!("{} on {page}, {links} from a seed ({})", output::local_or_none(found.time), found.hops)
         }
         (false, None) => "not known how".to_owned(),
     }
@@ -189,7 +192,7 @@ fn found(why: &Why) -> String {
 fn robots(robots: &RobotsAnswer) -> String {
     let delay =
         robots.crawl_delay.map_or(String::new(), |seconds| format!(", asks for a delay of {seconds} s"));
-    format!("{} ({}, {}){delay}", verdict(robots), robots.url, local(robots.time))
+    format!("{} ({}, {}){delay}", verdict(robots), robots.url, output::local_or_none(robots.time))
 }
 
 /// Whether robots.txt allows the URL to be fetched, and why.
@@ -207,7 +210,7 @@ fn verdict(robots: &RobotsAnswer) -> String {
 /// When the next fetch is due, and why then; one line each.
 fn due(next_visit: &NextVisit) -> [String; 3] {
     let when = match next_visit.due {
-        Some(_) => local(next_visit.due),
+        Some(_) => output::local_or_none(next_visit.due),
         None => "never: it changes too often to keep up with, never changes, or has no importance".to_owned(),
     };
     let place = match next_visit.before {
@@ -230,8 +233,4 @@ fn due(next_visit: &NextVisit) -> [String; 3] {
         format!("expected to change {changes}; {place}"),
         format!("by policy {}, if refreshes fetch {budget} a day (--fetches-per-day)", next_visit.policy),
     ]
-}
-
-fn local(time: Option<DateTime<Utc>>) -> String {
-    time.map_or("-".to_owned(), |time| time.with_timezone(&Local).format("%Y-%m-%d %H:%M:%S").to_string())
 }

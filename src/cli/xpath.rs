@@ -9,7 +9,7 @@ use archive::access::Access;
 use archive::change::{version_near, xpath, xpath_mistake};
 use archive::parse::{Found, Selected, XPathError};
 use archive_storage::{Store, UrlId};
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::get::read_time;
@@ -149,8 +149,7 @@ fn ask(
     };
     sum.found += found.len() as u64;
     sum.left += left as u64;
-    let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
-    let time = time.to_rfc3339_opts(SecondsFormat::Micros, true);
+    let time = output::utc_micros(DateTime::from_timestamp_micros(capture.time).unwrap_or_default());
     for Found { kind, name, line, text, xml } in &found {
         let line = Some(*line).filter(|line| *line > 0);
         report(Row { url: &url, time: time.clone(), line, kind, name, text, xml: xml.as_deref() })?;

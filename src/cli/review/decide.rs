@@ -8,7 +8,7 @@ use archive::review::Rating;
 use archive::share::orders::{Order, Resolution};
 use archive::texts::Language;
 use archive_storage::Store;
-use chrono::{DateTime, Local, SubsecRound, Utc};
+use chrono::{DateTime, SubsecRound, Utc};
 use serde::Serialize;
 
 use super::super::cluster::orders::{self, CONFLICTS_NAMED_MAX, OrderArgs};
@@ -224,7 +224,7 @@ pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
             continue;
         }
         let text = if undone { format!("{text} (undone)") } else { text };
-        let time = decision.time.with_timezone(&Local).format("%Y-%m-%d %H:%M").to_string();
+        let time = output::minute(decision.time);
         table.add_row([number.to_string(), time, decision.by.clone(), subject, text]);
     }
     if args.json { Ok(()) } else { output::print(&table) }
@@ -266,7 +266,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
             What::Said(said) => said.in_words(Language::English),
             What::Undoes(number) => format!("undoes {number}"),
         };
-        let time = time.with_timezone(&Local).format("%Y-%m-%d %H:%M");
+        let time = output::minute(*time);
         output::note(format_args!("line {line}: {subject} is left alone: {by} decided on {time}: {what}"));
     }
     let imported = new.len();

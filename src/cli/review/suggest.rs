@@ -5,7 +5,7 @@ use archive::decisions::Decisions;
 use archive::ledger::Credits;
 use archive::review::Librarian;
 use archive_storage::Store;
-use chrono::{Local, SecondsFormat, Utc};
+use chrono::Utc;
 use serde::Serialize;
 
 use super::super::options::ArchiveArgs;
@@ -69,7 +69,7 @@ pub(crate) fn learn(args: &LearnArgs) -> anyhow::Result<()> {
     let store = Store::read_only(&args.archive.path)?;
     let librarian = Librarian::learn(&store, &Decisions::read(&args.archive.path)?)?;
     let sites = librarian.keep(&store, args.share)?;
-    let time = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    let time = output::utc(Utc::now());
     let kept = Kept { chosen: librarian.chosen.len(), sites, time };
     if args.json {
         return output::json_line(&kept);
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     output::print(&table)?;
     if let Some(time) = columns::computed(&args.archive.path, RowKind::Site, LIKELY) {
-        let time = time.with_timezone(&Local).format("%Y-%m-%d %H:%M");
+        let time = output::minute(time);
         output::note(format_args!(
             "`likely` in queries is of {time}; `archive review learn` computes it again"
         ));

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::exchange::copy::{self, CopyError, Finding, Remote, Removed};
+use archive::exchange::copy::{self, Copied, CopyError, Finding, Remote, Removed};
 use archive::recorder::Control;
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use serde::Serialize;
@@ -67,16 +67,10 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct CopiedRow {
-    number: u64,
-    is_new: bool,
-    captures: u64,
-    files: u64,
-    bytes: u64,
-    sent: u64,
-    sent_bytes: u64,
-    removed_copies: u64,
-    removed: u64,
-    removed_bytes: u64,
+    #[serde(flatten)]
+    copied: Copied,
+    #[serde(flatten)]
+    removed: Removed,
 }
 
 #[derive(Serialize)]
@@ -90,28 +84,11 @@ struct ListRow<'a> {
 }
 
 #[derive(Serialize)]
-struct FindingRow<'a> {
-    object: &'a str,
-    path: Option<&'a str>,
-    what: &'a str,
-}
-
-#[derive(Serialize)]
 struct CheckedRow {
     copies: u64,
     objects: u64,
     bytes: u64,
     findings: usize,
-}
-
-#[derive(Serialize)]
-struct RestoredRow<'a> {
-    number: u64,
-    time: &'a str,
-    captures: u64,
-    files: u64,
-    bytes: u64,
-    kept: u64,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -185,18 +162,7 @@ fn send(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitC
             .context(format!("copy {number} is made, but older ones could not be removed"))
     })?;
     if args.json {
-        output::json_line(&CopiedRow {
-            number,
-            is_new: copied.is_new,
-            captures: copied.captures,
-            files: copied.files,
-            bytes: copied.bytes,
-            sent: copied.sent,
-            sent_bytes: copied.sent_bytes,
-            removed_copies: removed.copies,
-            removed: removed.objects,
-            removed_bytes: removed.bytes,
-        })?;
+        output::json_line(&CopiedRow { copied, removed })?;
     } else if removed != Removed::default() {
         output::line(&format!(
             "{} removed, and {} ({}) that only older copies had",
@@ -250,12 +216,12 @@ fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
 
 fn verify(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
     let checked = shown(|progress| copy::check(remote, args.number, control, progress))?;
-    for Finding { object, path, what } in &checked.findings {
-        let path = path.as_deref();
+    for finding in &checked.findings {
         if args.json {
-            output::json_line(&FindingRow { object, path, what })?;
+            output::json_line(finding)?;
         } else {
-            let of = path.map_or_else(String::new, |path| format!(" ({path})"));
+            let Finding { object, path, what } = finding;
+            let of = path.as_ref().map_or_else(String::new, |path| format!(" ({path})"));
             output::line(&format!("{object}{of}: {what}"))?;
         }
     }
@@ -286,14 +252,7 @@ fn restore(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<Ex
     let path = &args.archive.path;
     let restored = shown(|progress| copy::restore(remote, path, args.number, control, progress))?;
     if args.json {
-        output::json_line(&RestoredRow {
-            number: restored.number,
-            time: &restored.time,
-            captures: restored.captures,
-            files: restored.files,
-            bytes: restored.bytes,
-            kept: restored.kept,
-        })?;
+        output::json_line(&restored)?;
     } else {
         output::line(&format!(
             "{} is the archive of copy {}, made on {}: {} in {} ({})",

@@ -1,6 +1,6 @@
 //! `archive import`: imports captures from WARC files and WACZ packages written by any tool.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
@@ -66,29 +66,9 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct NoteRow<'a> {
-    file: &'a str,
-    offset: Option<u64>,
-    kind: &'static str,
-    what: &'a str,
-}
-
-#[derive(Serialize)]
-struct Summary {
-    files: u64,
-    bytes: u64,
-    records: u64,
-    captures: u64,
-    revisits: u64,
-    open_revisits: u64,
-    duplicates: u64,
-    erased: u64,
-    broken: u64,
-    wrong_digests: u64,
-    renamed: u64,
-    left_out: u64,
-    left_out_types: BTreeMap<&'static str, u64>,
-    refused_files: u64,
+struct Summary<'a> {
+    #[serde(flatten)]
+    status: &'a Status,
     complete: bool,
 }
 
@@ -139,23 +119,7 @@ fn repacked(args: &Args, before: &HashSet<SegmentId>, stop: &Control) -> anyhow:
 
 fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::Result<()> {
     if args.json {
-        return output::json_line(&Summary {
-            files: status.files,
-            bytes: status.bytes,
-            records: status.records,
-            captures: status.captures,
-            revisits: status.revisits,
-            open_revisits: status.open_revisits,
-            duplicates: status.duplicates,
-            erased: status.erased,
-            broken: status.broken,
-            wrong_digests: status.wrong_digests,
-            renamed: status.renamed,
-            left_out: status.left_out.total(),
-            left_out_types: status.left_out.types().collect(),
-            refused_files: status.refused_files,
-            complete,
-        });
+        return output::json_line(&Summary { status, complete });
     }
     if notes > NOTES_MAX {
         output::note(format_args!("{}; --json lists all", output::count(notes - NOTES_MAX, "more finding")));
@@ -229,15 +193,13 @@ impl Listener for Display {
 
     fn note(&mut self, note: &Note) {
         self.notes += 1;
-        let Note { file, offset, kind, what } = note;
         if self.json {
-            let row = NoteRow { file, offset: *offset, kind: kind.name(), what };
-            if let Err(error) = output::json_line(&row) {
+            if let Err(error) = output::json_line(note) {
                 self.failure.get_or_insert(error);
             }
         } else if self.notes <= NOTES_MAX {
-            let place = offset.map_or(String::new(), |offset| format!(", offset {offset}"));
-            output::note(format_args!("{file}{place}: {what}"));
+            let place = note.offset.map_or(String::new(), |offset| format!(", offset {offset}"));
+            output::note(format_args!("{}{place}: {}", note.file, note.what));
         }
     }
 }

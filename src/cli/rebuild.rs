@@ -4,7 +4,6 @@ use std::process::ExitCode;
 
 use archive::exchange::rebuild;
 use archive_storage::Store;
-use serde::Serialize;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, VersionsArgs};
@@ -30,17 +29,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct Summary {
-    captures: u64,
-    urls: u64,
-    links: u64,
-    segments: usize,
-    cut_bytes: u64,
-    broken: usize,
-    removed_columns: u64,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     open::check_exists(path)?;
@@ -57,15 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::note(format_args!("segment {segment}, offset {}: {}", place.offset, place.what));
     }
     if args.json {
-        output::json_line(&Summary {
-            captures: rebuilt.captures,
-            urls: rebuilt.urls,
-            links: rebuilt.links,
-            segments: rebuilt.segments,
-            cut_bytes: rebuilt.cut_bytes,
-            broken: rebuilt.broken.len(),
-            removed_columns: rebuilt.removed_columns,
-        })?;
+        output::json_line(&rebuilt)?;
     } else {
         let columns = match rebuilt.removed_columns {
             0 => String::new(),

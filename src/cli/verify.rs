@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use archive::exchange::verify;
-use archive_storage::Store;
 use archive_storage::segment::QUARANTINE;
+use archive_storage::{Finding, Store, Verified};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
@@ -32,21 +32,9 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct FindingRow<'a> {
-    segment: Option<u32>,
-    offset: Option<u64>,
-    what: &'a str,
-}
-
-#[derive(Serialize)]
-struct Summary {
-    captures: u64,
-    revisits: u64,
-    open_revisits: u64,
-    segments: u64,
-    bytes: u64,
-    /// Captures that earlier repairs could not recover.
-    lost: u64,
+struct Summary<'a> {
+    #[serde(flatten)]
+    verified: &'a Verified,
     findings: u64,
 }
 
@@ -59,26 +47,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     progress::end();
     let findings = verified.findings.len() as u64 + verified.unlisted;
     for finding in &verified.findings {
-        let segment = finding.segment.map(|segment| segment.0);
-        let (offset, what) = (finding.offset, finding.what.as_str());
         if args.json {
-            output::json_line(&FindingRow { segment, offset, what })?;
+            output::json_line(finding)?;
         } else {
+            let Finding { segment, offset, what } = finding;
             let place = offset.map_or(String::new(), |offset| format!(", offset {offset}"));
             let segment = segment.map_or("archive".to_owned(), |segment| format!("segment {segment}"));
             output::line(&format!("{segment}{place}: {what}"))?;
         }
     }
     if args.json {
-        output::json_line(&Summary {
-            captures: verified.captures,
-            revisits: verified.revisits,
-            open_revisits: verified.open_revisits,
-            segments: verified.segments,
-            bytes: verified.bytes,
-            lost: verified.lost,
-            findings,
-        })?;
+        output::json_line(&Summary { verified: &verified, findings })?;
     } else {
         if verified.unlisted > 0 {
             output::line(&format!("and {} more", HumanCount(verified.unlisted)))?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use archive_storage::segment::{self, SegmentInfo, SegmentOptions};
 use archive_storage::warc::Broken;
 use archive_storage::{Rebuild, SegmentId, Watermarks};
+use serde::{Serialize, Serializer};
 
 use crate::columns;
 use crate::files::{FileError, if_there};
@@ -46,7 +47,7 @@ impl<E: Into<RecorderError>> From<E> for RebuildError {
 }
 
 /// The result of a rebuild.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Rebuilt {
     /// Number of captures.
     pub captures: u64,
@@ -58,12 +59,18 @@ pub struct Rebuilt {
     pub segments: usize,
     /// Bytes after the last complete capture of a segment, left by a crash, that were cut off.
     pub cut_bytes: u64,
-    /// Positions in segments that cannot be read.
+    /// Positions in segments that cannot be read; programs get their number.
+    #[serde(serialize_with = "count")]
     pub broken: Vec<(SegmentId, Broken)>,
     /// Columns of `archive rank --save` that were removed because they refer to pages by their old numbers.
     pub removed_columns: u64,
     /// Whether the old state could not be read, so that settings made by people are lost with it.
+    #[serde(skip)]
     pub has_lost_settings: bool,
+}
+
+fn count<S: Serializer>(broken: &[(SegmentId, Broken)], serializer: S) -> Result<S::Ok, S::Error> {
+    broken.len().serialize(serializer)
 }
 
 /// Rebuilds the archive in `path`. `progress` gets the number of captures credited so far. `versions` says whether

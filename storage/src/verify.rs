@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::thread;
 
+use serde::Serialize;
 use url::Url;
 
 use crate::address::canonical;
@@ -22,7 +23,7 @@ use crate::store::{Store, StoreError};
 use crate::warc::{HttpHead, dechunk, split};
 
 /// A problem found by a verification.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The segment; `None` if the problem is in the state.
     pub segment: Option<SegmentId>,
@@ -33,7 +34,7 @@ pub struct Finding {
 }
 
 /// What a verification checked and found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Verified {
     /// Captures whose records were read.
     pub captures: u64,
@@ -48,8 +49,10 @@ pub struct Verified {
     /// Captures that earlier repairs could not recover.
     pub lost: u64,
     /// Problems found: the first [`FINDINGS_MAX`] of them.
+    #[serde(skip)]
     pub findings: Vec<Finding>,
     /// Number of further problems.
+    #[serde(skip)]
     pub unlisted: u64,
 }
 

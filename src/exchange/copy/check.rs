@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use serde::Serialize;
+
 use super::{CopiedFile, CopyError, Progress, Remote, transfer};
 use crate::recorder::Control;
 
 /// A problem with copies.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The object, or the manifest.
     pub object: String,

@@ -6,6 +6,7 @@ use std::path::Path;
 use futures_util::{StreamExt, stream};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStoreExt, PutPayload};
+use serde::Serialize;
 
 use super::manifest::{self, brought_by};
 use super::{CopyError, Manifest, Remote};
@@ -16,13 +17,16 @@ use crate::remote::{self, RemoteError};
 const EMPTY_MAX: u64 = 1000;
 
 /// What was removed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Removed {
     /// Number of copies.
+    #[serde(rename = "removed_copies")]
     pub copies: u64,
     /// Number of objects that no remaining copy needs.
+    #[serde(rename = "removed")]
     pub objects: u64,
     /// Bytes of the objects.
+    #[serde(rename = "removed_bytes")]
     pub bytes: u64,
 }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_storage::backend::{Disk, OpenMode, RealDisk, open_regular};
+use serde::Serialize;
 
 use super::snapshot::Local;
 use super::{CopiedFile, CopyError, Manifest, Progress, Remote, transfer};
@@ -26,7 +27,7 @@ pub const RESTORE_ENDING: &str = ".restoring";
 pub(super) const MARK: &str = "archive-copy.restoring";
 
 /// The result of a restore.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Restored {
     /// Number of the copy.
     pub number: u64,

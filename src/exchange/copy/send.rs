@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use chrono::{SecondsFormat, Utc};
 use object_store::path::Path as ObjectPath;
+use serde::Serialize;
 
 use super::manifest::{self, brought_by, object};
 use super::snapshot::{Local, Snapshot};
@@ -19,7 +20,7 @@ const README: &str = "README.txt";
 const README_TEXT: &str = include_str!("README.txt");
 
 /// The result of making a copy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
     /// Number of the copy, or of the newest one if nothing has changed since.
     pub number: u64,

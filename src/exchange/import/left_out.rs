@@ -1,6 +1,9 @@
 //! Counts records that are not imported, by type.
 
+use std::collections::BTreeMap;
+
 use archive_storage::warc::RecordType;
+use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 /// The types of records that may be left out.
 const TYPES: [&str; 6] = [
@@ -21,6 +24,16 @@ const TYPES: [&str; 6] = [
 /// Number of records of each type that were left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LeftOut([u64; TYPES.len()]);
+
+/// The total, and the count of each type.
+impl Serialize for LeftOut {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("LeftOut", 2)?;
+        fields.serialize_field("left_out", &self.total())?;
+        fields.serialize_field("left_out_types", &self.types().collect::<BTreeMap<_, _>>())?;
+        fields.end()
+    }
+}
 
 impl LeftOut {
     /// Counts a record.

@@ -18,6 +18,8 @@ mod store;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::recorder::Memory;
 
 pub use left_out::LeftOut;
@@ -41,7 +43,7 @@ pub struct Options {
 }
 
 /// Progress of an import and, at its end, the result.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Status {
     /// Files read to their end.
     pub files: u64,
@@ -66,13 +68,15 @@ pub struct Status {
     /// Records that got a new identifier because another record has theirs.
     pub renamed: u64,
     /// Records that belong to no capture.
+    #[serde(flatten)]
     pub left_out: LeftOut,
     /// Files that could not be read, or are not WARC files.
     pub refused_files: u64,
 }
 
 /// The subject of a note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum NoteKind {
     /// A file cannot be read at all.
     File,
@@ -94,26 +98,8 @@ pub enum NoteKind {
     Url,
 }
 
-impl NoteKind {
-    /// Returns the name used in data.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::File => "file",
-            Self::Broken => "broken",
-            Self::Digest => "digest",
-            Self::UncheckedDigest => "unchecked-digest",
-            Self::Revisit => "revisit",
-            Self::LeftOut => "left-out",
-            Self::RecordId => "record-id",
-            Self::Date => "date",
-            Self::Url => "url",
-        }
-    }
-}
-
 /// A message for the user.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
     /// The file.
     pub file: String,

@@ -85,10 +85,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::text(&delta.to_xml())?;
     } else {
         let local = |capture: &Capture| output::local(captured(capture));
-        let paint = Paint::on_terminal();
-        paint.line(&[(Mark::Gone, format!("--- {} of {}", args.url, local(&old)))])?;
-        paint.line(&[(Mark::Fresh, format!("+++ {} of {}", args.url, local(&new)))])?;
-        print(&comparison, paint)?;
+        let has_colours = output::has_colours();
+        print(&[(Mark::Gone, format!("--- {} of {}", args.url, local(&old)))], has_colours)?;
+        print(&[(Mark::Fresh, format!("+++ {} of {}", args.url, local(&new)))], has_colours)?;
+        let lines = lines(&comparison, has_colours, Language::English);
+        lines.iter().try_for_each(|line| print(line, has_colours))?;
         if old.time == new.time {
             output::note(format_args!("both are the same version; `archive history` shows which there are"));
         }
@@ -100,31 +101,15 @@ fn captured(capture: &Capture) -> DateTime<Utc> {
     DateTime::from_timestamp_micros(capture.time).unwrap_or_default()
 }
 
-/// Prints a comparison as text.
-pub(crate) fn print(comparison: &Comparison, paint: Paint) -> anyhow::Result<()> {
-    lines(comparison, paint.is_on, Language::English).iter().try_for_each(|line| paint.line(line))
-}
-
-/// Colours of the output, or none.
-#[derive(Clone, Copy)]
-pub(crate) struct Paint {
-    is_on: bool,
-}
-
-impl Paint {
-    pub(crate) fn on_terminal() -> Self {
-        Self { is_on: output::has_colours() }
-    }
-
-    fn line(self, pieces: &[(Mark, String)]) -> anyhow::Result<()> {
-        let colour = |mark: Mark| match mark {
-            Mark::Gone => Some(31),
-            Mark::Fresh => Some(32),
-            Mark::Moved => Some(36),
-            Mark::Plain => None,
-        };
-        let pieces: Vec<_> =
-            pieces.iter().map(|(mark, text)| (colour(*mark).filter(|_| self.is_on), text.as_str())).collect();
-        output::coloured_line(&pieces)
-    }
+/// Prints a line of a comparison.
+fn print(pieces: &[(Mark, String)], has_colours: bool) -> anyhow::Result<()> {
+    let colour = |mark: Mark| match mark {
+        Mark::Gone => Some(31),
+        Mark::Fresh => Some(32),
+        Mark::Moved => Some(36),
+        Mark::Plain => None,
+    };
+    let pieces: Vec<_> =
+        pieces.iter().map(|(mark, text)| (colour(*mark).filter(|_| has_colours), text.as_str())).collect();
+    output::coloured_line(&pieces)
 }

@@ -14,7 +14,7 @@ use clap::ValueEnum as _;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
-use super::options::{Answering, ArchivesArgs, NodesArgs, ReaderArgs};
+use super::options::{Answering, AskArgs};
 use super::{UsageError, open, output, progress};
 
 /// Write captures, their index or links to a file for other tools.
@@ -70,11 +70,7 @@ pub(crate) struct Args {
     #[arg(long)]
     allow_empty: bool,
     #[command(flatten)]
-    archives: ArchivesArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
-    #[command(flatten)]
-    nodes: NodesArgs,
+    ask: AskArgs,
     /// One JSON object at the end
     #[arg(long)]
     json: bool,
@@ -113,7 +109,7 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if let ([only], false) = (args.archives.paths(), args.archives.has_nodes()) {
+    if let ([only], false) = (args.ask.paths(), args.ask.has_nodes()) {
         open::check_exists(only)?;
     }
     if args.json && is_standard_output(&args.output) {
@@ -126,9 +122,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.text && args.format != FormatName::Parquet {
         return Err(UsageError("--text is for Parquet files alone".to_owned()).into());
     }
-    args.archives.paths().iter().try_for_each(|archive| open::check_output(archive, &args.output))?;
-    let answering = args.archives.open_beside_nodes(&args.reader)?;
-    let mut asked = answering.asked(&args.nodes, Limits::USUAL)?;
+    args.ask.paths().iter().try_for_each(|archive| open::check_output(archive, &args.output))?;
+    let answering = args.ask.open()?;
+    let mut asked = answering.asked(&args.ask.nodes, Limits::USUAL)?;
     let (parts, outlines) = match &mut asked {
         Some(asked) => parts_of(args, asked)?,
         None => (parts(args, &answering)?, Vec::new()),

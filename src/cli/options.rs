@@ -59,6 +59,17 @@ pub(crate) struct NodesArgs {
     wait: Duration,
 }
 
+/// Archives that are asked as one, some of which may be on other machines.
+#[derive(clap::Args)]
+pub(crate) struct AskArgs {
+    #[command(flatten)]
+    archives: ArchivesArgs,
+    #[command(flatten)]
+    pub(crate) reader: ReaderArgs,
+    #[command(flatten)]
+    pub(crate) nodes: NodesArgs,
+}
+
 /// Time limit of an answer.
 #[derive(clap::Args)]
 pub(crate) struct TimeArgs {
@@ -84,11 +95,6 @@ pub(crate) struct Answering {
 }
 
 impl ArchivesArgs {
-    /// The folders.
-    pub(crate) fn paths(&self) -> &[PathBuf] {
-        &self.paths
-    }
-
     /// The folders; fails if there is a node, for commands that cannot query nodes.
     pub(crate) fn folders(&self) -> Result<&[PathBuf], UsageError> {
         match self.paths.iter().filter_map(|path| path.to_str()).find(|name| Node::is_meant(name)) {
@@ -96,26 +102,33 @@ impl ArchivesArgs {
             None => Ok(&self.paths),
         }
     }
+}
+
+impl AskArgs {
+    /// The folders.
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.archives.paths
+    }
 
     /// Whether some of the archives are on other machines.
     pub(crate) fn has_nodes(&self) -> bool {
-        self.paths.iter().any(|path| path.to_str().is_some_and(Node::is_meant))
+        self.paths().iter().any(|path| path.to_str().is_some_and(Node::is_meant))
     }
 
     /// Opens the archives, some of which may be on other machines. If there are several, those that cannot be opened
     /// are reported, and so are missing partitions of their clusters.
-    pub(crate) fn open_beside_nodes(&self, reader: &ReaderArgs) -> anyhow::Result<Answering> {
-        let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, reader.access(path)?));
+    pub(crate) fn open(&self) -> anyhow::Result<Answering> {
+        let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, self.reader.access(path)?));
         let node = |path: &PathBuf| path.to_str().filter(|name| Node::is_meant(name)).map(str::to_owned);
         let mut answering = Answering { stores: Vec::new(), nodes: Vec::new(), is_whole: true };
-        if let [only] = self.paths.as_slice()
+        if let [only] = self.paths()
             && node(only).is_none()
         {
             answering.stores.push(open(only)?);
             return Ok(answering);
         }
         let mut partitions = Vec::new();
-        for path in &self.paths {
+        for path in self.paths() {
             if let Some(node) = node(path) {
                 answering.nodes.push((answering.stores.len(), node));
                 continue;
@@ -134,7 +147,7 @@ impl ArchivesArgs {
         if answering.nodes.is_empty() {
             anyhow::ensure!(!answering.stores.is_empty(), "none of these archives can be read");
             answering.is_whole &= are_all(partitions.iter());
-        } else if reader.as_archivist {
+        } else if self.reader.as_archivist {
             let problem =
                 "--as-archivist works only for local folders; nodes decide themselves what they show";
             return Err(UsageError(problem.to_owned()).into());

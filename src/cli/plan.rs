@@ -14,7 +14,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::freshness::say_if_none;
-use super::options::{Answering, ArchivesArgs, ClockArgs, NodesArgs, ReaderArgs, duration};
+use super::options::{Answering, AskArgs, ClockArgs, duration};
 use super::{UsageError, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -48,11 +48,7 @@ pub(crate) struct Args {
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
-    archives: ArchivesArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
-    #[command(flatten)]
-    nodes: NodesArgs,
+    ask: AskArgs,
     /// Time between runs
     #[arg(long, default_value = "1d", value_name = "TIME", value_parser = duration)]
     every: Duration,
@@ -101,8 +97,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(UsageError(text).into());
     }
     let now = args.clock.clock().now();
-    let answering = args.archives.open_beside_nodes(&args.reader)?;
-    let (all, code) = match answering.asked(&args.nodes, Limits::USUAL)? {
+    let answering = args.ask.open()?;
+    let (all, code) = match answering.asked(&args.ask.nodes, Limits::USUAL)? {
         Some(mut asked) => {
             let query = Some(args.query.join(" ")).filter(|query| !query.is_empty());
             (asked.copies(query.as_deref(), now)?, answering.exit_code_of(&asked))

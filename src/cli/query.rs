@@ -13,7 +13,7 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
-use super::options::{ArchivesArgs, NodesArgs, ReaderArgs, TimeArgs, query_memory};
+use super::options::{AskArgs, TimeArgs, query_memory};
 use super::{UsageError, output};
 
 /// Initial buffer size for CSV: enough for most records.
@@ -103,11 +103,7 @@ pub(crate) struct Args {
     #[arg(required = true, num_args = 1.., value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
-    archives: ArchivesArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
-    #[command(flatten)]
-    nodes: NodesArgs,
+    ask: AskArgs,
     #[command(flatten)]
     time: TimeArgs,
     /// Memory for groups and for rows that wait to be sorted; the rest goes to temporary files ($TMPDIR)
@@ -130,10 +126,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         words => words.join(" "),
     };
     let limits = Limits { memory: args.memory, ..args.time.limits() };
-    let answering = args.archives.open_beside_nodes(&args.reader)?;
+    let answering = args.ask.open()?;
     let is_table = !args.json && !args.csv;
     let limit = (is_table && !args.explain).then_some(TABLE_ROWS_USUAL);
-    if let Some(mut asked) = answering.asked(&args.nodes, limits)? {
+    if let Some(mut asked) = answering.asked(&args.ask.nodes, limits)? {
         if args.explain {
             let problem = "--explain works only for local archives: run it on the node's own machine";
             return Err(UsageError(problem.to_owned()).into());

@@ -17,7 +17,7 @@ use archive::memory::{parse_bytes, peak_bytes};
 use serde::Serialize;
 
 use self::source::Source;
-use super::options::{Answering, ArchivesArgs, NodesArgs, ReaderArgs};
+use super::options::{Answering, AskArgs};
 use super::{UsageError, open, output};
 
 /// Minimum number of pages whose names are looked up together, because some may be hidden.
@@ -31,11 +31,7 @@ const NAMES_AT_ONCE: usize = 1000;
 #[derive(clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
-    archives: ArchivesArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
-    #[command(flatten)]
-    nodes: NodesArgs,
+    ask: AskArgs,
     /// Graph to rank instead of an archive's links: basename of a graph in BV format, a folder with arcs.tsv.gz, or
     /// generate:MODEL:PAGES[:LINKS[:SEED]]
     #[arg(long, value_name = "PATH")]
@@ -138,9 +134,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return sliced::run(args, graph, memory);
     }
     let answering: Answering;
-    let found = match (args.archives.paths(), &args.graph) {
-        (paths, None) if paths.len() > 1 || args.archives.has_nodes() => {
-            answering = args.archives.open_beside_nodes(&args.reader)?;
+    let found = match (args.ask.paths(), &args.graph) {
+        (paths, None) if paths.len() > 1 || args.ask.has_nodes() => {
+            answering = args.ask.open()?;
             together::rank(args, &answering)?
         }
         _ if args.memory.is_some() => {
@@ -184,7 +180,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.output {
         let columns: Vec<(&str, Vec<f64>)> =
             columns.into_iter().map(|column| (column.name, column.ranking.values)).collect();
-        args.archives.paths().iter().try_for_each(|archive| open::check_output(archive, path))?;
+        args.ask.paths().iter().try_for_each(|archive| open::check_output(archive, path))?;
         write_values(path, &columns).with_context(|| path.display().to_string())?;
     }
     Ok(source.exit_code())

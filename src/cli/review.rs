@@ -19,7 +19,7 @@ use archive_storage::Store;
 use chrono::Utc;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ArchivesArgs, NodesArgs, ReaderArgs};
+use super::options::{ArchiveArgs, AskArgs};
 use super::{UsageError, open, output};
 
 /// The default selection for an export: every site with a captured page.
@@ -70,11 +70,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, default_value_t = SITES_USUAL, value_name = "N")]
     limit: usize,
     #[command(flatten)]
-    archives: ArchivesArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
-    #[command(flatten)]
-    nodes: NodesArgs,
+    ask: AskArgs,
 }
 
 /// Check a file of ratings line by line, and summarise it.
@@ -122,8 +118,8 @@ pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
 }
 
 fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
-    let answering = args.archives.open_beside_nodes(&args.reader)?;
-    let (sheet, code) = match answering.asked(&args.nodes, Limits::USUAL)? {
+    let answering = args.ask.open()?;
+    let (sheet, code) = match answering.asked(&args.ask.nodes, Limits::USUAL)? {
         Some(mut asked) => {
             let sheet = asked.sheet(&args.query, Utc::now(), args.limit, called)?;
             (sheet, answering.exit_code_of(&asked))
@@ -138,7 +134,7 @@ fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         write(&mut bytes, &sheet, format)?;
         output::text(&String::from_utf8_lossy(&bytes))?;
     } else {
-        write_file(args.archives.paths(), file, &sheet, format)?;
+        write_file(args.ask.paths(), file, &sheet, format)?;
         output::note(format_args!("{} sites in {}", sheet.entries.len(), file.display()));
     }
     Ok(code)

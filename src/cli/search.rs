@@ -9,7 +9,7 @@ use archive::search::Snippet;
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchivesArgs, NodesArgs, ReaderArgs, TimeArgs};
+use super::options::{AskArgs, TimeArgs};
 use super::{UsageError, output};
 
 /// Search the text of pages, as in a search box.
@@ -33,11 +33,7 @@ pub(crate) struct Args {
     #[arg(required = true, num_args = 1.., value_name = "WORD")]
     words: Vec<String>,
     #[command(flatten)]
-    archives: ArchivesArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
-    #[command(flatten)]
-    nodes: NodesArgs,
+    ask: AskArgs,
     #[command(flatten)]
     time: TimeArgs,
     /// Number of results, at most 1000
@@ -105,7 +101,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let text = args.words.join(" ");
     let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
     let limits = args.time.limits();
-    let answering = args.archives.open_beside_nodes(&args.reader)?;
+    let answering = args.ask.open()?;
     let before = args.as_of.as_deref().map(|time| {
         let problem = "is not a time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
         end_of(time).ok_or_else(|| UsageError(format!("--as-of: '{time}' {problem}")))
@@ -120,7 +116,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         limits,
         ..Options::default()
     };
-    let (results, code) = match answering.asked(&args.nodes, limits)? {
+    let (results, code) = match answering.asked(&args.ask.nodes, limits)? {
         Some(mut asked) => {
             let results = asked.search(&text, options)?;
             (results, answering.exit_code_of(&asked))

@@ -41,14 +41,14 @@ impl Source<'_> {
             let recorded = graphs::read(path)?;
             return Ok((recorded.graph, Self::Graph(recorded.urls)));
         }
-        let path = args.archives.paths().first().map_or(Path::new(""), PathBuf::as_path);
+        let path = args.ask.paths().first().map_or(Path::new(""), PathBuf::as_path);
         let store = Box::new(Store::read_only(path)?);
         if args.sites {
             let graph = site_graph(store.state())?;
             return Ok((graph, Self::Sites(store)));
         }
         let PageGraph { graph, urls } = PageGraph::read(store.state())?;
-        let access = args.reader.access(path)?;
+        let access = args.ask.reader.access(path)?;
         Ok((graph, Self::Pages(store, urls, access)))
     }
 

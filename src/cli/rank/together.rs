@@ -29,7 +29,7 @@ pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<
     let folder = args.work.as_deref().unwrap_or(temporary.path());
     let stored = args.memory.map(|memory| (folder, memory));
     let how = How { damping, unweighted: args.unweighted, stored };
-    let (parts, source) = match answering.asked(&args.nodes, Limits::USUAL)? {
+    let (parts, source) = match answering.asked(&args.ask.nodes, Limits::USUAL)? {
         Some(mut asked) => {
             let outlines = asked.outlines(args.work.as_deref(), args.memory.filter(|_| !args.sites))?;
             let Joined { parts, ids } = join(args, &outlines, &how)?;

@@ -15,12 +15,16 @@ use super::super::cluster::orders::{self, CONFLICTS_NAMED_MAX, OrderArgs};
 use super::super::options::ArchiveArgs;
 use super::super::{UsageError, open, output};
 
-/// The person who decides.
+/// The person who decides, and for which archive or cluster.
 #[derive(clap::Args)]
 struct By {
     /// Name of the person who decides
     #[arg(long, value_name = "NAME", env = "USER")]
     by: String,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    order: OrderArgs,
 }
 
 impl By {
@@ -75,10 +79,6 @@ pub(crate) struct SetArgs {
     collection: Vec<String>,
     #[command(flatten)]
     by: By,
-    #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    order: OrderArgs,
 }
 
 /// Undo a decision.
@@ -89,10 +89,6 @@ pub(crate) struct UndoArgs {
     number: u64,
     #[command(flatten)]
     by: By,
-    #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    order: OrderArgs,
 }
 
 /// List decisions, oldest first.
@@ -126,10 +122,6 @@ pub(crate) struct ImportArgs {
     overwrite: bool,
     #[command(flatten)]
     by: By,
-    #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    order: OrderArgs,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -139,10 +131,6 @@ fn verdict(text: &str) -> Result<Verdict, String> {
     let names =
         || format!("'{text}' is not a verdict: expected {}", Verdict::EACH.map(Verdict::name).join(", "));
     Verdict::EACH.into_iter().find(|verdict| verdict.name() == text).ok_or_else(names)
-}
-
-fn decision(by: &By, what: What) -> Decision {
-    Decision { time: now(), by: by.by.trim().to_owned(), what }
 }
 
 pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
@@ -155,38 +143,39 @@ pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
         collections: args.collection.clone(),
         ..Said::of(args.subject.clone())
     };
-    if let Some(cluster) = &args.order.cluster {
+    if let Some(cluster) = &args.by.order.cluster {
         let import = args.by.import(true, vec![Row::new(said, None)]);
         return orders::publish(cluster, &Order::Decide(Resolution::Import(import)), false);
     }
-    open::check_exists(&args.archive.path)?;
+    open::check_exists(&args.by.archive.path)?;
     if let Subject::Site(site) = &args.subject {
-        let store = Store::read_only(&args.archive.path)?;
+        let store = Store::read_only(&args.by.archive.path)?;
         let state = store.state();
         let meant = state.find_host(site)?.map_or_else(String::new, |_| format!("; the host is host:{site}"));
         if state.find_site(site)?.is_none() {
             output::note(format_args!("the archive does not know the site {site}{meant}"));
         }
     }
-    add(&args.archive, vec![decision(&args.by, What::Said(Box::new(said)))])
+    add(&args.by, What::Said(Box::new(said)))
 }
 
 pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<()> {
-    if let Some(cluster) = &args.order.cluster {
+    if let Some(cluster) = &args.by.order.cluster {
         let (order, time, by) = (args.number, now(), args.by.by.trim().to_owned());
         return orders::publish(cluster, &Order::Decide(Resolution::Undo { order, time, by }), false);
     }
-    open::check_exists(&args.archive.path)?;
-    add(&args.archive, vec![decision(&args.by, What::Undoes(args.number))])
+    open::check_exists(&args.by.archive.path)?;
+    add(&args.by, What::Undoes(args.number))
 }
 
-fn add(archive: &ArchiveArgs, new: Vec<Decision>) -> anyhow::Result<()> {
-    let subject = new.first().and_then(|decision| match &decision.what {
+fn add(by: &By, what: What) -> anyhow::Result<()> {
+    let subject = match &what {
         What::Said(said) => Some(said.on.clone()),
         What::Undoes(_) => None,
-    });
+    };
     let mut decisions = Decisions::default();
-    let number = decisions.add(&archive.path, new)?;
+    let decision = Decision { time: now(), by: by.by.trim().to_owned(), what };
+    let number = decisions.add(&by.archive.path, vec![decision])?;
     let standing =
         subject.and_then(|subject| Some((decisions.on(&subject)?.sentence(Language::English)?, subject)));
     match standing {
@@ -254,11 +243,11 @@ fn sheet(args: &ImportArgs) -> anyhow::Result<(Import, Vec<u64>)> {
 
 pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     let (sheet, lines) = sheet(args)?;
-    if let Some(cluster) = &args.order.cluster {
+    if let Some(cluster) = &args.by.order.cluster {
         return orders::publish(cluster, &Order::Decide(Resolution::Import(sheet)), args.json);
     }
-    open::check_exists(&args.archive.path)?;
-    let Compared { new, conflicts, .. } = sheet.compare(&Decisions::read(&args.archive.path)?);
+    open::check_exists(&args.by.archive.path)?;
+    let Compared { new, conflicts, .. } = sheet.compare(&Decisions::read(&args.by.archive.path)?);
     let conflicts: Vec<_> =
         conflicts.into_iter().map(|(row, other)| (lines[row], &sheet.rows[row].said.on, other)).collect();
     for (line, subject, Decision { by, time, what }) in conflicts.iter().take(CONFLICTS_NAMED_MAX) {
@@ -271,7 +260,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     }
     let imported = new.len();
     if imported > 0 {
-        Decisions::default().add(&args.archive.path, new)?;
+        Decisions::default().add(&args.by.archive.path, new)?;
     }
     if args.json {
         let conflicts: Vec<String> = conflicts.iter().map(|(_, subject, _)| subject.to_string()).collect();

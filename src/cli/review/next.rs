@@ -12,7 +12,7 @@ use archive::texts::Language;
 use archive_storage::{SiteId, Store};
 use chrono::Utc;
 
-use super::super::options::{ArchivesArgs, NodesArgs, ReaderArgs};
+use super::super::options::AskArgs;
 use super::super::{UsageError, output};
 
 /// Maximum number of reasons in a table row.
@@ -42,11 +42,7 @@ pub(crate) struct Args {
     #[arg(long)]
     query: Option<String>,
     #[command(flatten)]
-    archives: ArchivesArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
-    #[command(flatten)]
-    nodes: NodesArgs,
+    ask: AskArgs,
     /// One JSON object per site
     #[arg(long)]
     json: bool,
@@ -89,8 +85,8 @@ fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<Next> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let answering = args.archives.open_beside_nodes(&args.reader)?;
-    let (next, code) = match answering.asked(&args.nodes, Limits::USUAL)? {
+    let answering = args.ask.open()?;
+    let (next, code) = match answering.asked(&args.ask.nodes, Limits::USUAL)? {
         Some(mut asked) => {
             let next = asked.next(args.query.as_deref(), Utc::now(), args.limit)?;
             (next, answering.exit_code_of(&asked))

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use archive::access::Access;
-use archive::find::{Options, Results, Typed, find};
+use archive::find::{Options, Results, Typed, find_in};
 use archive::query::{end_of, select};
 use archive_storage::Store;
 use serde_json::Value;
@@ -89,7 +89,7 @@ fn searched(archive: &Archive, typed: &str, as_of: Option<&str>) -> Results {
     let before = as_of.map(|time| end_of(time).unwrap());
     let options = Options { limit: 1000, before, facets: true, ..Options::default() };
     let access = Access::read(&archive.path).unwrap();
-    find(&store, access, &Typed::parse(typed).unwrap(), options).unwrap()
+    find_in(vec![(&store, access)], &Typed::parse(typed).unwrap(), options).unwrap()
 }
 
 fn urls(results: Results) -> BTreeSet<String> {

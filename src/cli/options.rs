@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use archive::access::Access;
 use archive::cluster::Partition;
-use archive::duration::read_duration;
+pub(crate) use archive::duration::read_duration as duration;
 use archive::exchange::erase;
 use archive::ledger::Credits;
 use archive::memory::parse_bytes;
@@ -321,11 +321,6 @@ impl ClockArgs {
     pub(crate) fn clock(&self) -> Clock {
         self.clock.map_or_else(Clock::default, Clock::set_to)
     }
-}
-
-/// For clap: parses a duration.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    read_duration(text)
 }
 
 /// Parses the amount of memory for a query.

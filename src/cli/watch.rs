@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use archive::crawl::{self, End, Purpose};
-use archive::duration::read_duration;
 use archive::recorder;
 use archive::watch::{self, Format, Output, Watch, WatchError};
 use archive_storage::Store;
@@ -146,7 +145,7 @@ fn period(text: &str) -> Result<Duration, String> {
         "day" => DAY,
         "week" => 7 * DAY,
         "month" => 30 * DAY,
-        _ => return read_duration(text),
+        _ => return duration(text),
     };
     Ok(Duration::from_secs(seconds))
 }

@@ -1,6 +1,6 @@
 //! The effect of decisions on crawls and refreshes.
 
-use super::{CurrentDecisions, Decisions, Verdict};
+use super::{CurrentDecisions, Verdict};
 use crate::texts::Language;
 
 /// Refresh weight factor for a page with the verdict "often".
@@ -8,14 +8,6 @@ const OFTEN: f64 = 4.0;
 
 /// Rating with a neutral weight: midway between the two ratings that mean "keep" and the two that do not.
 const RATING_NEUTRAL: f64 = 2.5;
-
-impl Decisions {
-    /// The verdict that applies to a page, if any.
-    #[must_use]
-    pub fn verdict(&self, url: &str, host: &str, site: &str) -> Option<Verdict> {
-        self.of_page(url, host, site).verdict.map(|(verdict, ..)| verdict)
-    }
-}
 
 impl CurrentDecisions {
     /// Describes the decisions and their effect; `None` if there are none.

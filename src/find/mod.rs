@@ -201,23 +201,10 @@ struct Search<'a> {
     kept: Option<&'a Kept>,
 }
 
-/// Searches an archive as of its last checkpoint or an earlier time, without pages that `access` hides.
+/// Searches archives as one, as of their last checkpoint or an earlier time, without pages that access rules hide.
 ///
 /// # Errors
-/// When there is no index, or the archive cannot be read.
-pub fn find(
-    store: &Store,
-    access: Access,
-    typed: &Typed,
-    options: Options<'_>,
-) -> Result<Results, FindError> {
-    find_in(vec![(store, access)], typed, options)
-}
-
-/// Searches several archives as one.
-///
-/// # Errors
-/// As [`find`], and when two archives have captured pages of the same site.
+/// When there is no index, an archive cannot be read, or two archives have captured pages of the same site.
 pub fn find_in(
     archives: Vec<(&Store, Access)>,
     typed: &Typed,

@@ -110,7 +110,8 @@ fn is_kept(state: &State, url: UrlId, host: HostId, decisions: &Decisions) -> Re
         return Ok(false);
     }
     let site = state.site_name(state.host(host)?.site)?;
-    Ok(decisions.verdict(&state.url(url)?, &state.host_name(host)?, &site) == Some(Verdict::Keep))
+    let verdict = decisions.of_page(&state.url(url)?, &state.host_name(host)?, &site).verdict;
+    Ok(verdict.is_some_and(|(verdict, ..)| verdict == Verdict::Keep))
 }
 
 fn grown(pages: u32, importance: f64) -> u32 {

@@ -92,7 +92,7 @@ impl Lately {
             opened,
             wanted,
             |found| bytes + bytes_of(found),
-            || find::find(opened.store, opened.access.clone(), typed, options),
+            || find::find_in(vec![(opened.store, opened.access.clone())], typed, options),
         )
     }
 }

@@ -140,7 +140,8 @@ impl Run<'_> {
         }
         let state = self.recorder.state();
         let site = state.site_name(state.host(host)?.site)?;
-        Ok(self.decisions.verdict(url, &state.host_name(host)?, &site))
+        let decided = self.decisions.of_page(url, &state.host_name(host)?, &site);
+        Ok(decided.verdict.map(|(verdict, ..)| verdict))
     }
 
     pub(super) fn fetch_job(

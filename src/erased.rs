@@ -5,7 +5,7 @@
 //! because the state can be rebuilt and this list cannot. Lifting an erasure removes its line.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use archive_storage::Digest;
@@ -132,15 +132,8 @@ impl Erased {
     /// When it cannot be written; the old file then remains.
     pub fn write(&self, path: &Path) -> Result<(), ErasedError> {
         let path = path.join(FILE);
-        let write = || {
-            let mut file = io::BufWriter::new(WholeFile::begin(&path)?);
-            for entry in self.entries.values() {
-                serde_json::to_writer(&mut file, entry)?;
-                file.write_all(b"\n")?;
-            }
-            file.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
-        };
-        write().map_err(|source| ErasedError::Io { path: path.clone(), source })
+        let written = WholeFile::begin(&path).and_then(|file| file.commit_lines(self.entries.values()));
+        written.map_err(|source| ErasedError::Io { path, source })
     }
 }
 

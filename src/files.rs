@@ -6,12 +6,13 @@
 //! ([`Output`]) are links followed and devices written to.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, BufWriter, IntoInnerError, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use archive_storage::backend::{OpenMode, open_regular};
+use serde::Serialize;
 
 /// Maximum length of a chain of links to an output.
 const LINKS_MAX: usize = 40;
@@ -129,6 +130,19 @@ impl WholeFile {
     /// As [`WholeFile::commit`].
     pub fn put_in_place(self) -> io::Result<()> {
         self.end(false)
+    }
+
+    /// Writes each value as a line of JSON, and commits the file.
+    ///
+    /// # Errors
+    /// As [`WholeFile::commit`].
+    pub fn commit_lines(self, values: impl IntoIterator<Item: Serialize>) -> io::Result<()> {
+        let mut out = BufWriter::new(self);
+        for value in values {
+            serde_json::to_writer(&mut out, &value)?;
+            out.write_all(b"\n")?;
+        }
+        out.into_inner().map_err(IntoInnerError::into_error)?.commit()
     }
 
     fn end(mut self, durably: bool) -> io::Result<()> {

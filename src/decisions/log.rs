@@ -1,7 +1,7 @@
 //! The file of decisions: read in one go, and replaced by a longer one when decisions are added.
 
 use std::collections::{HashMap, HashSet};
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -172,7 +172,7 @@ impl Decisions {
             self.check(&decision)?;
             self.log.push(decision);
         }
-        self.write(file).map_err(io)?;
+        file.commit_lines(&self.log).map_err(io)?;
         self.settle();
         Ok(Ok(first))
     }
@@ -199,17 +199,8 @@ impl Decisions {
         }
         let path = archive.join(FILE);
         WholeFile::begin(&path)
-            .and_then(|file| decisions.write(file))
+            .and_then(|file| file.commit_lines(&decisions.log))
             .map_err(|source| DecisionsError::Io { path, source })
-    }
-
-    fn write(&self, file: WholeFile) -> io::Result<()> {
-        let mut out = BufWriter::new(file);
-        for decision in &self.log {
-            serde_json::to_writer(&mut out, decision)?;
-            out.write_all(b"\n")?;
-        }
-        out.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
     }
 
     pub(super) fn check(&self, decision: &Decision) -> Result<(), DecisionsError> {

@@ -94,12 +94,7 @@ fn read(archive: &Path) -> io::Result<Vec<Export>> {
 }
 
 fn write(archive: &Path, exports: &[Export]) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    for export in exports {
-        serde_json::to_writer(&mut bytes, export)?;
-        bytes.push(b'\n');
-    }
-    WholeFile::replace(&path(archive), &bytes)
+    WholeFile::begin(&path(archive))?.commit_lines(exports)
 }
 
 #[cfg(test)]

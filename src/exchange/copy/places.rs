@@ -50,12 +50,7 @@ pub(super) fn note(archive: &Path, url: &str, series: &str) -> Result<(), CopyEr
         known.retain(|place| place.url != url);
         let since = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         known.push(Place { url: url.to_owned(), series: series.to_owned(), since });
-        let mut bytes = Vec::new();
-        for place in &known {
-            serde_json::to_writer(&mut bytes, place)?;
-            bytes.push(b'\n');
-        }
-        WholeFile::replace(&path, &bytes)
+        WholeFile::begin(&path)?.commit_lines(&known)
     };
     write().map_err(CopyError::io(&path))
 }

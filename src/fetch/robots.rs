@@ -22,22 +22,9 @@ const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The rules of one host for one robot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Robots {
-    whole: Whole,
     rules: Vec<Rule>,
     crawl_delay: Option<Duration>,
     sitemaps: Vec<String>,
-}
-
-/// State of the host's file.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Whole {
-    /// The rules decide.
-    #[default]
-    Ruled,
-    /// There is no file: everything is allowed.
-    Absent(u16),
-    /// The file cannot be fetched: nothing is allowed.
-    Unreachable(u16),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,53 +40,16 @@ struct Rule {
 pub struct Verdict<'r> {
     /// Whether it may be fetched.
     pub allowed: bool,
-    /// The reason.
-    pub ground: Ground<'r>,
-}
-
-/// Why a URL may or may not be fetched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ground<'r> {
-    /// A rule of the file.
-    Rule {
-        /// Line number, from 1.
-        line: u32,
-        /// The pattern as written.
-        pattern: &'r str,
-    },
-    /// No rule matches.
-    NoRule,
-    /// robots.txt itself may always be fetched.
-    RobotsFile,
-    /// The host has no robots.txt; status of the response.
-    Absent(u16),
-    /// The host's robots.txt could not be fetched; status of the response, or 0 if there was none.
-    Unreachable(u16),
+    /// Line number, from 1, and pattern as written of the rule that decides, if one does.
+    pub rule: Option<(u32, &'r str)>,
 }
 
 impl Robots {
-    /// Returns the rules for the robot with this product token that follow from the response to a request for
-    /// robots.txt (RFC 9309, section 2.3.1). Status 0 means that there was no response.
-    ///
-    /// Success gives the rules of the file. A client error allows everything; a server error or no response allows
-    /// nothing. So does 429, which asks for fewer requests rather than saying that there is no file. The caller follows
-    /// redirects (at least five); a remaining redirect counts as absence.
-    #[must_use]
-    pub fn from_answer(status: u16, body: &[u8], robot: &str) -> Self {
-        match status {
-            200..=299 => Self::parse(body, robot),
-            429 => Self { whole: Whole::Unreachable(status), ..Self::default() },
-            300..=499 => Self { whole: Whole::Absent(status), ..Self::default() },
-            _ => Self { whole: Whole::Unreachable(status), ..Self::default() },
-        }
-    }
-
     /// Parses a file for the robot with this product token, such as `archive`, which is compared case-insensitively.
     #[must_use]
     pub fn parse(body: &[u8], robot: &str) -> Self {
         let text = decode(&body[..body.len().min(ROBOTS_BYTES_MAX)]);
-        let mut reader = Reader::new(robot);
+        let mut reader = Reader { robot, ..Reader::default() };
         // A carriage return alone ends a line too (RFC 9309, section 2.2: EOL).
         for (index, line) in
             text.split('\n').flat_map(|line| line.trim_end_matches('\r').split('\r')).enumerate()
@@ -118,23 +68,16 @@ impl Robots {
     /// Whether a path, with its query, may be fetched.
     #[must_use]
     pub fn check_path(&self, path: &str) -> Verdict<'_> {
-        let verdict = |allowed, ground| Verdict { allowed, ground };
         if path == "/robots.txt" {
-            return verdict(true, Ground::RobotsFile);
-        }
-        match self.whole {
-            Whole::Absent(status) => return verdict(true, Ground::Absent(status)),
-            Whole::Unreachable(status) => return verdict(false, Ground::Unreachable(status)),
-            Whole::Ruled => {}
+            // It may always be fetched.
+            return Verdict { allowed: true, rule: None };
         }
         let path = normal_path(if path.is_empty() { "/" } else { path });
         // The longest matching pattern wins; between equals, one that allows (section 2.2.2).
         let matching = self.rules.iter().filter(|rule| rule.matches(&path));
         match matching.max_by_key(|rule| (rule.pattern.length(), rule.allows)) {
-            Some(rule) => {
-                verdict(rule.allows, Ground::Rule { line: rule.line, pattern: &rule.pattern.written })
-            }
-            None => verdict(true, Ground::NoRule),
+            Some(rule) => Verdict { allowed: rule.allows, rule: Some((rule.line, &*rule.pattern.written)) },
+            None => Verdict { allowed: true, rule: None },
         }
     }
 
@@ -296,6 +239,7 @@ fn decode(body: &[u8]) -> Cow<'_, str> {
 }
 
 /// Parses a file line by line.
+#[derive(Default)]
 struct Reader<'n> {
     robot: &'n str,
     own: Group,
@@ -316,20 +260,7 @@ struct Group {
     delay: Option<Duration>,
 }
 
-impl<'n> Reader<'n> {
-    fn new(robot: &'n str) -> Self {
-        Self {
-            robot,
-            own: Group::default(),
-            any: Group::default(),
-            is_named: false,
-            in_own: false,
-            in_any: false,
-            is_naming: false,
-            sitemaps: Vec::new(),
-        }
-    }
-
+impl Reader<'_> {
     fn line(&mut self, line: &str, number: u32) {
         let line = line.split('#').next().unwrap_or_default().trim();
         let Some((name, value)) = split_record(line) else { return };
@@ -388,7 +319,7 @@ impl<'n> Reader<'n> {
     fn finish(self) -> Robots {
         let mut group = if self.is_named { self.own } else { self.any };
         group.rules.shrink_to_fit();
-        Robots { whole: Whole::Ruled, rules: group.rules, crawl_delay: group.delay, sitemaps: self.sitemaps }
+        Robots { rules: group.rules, crawl_delay: group.delay, sitemaps: self.sitemaps }
     }
 }
 

@@ -8,7 +8,7 @@ use url::Url;
 use super::policy::CrawlPolicy;
 use super::stored_robots;
 use crate::access::Access;
-use crate::fetch::robots::{Ground, Robots};
+use crate::fetch::robots::Robots;
 use crate::ledger::{Facts, authority};
 use crate::recorder::RecorderError;
 
@@ -124,10 +124,7 @@ pub(super) fn robots(
     Ok(stored.map(|stored| {
         let robots = stored.robots.as_ref();
         let verdict = robots.map(|robots| robots.check(&url));
-        let rule = match verdict.as_ref().map(|verdict| &verdict.ground) {
-            Some(Ground::Rule { line, pattern }) => Some((*line, (*pattern).to_owned())),
-            _ => None,
-        };
+        let rule = verdict.as_ref().and_then(|verdict| verdict.rule);
         let allowed = match &verdict {
             Some(verdict) => verdict.allowed,
             // Without a file everything is allowed; while the server has errors, nothing.
@@ -137,8 +134,8 @@ pub(super) fn robots(
             time: DateTime::from_timestamp(stored.time, 0),
             status: stored.status,
             allowed,
-            line: rule.as_ref().map(|(line, _)| *line),
-            pattern: rule.map(|(_, pattern)| pattern),
+            line: rule.map(|(line, _)| line),
+            pattern: rule.map(|(_, pattern)| pattern.to_owned()),
             crawl_delay: robots.and_then(Robots::crawl_delay).map(|delay| delay.as_secs_f64()),
             url: stored.url,
         }

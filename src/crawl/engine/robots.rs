@@ -26,6 +26,9 @@ const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 const REQUESTS_MAX: u64 = 1000;
 const REQUESTS_PER_PAGE_MAX: u64 = 100;
 
+/// Stands for a file that cannot be read: nothing is allowed.
+const CLOSED: &[u8] = b"User-agent: *\nDisallow: /";
+
 /// What is known about a URL requested as a robots.txt.
 enum Answer {
     /// No valid answer.
@@ -78,7 +81,7 @@ impl Run<'_> {
         let (capture, name) = (self.recorder.state().capture(file)?, &self.options.policy.robots_name);
         // Without a readable file, nothing is allowed.
         let robots = stored_robots::read(self.recorder.store(), &capture, name)?;
-        Ok(self.robots.keep(file, robots.unwrap_or_else(|| Robots::from_answer(0, b"", name))))
+        Ok(self.robots.keep(file, robots.unwrap_or_else(|| Robots::parse(CLOSED, name))))
     }
 
     /// Returns the archive's answer for a URL requested as a robots.txt, if it is recent enough not to be fetched
@@ -112,7 +115,7 @@ impl Run<'_> {
                 Some(target) if target.len() <= Limits::default().url_bytes_max => Answer::Moved(target),
                 _ => Answer::Rules(Rules::Free),
             },
-            // The next run retries temporary failures.
+            // The next run retries temporary failures. 429 asks for fewer requests; there may be a file.
             0..=199 | 429 | 500.. if !is_of_this_run => Answer::Unknown,
             0..=199 | 429 | 500.. => Answer::Rules(Rules::Closed),
             _ => Answer::Rules(Rules::Free),

@@ -10,11 +10,10 @@ fn allowed(file: &str, path: &str) -> bool {
 fn the_most_specific_rule_decides_and_says_so() {
     let robots =
         Robots::parse(b"# x\r\nUser-agent: *\rAllow: /a\nDisallow: /a/b # c\nAllow: /a/*c$\n", "archive");
-    let rule = |line, pattern| Ground::Rule { line, pattern };
-    assert_eq!(robots.check_path("/a/x"), Verdict { allowed: true, ground: rule(3, "/a") });
-    assert_eq!(robots.check_path("/a/bx"), Verdict { allowed: false, ground: rule(4, "/a/b") });
-    assert_eq!(robots.check_path("/a/bc"), Verdict { allowed: true, ground: rule(5, "/a/*c$") });
-    assert_eq!(robots.check_path("/x"), Verdict { allowed: true, ground: Ground::NoRule });
+    assert_eq!(robots.check_path("/a/x"), Verdict { allowed: true, rule: Some((3, "/a")) });
+    assert_eq!(robots.check_path("/a/bx"), Verdict { allowed: false, rule: Some((4, "/a/b")) });
+    assert_eq!(robots.check_path("/a/bc"), Verdict { allowed: true, rule: Some((5, "/a/*c$")) });
+    assert_eq!(robots.check_path("/x"), Verdict { allowed: true, rule: None });
     let url = Url::parse("http://a.example/a/b?d#c").unwrap();
     assert!(!robots.check(&url).allowed);
 }
@@ -50,16 +49,10 @@ fn escapes_are_compared_in_normal_form() {
 }
 
 #[test]
-fn answers_without_a_file() {
-    let allows = |status| {
-        Robots::from_answer(status, b"User-agent: *\nDisallow: /", "archive").check_path("/").allowed
-    };
-    assert!(allows(404) && allows(403) && allows(301));
-    assert!(!allows(500) && !allows(503) && !allows(0) && !allows(429));
-    assert!(!allows(200));
-    let unreachable = Robots::from_answer(503, b"", "archive");
-    assert_eq!(unreachable.check_path("/").ground, Ground::Unreachable(503));
-    assert_eq!(unreachable.check_path("/robots.txt"), Verdict { allowed: true, ground: Ground::RobotsFile });
+fn a_closed_host_still_gives_its_robots_txt() {
+    let closed = Robots::parse(b"User-agent: *\nDisallow: /", "archive");
+    assert!(!closed.check_path("/").allowed && !closed.check_path("/a?b").allowed);
+    assert_eq!(closed.check_path("/robots.txt"), Verdict { allowed: true, rule: None });
 }
 
 #[test]

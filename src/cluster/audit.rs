@@ -1,13 +1,11 @@
 //! Audits a cluster: whether all cash is there, and what is in flight.
 
-use std::sync::Arc;
-
 use serde::Serialize;
 
 use super::shared::{Known, Shared};
 use super::{Batch, ClusterError, Mode, Partition, Route, Status};
 use crate::importance::Cash;
-use crate::remote::{self, MachineTime};
+use crate::remote;
 
 /// Maximum number of reads of the store while something moves in between.
 const LOOKS_MAX: u32 = 20;
@@ -55,7 +53,7 @@ pub struct Audit {
 /// # Errors
 /// If the store cannot be read, or there is no cluster.
 pub fn audit(url: &str) -> Result<Audit, ClusterError> {
-    let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
+    let shared = Shared::open(url)?;
     let audited = remote::runtime()?.block_on(audit_in(&shared))?;
     audited.ok_or_else(|| ClusterError::None(url.to_owned()))
 }
@@ -63,21 +61,16 @@ pub fn audit(url: &str) -> Result<Audit, ClusterError> {
 /// Audits the cluster in a store; returns `None` if there is none.
 pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterError> {
     let Some(cluster) = shared.cluster().await? else { return Ok(None) };
-    let partition = |number| Partition {
-        cluster: cluster.cluster.clone(),
-        number,
-        count: cluster.partitions,
-        mode: cluster.mode,
-    };
+    let partition = cluster.partition(1);
     let (mut looks, mut known) = (0, Known::new());
     loop {
         looks += 1;
         let statuses = shared.statuses(cluster.partitions, &mut known).await?;
-        let in_flight = look(shared, &partition(1), &statuses).await?;
+        let in_flight = look(shared, &partition, &statuses).await?;
         // A batch may have been received before its sender published it, or since the read; the next look sees both.
         let has_moved = shared.statuses(cluster.partitions, &mut known).await? != statuses;
         if !has_moved || looks >= LOOKS_MAX {
-            return Ok(Some(add_up(&partition(1), statuses, in_flight)));
+            return Ok(Some(add_up(&partition, statuses, in_flight)));
         }
     }
 }

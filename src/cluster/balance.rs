@@ -1,14 +1,13 @@
 //! Moves partitions between nodes, so that important pages wait equally long everywhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::shared::{Known, Shared};
 use super::{Activity, ClusterError, Status};
-use crate::remote::{self, MachineTime};
+use crate::remote;
 
 /// Interval between two checks for the next node of a partition.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -45,7 +44,7 @@ pub struct Move {
 /// # Errors
 /// If there is no cluster, or the store cannot be read.
 pub fn plan(url: &str, more: &[String]) -> Result<Balance, ClusterError> {
-    let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
+    let shared = Shared::open(url)?;
     let statuses = remote::runtime()?.block_on(async {
         let cluster = shared.begun(url).await?;
         shared.statuses(cluster.partitions, &mut Known::new()).await
@@ -58,7 +57,7 @@ pub fn plan(url: &str, more: &[String]) -> Result<Balance, ClusterError> {
 /// # Errors
 /// If there is none within `patience`, or the store cannot be read.
 pub fn moved(url: &str, moved: &Move, patience: Duration) -> Result<String, ClusterError> {
-    let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
+    let shared = Shared::open(url)?;
     remote::runtime()?.block_on(async {
         let begun = Instant::now();
         while begun.elapsed() < patience {

@@ -1,11 +1,10 @@
 //! Asks a node to leave its partition to another node.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::shared::Shared;
 use super::{ClusterError, Status};
-use crate::remote::{self, MachineTime};
+use crate::remote;
 
 /// Interval between two reads of the node's status.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -32,7 +31,7 @@ pub fn drain(
     heir: Option<&str>,
     patience: Duration,
 ) -> Result<Drained, ClusterError> {
-    let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
+    let shared = Shared::open(url)?;
     remote::runtime()?.block_on(async {
         let cluster = shared.begun(url).await?;
         let (epoch, _) = match partition {

@@ -3,14 +3,11 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::Arc;
-
-use object_store::ObjectStore;
 
 use super::node::check_newest;
 use super::shared::{Cluster, Shared};
 use super::{ClusterError, Mode, Partition};
-use crate::remote::{self, MachineTime};
+use crate::remote;
 
 /// A user's request to join a cluster.
 #[derive(Clone, Debug)]
@@ -38,7 +35,7 @@ pub struct Member {
     pub node: String,
     /// As in [`Asked`].
     pub(super) after: Option<u64>,
-    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) shared: Shared,
 }
 
 impl Member {
@@ -47,40 +44,35 @@ impl Member {
     /// # Errors
     /// If the store cannot be used, or the cluster differs from the request.
     pub fn find(asked: &Asked) -> Result<Self, ClusterError> {
-        let (store, runtime) = (remote::open(&asked.url)?, remote::runtime()?);
-        let shared = Shared::new(Arc::clone(&store), Arc::new(MachineTime));
+        let shared = Shared::open(&asked.url)?;
         let begun = Cluster {
             cluster: format!("{:016x}", fastrand::u64(..)),
             partitions: asked.count,
             mode: asked.mode.unwrap_or_default(),
         };
-        let cluster = runtime.block_on(shared.join(&begun))?;
-        Self::of(store, cluster, asked)
+        let cluster = remote::runtime()?.block_on(shared.join(&begun))?;
+        Self::of(shared, &cluster, asked)
     }
 
     /// Returns the requested place in a cluster, if the cluster matches the request.
-    fn of(store: Arc<dyn ObjectStore>, cluster: Cluster, asked: &Asked) -> Result<Self, ClusterError> {
-        let Cluster { cluster, partitions, mode } = cluster;
-        if partitions != asked.count {
-            return Err(ClusterError::Count { found: partitions, asked: asked.count });
+    fn of(shared: Shared, cluster: &Cluster, asked: &Asked) -> Result<Self, ClusterError> {
+        if cluster.partitions != asked.count {
+            return Err(ClusterError::Count { found: cluster.partitions, asked: asked.count });
         }
-        if let Some(asked) = asked.mode.filter(|asked| *asked != mode) {
-            return Err(ClusterError::Mode { found: mode, asked });
+        if let Some(asked) = asked.mode.filter(|asked| *asked != cluster.mode) {
+            return Err(ClusterError::Mode { found: cluster.mode, asked });
         }
-        let partition = Partition { cluster, number: asked.number, count: partitions, mode };
+        let partition = cluster.partition(asked.number);
         let node = asked.node.clone().or_else(|| one_line("/proc/sys/kernel/hostname"));
-        Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), after: asked.after, store })
+        Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), after: asked.after, shared })
     }
-}
 
-impl Member {
     /// Finds the cluster at a URL for an archive that already has a partition. Does not begin a cluster.
     ///
     /// # Errors
     /// If there is none, the store cannot be used, or the cluster has another number of partitions or another mode.
     pub fn again(url: &str, partition: &Partition, node: Option<&str>) -> Result<Self, ClusterError> {
-        let store = remote::open(url)?;
-        let shared = Shared::new(Arc::clone(&store), Arc::new(MachineTime));
+        let shared = Shared::open(url)?;
         let cluster = remote::runtime()?.block_on(shared.begun(url))?;
         let asked = Asked {
             url: url.to_owned(),
@@ -90,7 +82,7 @@ impl Member {
             node: node.map(str::to_owned),
             after: None,
         };
-        Self::of(store, cluster, &asked)
+        Self::of(shared, &cluster, &asked)
     }
 
     /// Restricts the place to the node after `epoch`: if another node has taken over the partition since, that node
@@ -105,8 +97,7 @@ impl Member {
     /// # Errors
     /// If there is a newer node, or the store cannot be read.
     pub fn check_epoch(&self, epoch: u64) -> Result<(), ClusterError> {
-        let shared = Shared::new(Arc::clone(&self.store), Arc::new(MachineTime));
-        remote::runtime()?.block_on(check_newest(&shared, self.partition.number, epoch)).map(drop)
+        remote::runtime()?.block_on(check_newest(&self.shared, self.partition.number, epoch)).map(drop)
     }
 }
 

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -105,13 +104,12 @@ impl Node {
     /// # Errors
     /// If the archive is older than what the partition has exchanged, or the store fails.
     pub fn start(member: &Member, archive: &Path, marks: &Marks, known: u64) -> Result<Self, ClusterError> {
-        let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
         let mine =
             Epoch { node: member.node.clone(), place: place(archive), time: time_of_day(&MachineTime) };
         let runtime = remote::runtime()?;
         let known = (marks, known, member.after);
-        let (mut node, worker) =
-            runtime.block_on(Self::take_over(shared, member.partition.clone(), mine, known))?;
+        let (shared, partition) = (member.shared.clone(), member.partition.clone());
+        let (mut node, worker) = runtime.block_on(Self::take_over(shared, partition, mine, known))?;
         let work = move || runtime.block_on(worker.work());
         node.thread = Some(thread::Builder::new().name("cluster".to_owned()).spawn(work)?);
         Ok(node)
@@ -261,8 +259,7 @@ mod tests {
             let (marks, progress) = (Marks::default(), Progress::default());
             node.commit(Commit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
             assert!(!node.finish().iter().any(|event| matches!(event, Event::Failed(_))));
-            let shared = Shared::new(member.store, Arc::new(MachineTime));
-            let status = remote::runtime().unwrap().block_on(shared.status(number)).unwrap();
+            let status = remote::runtime().unwrap().block_on(member.shared.status(number)).unwrap();
             assert!(status.is_some(), "{number}");
         }
     }

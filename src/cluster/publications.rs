@@ -4,14 +4,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::shared::{Cluster, Shared};
 use super::{ClusterError, Partition};
-use crate::remote::{self, MachineTime};
+use crate::remote;
 
 /// Maximum number of published files.
 pub const FILES_MAX: usize = 1000;
@@ -49,7 +48,7 @@ impl Publications {
     /// # Errors
     /// If there is no cluster, the store fails, or there are more than [`FILES_MAX`] files.
     pub fn look(url: &str) -> Result<Self, ClusterError> {
-        let shared = Shared::new(remote::open(url)?, Arc::new(MachineTime));
+        let shared = Shared::open(url)?;
         let (cluster, newest) = remote::runtime()?.block_on(async {
             Ok::<_, ClusterError>((shared.begun(url).await?, shared.published().await?))
         })?;
@@ -91,8 +90,7 @@ impl Publications {
     /// Returns the partition with this number.
     #[must_use]
     pub fn partition(&self, number: u16) -> Partition {
-        let Cluster { cluster, partitions, mode } = self.cluster.clone();
-        Partition { cluster, number, count: partitions, mode }
+        self.cluster.partition(number)
     }
 
     /// Returns the number of the newest order in a list; 0 if there is none.

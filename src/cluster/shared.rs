@@ -17,7 +17,7 @@ use super::batch::Fault;
 use super::status::Status;
 use super::turns::{Announced, Clock};
 use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
-use crate::remote::{self, RemoteError, Time};
+use crate::remote::{self, MachineTime, RemoteError, Time};
 
 /// The object with the number of partitions.
 const CLUSTER: &str = "cluster.json";
@@ -47,6 +47,12 @@ pub(super) struct Cluster {
     pub(super) mode: Mode,
 }
 
+impl Cluster {
+    pub(super) fn partition(&self, number: u16) -> Partition {
+        Partition { cluster: self.cluster.clone(), number, count: self.partitions, mode: self.mode }
+    }
+}
+
 /// The node that has taken over a partition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Epoch {
@@ -73,6 +79,11 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(store: Arc<dyn ObjectStore>, time: Arc<dyn Time>) -> Self {
         Self { store, time }
+    }
+
+    /// Opens the store at a URL, with the clock of the machine.
+    pub(super) fn open(url: &str) -> Result<Self, ClusterError> {
+        Ok(Self::new(remote::open(url)?, Arc::new(MachineTime)))
     }
 
     /// Waits for a write for at most [`WRITE_TIME_MAX`].

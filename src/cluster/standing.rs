@@ -8,7 +8,7 @@ use super::status::{Activity, Progress};
 use super::{Commit, Marks};
 
 /// The state of a crawl's exchange with other nodes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ExchangeState {
     activity: Activity,
     /// The last batch for each partition that was passed on to be sent.
@@ -28,12 +28,6 @@ pub enum Rest {
     Wait,
     /// Nothing is waiting anywhere: the crawl is over.
     Over,
-}
-
-impl Default for ExchangeState {
-    fn default() -> Self {
-        Self { activity: Activity::Running, handed: BTreeMap::new(), has_taken: false, quiet: None }
-    }
 }
 
 impl ExchangeState {

@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 use super::Marks;
 
 /// What a node is doing.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activity {
     /// It has work.
+    #[default]
     Running,
     /// Nothing is waiting in its partition; it waits for what others send.
     Idle,

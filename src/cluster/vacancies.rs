@@ -1,13 +1,12 @@
 //! Finds partitions without a node, by observing a cluster over time.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::shared::{Known, Shared};
 use super::status::left;
 use super::{ClusterError, Member, Status};
-use crate::remote::{self, MachineTime};
+use crate::remote;
 
 /// A node that has published nothing for this long is gone; a running node publishes its status at least every 30
 /// seconds.
@@ -55,7 +54,7 @@ impl Vacancies {
     /// Observes the cluster of a member.
     #[must_use]
     pub fn of(member: &Member) -> Self {
-        let shared = Shared::new(Arc::clone(&member.store), Arc::new(MachineTime));
+        let shared = member.shared.clone();
         Self { shared, count: member.partition.count, known: Known::new(), pulses: HashMap::new() }
     }
 

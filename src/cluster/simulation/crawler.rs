@@ -28,6 +28,7 @@ const BATCH_PAGES: usize = 3;
 pub(super) type PageId = usize;
 
 /// The web.
+#[derive(Default)]
 pub(super) struct Web {
     pub(super) urls: Vec<String>,
     pub(super) owners: Vec<u16>,
@@ -40,14 +41,7 @@ pub(super) struct Web {
 impl Web {
     pub(super) fn new(world: &World, partition: &Partition) -> Self {
         let (sites, addresses) = (4 + world.below(6), 1 + world.below(4));
-        let mut web = Self {
-            urls: Vec::new(),
-            owners: Vec::new(),
-            addresses: Vec::new(),
-            links: Vec::new(),
-            ids: BTreeMap::new(),
-            seeds: Vec::new(),
-        };
+        let mut web = Self::default();
         for site in 0..sites {
             let name = format!("s{site}.test");
             for page in 0..1 + world.below(6) {

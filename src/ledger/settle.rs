@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use archive_storage::{HostId, LinkList, LinkTarget, LinksPosition, State, UrlId};
 
-use super::aliases::{ALIASES_MAX, leads_to};
+use super::aliases::{ends, leads_to};
 use super::credit::{CreditError, Credits};
 use super::link_code::LinkCode;
 use super::page_flags as flags;
@@ -253,7 +253,9 @@ impl Accounts {
                 *hop = leads_to(state, id, &visit, &mut links)?.unwrap_or(id);
             }
         }
-        let aliases = hops.keys().filter_map(|&alias| Some((alias, end_of(&urls, &hops, alias)?))).collect();
+        let is_page = |end: UrlId| urls.get(end.index()).is_some_and(|entry| entry.role != Role::NO_PAGE);
+        let aliases = ends(&hops).into_iter().filter(|(end, _)| is_page(*end));
+        let aliases = aliases.map(|(end, alias)| (alias, end)).collect();
         Ok(Self { urls, read, aliases })
     }
 
@@ -268,16 +270,4 @@ impl Accounts {
         }
         Ok(())
     }
-}
-
-/// Returns the page at the end of a chain of aliases; `None` if there is none.
-fn end_of(urls: &[UrlAccount], hops: &HashMap<UrlId, UrlId>, alias: UrlId) -> Option<UrlId> {
-    let mut id = alias;
-    for _ in 0..ALIASES_MAX {
-        id = *hops.get(&id)?;
-        if urls.get(id.index())?.role != Role::NO_PAGE {
-            return Some(id);
-        }
-    }
-    None
 }

@@ -125,7 +125,7 @@ struct Address {
 }
 
 /// All URLs to fetch, and when their servers may be asked.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Frontier {
     politeness: Politeness,
     hosts: Vec<Host>,
@@ -153,7 +153,7 @@ pub struct Frontier {
     hosts_asleep: usize,
     /// Where excess URLs go; `None` for a frontier in memory only.
     spill: Option<Spill>,
-    /// Approximate number of URLs in memory.
+    /// Approximate number of URLs in memory, if there is a spill.
     front_max: usize,
     /// First disk error since the last [`Frontier::failure`].
     failure: Option<io::Error>,
@@ -167,30 +167,7 @@ impl Frontier {
     /// Creates an empty frontier.
     #[must_use]
     pub fn new(politeness: Politeness) -> Self {
-        Self {
-            politeness,
-            hosts: Vec::new(),
-            addresses: Vec::new(),
-            address_numbers: HashMap::new(),
-            vacant: Vec::new(),
-            level_of: Vec::new(),
-            queued: 0,
-            requisites: 0,
-            floor: 0,
-            unresolved: BinaryHeap::new(),
-            ahead: Ahead::default(),
-            ready: BinaryHeap::new(),
-            waiting: BinaryHeap::new(),
-            ticket: 0,
-            active: 0,
-            hosts_active: 0,
-            hosts_asleep: 0,
-            spill: None,
-            front_max: usize::MAX,
-            failure: None,
-            earlier: None,
-            turns: None,
-        }
+        Self { politeness, ..Self::default() }
     }
 
     /// Creates an empty frontier that keeps about `front_max` URLs in memory and the others in a file that nobody else

@@ -11,13 +11,14 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use super::options::Status;
+use crate::ledger::names_this_machine;
 
 /// Maximum length of a request's head.
 const HEAD_BYTES_MAX: usize = 8 << 10;
@@ -172,16 +173,7 @@ fn serve(connection: TcpStream, shared: &Shared) -> io::Result<()> {
 /// Whether a line of a head is no `Host` field, or one with an address or localhost.
 fn names_an_address(line: &str) -> bool {
     let Some((name, host)) = line.split_once(':') else { return true };
-    if !name.eq_ignore_ascii_case("host") {
-        return true;
-    }
-    let host = host.trim();
-    let name = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    let name = name.map_or(host, |(name, _)| name);
-    let in_brackets = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<Ipv4Addr>().is_ok()
-        || in_brackets.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
+    !name.eq_ignore_ascii_case("host") || names_this_machine(host.trim())
 }
 
 /// Formats the metrics in the Prometheus text format, version 0.0.4.

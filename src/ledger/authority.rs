@@ -1,5 +1,7 @@
 //! The host part of canonical URLs, cut out without parsing them again.
 
+use std::net::{Ipv4Addr, Ipv6Addr};
+
 /// Returns host and port of a canonical URL.
 #[must_use]
 pub fn authority(url: &str) -> &str {
@@ -15,6 +17,16 @@ pub fn host_name(authority: &str) -> &str {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
         _ => authority,
     }
+}
+
+/// Whether an authority is an IP address or localhost.
+#[must_use]
+pub fn names_this_machine(authority: &str) -> bool {
+    let name = host_name(authority);
+    let in_brackets = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    name.eq_ignore_ascii_case("localhost")
+        || name.parse::<Ipv4Addr>().is_ok()
+        || in_brackets.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
 }
 
 #[cfg(test)]

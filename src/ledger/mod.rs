@@ -33,7 +33,7 @@ mod waiting;
 pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, ends, leads_to, part_of, shown};
 pub use announce::announcement_trust;
 pub use answering::{Answering, AnsweringError, answering, answering_of, captured_sites, known_sites};
-pub use authority::{authority, host_name};
+pub use authority::{authority, host_name, names_this_machine};
 pub use credit::{CreditError, Credits};
 pub use facts::{Erasure, Facts, OutLink};
 pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};

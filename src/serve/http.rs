@@ -1,8 +1,7 @@
 //! HTTP: connections, limits for requests, and header fields of all responses.
 
 use std::convert::Infallible;
-use std::fmt::Write as _;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +24,7 @@ use super::page::{self, Reply, Request as Page, Speech};
 use super::people::{Event, What, Who};
 use super::pings::{self, Pings};
 use super::{Held, OpenError, Place, Shared};
+use crate::ledger::{host_name, names_this_machine};
 use crate::replay;
 
 /// Time limit for receiving the head of a request, and for an idle connection.
@@ -349,25 +349,9 @@ fn response(origin: Origin, reply: Reply) -> Answer {
     response
 }
 
-/// Whether a `Host` field contains an IP address or localhost.
-fn names_this_machine(host: &str) -> bool {
-    let name = without_port(host);
-    let in_brackets = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<Ipv4Addr>().is_ok()
-        || in_brackets.is_some_and(|name| name.parse::<Ipv6Addr>().is_ok())
-}
-
-fn without_port(host: &str) -> &str {
-    let with_port = host.rsplit_once(':').filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()));
-    with_port.map_or(host, |(name, _)| name)
-}
-
 /// Replaces the port of a host.
 fn with_port(host: &str, port: u16) -> String {
-    let mut name = without_port(host).to_owned();
-    let _ = write!(name, ":{port}");
-    name
+    format!("{}:{port}", host_name(host))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use archive::crawl::{self, Options, Politeness, Purpose, Seed, Timings};
 use archive::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
-use archive::ledger::{Credits, Facts, OutLink, Outcome, ScopeKind};
+use archive::ledger::{Credits, Facts, Outcome, ScopeKind};
 use archive::parse::{Limits, Parsed, Source, parse};
 use archive::recorder::{self, Control, Memory};
 use archive::search::{self, Document};
@@ -382,14 +382,6 @@ fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &
 /// Builds the crawler's outcome of a capture.
 fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
     let (head, body) = split(&capture.http);
-    let links = parsed.links.iter().map(|link| OutLink {
-        hash: link.hash,
-        url: link.url.clone(),
-        kind: link.kind,
-        nofollow: link.nofollow,
-        modified: None,
-        template: link.template,
-    });
     Outcome {
         url: capture.url.to_string(),
         time: capture.time,
@@ -400,7 +392,7 @@ fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
         digest: Digest::sha256(&body).prefix(),
         original: None,
         validators: None,
-        facts: Facts { links: links.collect(), ..capture.facts.clone() },
+        facts: Facts { links: parsed.links.clone(), ..capture.facts.clone() },
     }
 }
 

@@ -21,13 +21,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use archive::access::Access;
-use archive::ledger::{Credits, Facts, OutLink, Outcome};
+use archive::ledger::{Credits, Facts, Outcome};
 use archive::memory::peak_bytes;
-use archive::parse::{DocumentKind, Elements, LinkKind};
+use archive::parse::{DocumentKind, Elements, Link, LinkKind};
 use archive::query::Question;
 use archive::search::{self, Document, Options};
 use archive::{prepared, recorder};
-use archive_storage::address::url_hash;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{CaptureKind, Location, SegmentId, Store};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -285,9 +284,8 @@ impl Web {
     }
 }
 
-fn link(url: String) -> OutLink {
-    let hash = url_hash(&url);
-    OutLink { url, hash, kind: LinkKind::Anchor, nofollow: false, modified: None, template: false }
+fn link(url: String) -> Link {
+    Link::new(url, LinkKind::Anchor)
 }
 
 /// Draws a number below `end` with a preference for small ones: the third power of a uniform draw.

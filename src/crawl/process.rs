@@ -1,7 +1,7 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between the network and the
 //! ledger.
 
-use archive_storage::address::{canonical, is_url_in_bounds, url_hash};
+use archive_storage::address::{canonical, is_url_in_bounds};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId, Validators};
@@ -18,8 +18,8 @@ use super::seen::SeenPayloads;
 use super::timings::{Stage, Stopwatch};
 use crate::fetch::robots::Robots;
 use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
-use crate::ledger::{Facts, NearDuplicates, OutLink, Outcome};
-use crate::parse::{Limits, LinkKind, Parsed, http_date};
+use crate::ledger::{Facts, NearDuplicates, Outcome};
+use crate::parse::{Limits, Link, LinkKind, Parsed, http_date};
 use crate::reading::{Page, Reader, Work};
 use crate::recorder::{Said, Text};
 use crate::selection::stored_robots;
@@ -420,21 +420,13 @@ pub(super) fn failed_group(
 }
 
 /// Returns links to the sitemaps that a robots.txt names, or to the usual one if it names none.
-fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<OutLink> {
+fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<Link> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
     let usual = (named.is_empty() && tag.url.path() == "/robots.txt").then_some(USUAL_SITEMAP);
     let urls = named.iter().map(String::as_str).chain(usual).filter_map(canonical);
     let bytes_max = Limits::default().url_bytes_max;
     let urls = urls.filter(|url| is_url_in_bounds(url, bytes_max)).take(SITEMAPS_MAX);
-    let link = |url: String| OutLink {
-        hash: url_hash(&url),
-        url,
-        kind: LinkKind::Sitemap,
-        nofollow: false,
-        modified: None,
-        template: false,
-    };
-    urls.map(link).collect()
+    urls.map(|url| Link::new(url, LinkKind::Sitemap)).collect()
 }
 
 /// Returns `Retry-After`, in seconds or as a date (RFC 9110 section 10.2.3); zero without one.

@@ -1,10 +1,10 @@
 //! What only the crawler knows about a capture, and its form as fields of the `metadata` record.
 
-use archive_storage::address::{is_url_in_bounds, url_hash};
+use archive_storage::address::is_url_in_bounds;
 use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED};
 use archive_storage::{Digest, NAME_BYTES_MAX};
 
-use crate::parse::{DocumentKind, LinkKind};
+use crate::parse::{DocumentKind, Link, LinkKind};
 
 /// Maximum number of links kept of one page; further ones are neither followed nor credited.
 pub(super) const LINKS_PER_PAGE_MAX: usize = 50_000;
@@ -68,23 +68,6 @@ const TITLE_CHARACTERS_MAX: usize = 300;
 /// Maximum number of characters kept of a language tag; registered ones are shorter (RFC 5646, section 4.4.1).
 const LANGUAGE_CHARACTERS_MAX: usize = 35;
 
-/// A link as it is credited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OutLink {
-    /// Canonical URL.
-    pub url: String,
-    /// Hash of the URL.
-    pub hash: u64,
-    /// Kind of link.
-    pub kind: LinkKind,
-    /// Whether its author asks not to follow it.
-    pub nofollow: bool,
-    /// When the target last changed according to a sitemap or feed, in seconds since 1970.
-    pub modified: Option<i64>,
-    /// Whether it is in the page's template, such as its navigation.
-    pub template: bool,
-}
-
 /// What only the crawler knows about a capture: the contents of its `metadata` record.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Facts {
@@ -125,7 +108,7 @@ pub struct Facts {
     /// What was truncated, repaired or not understood in the document, a sentence each.
     pub problems: Vec<String>,
     /// Links, each URL once.
-    pub links: Vec<OutLink>,
+    pub links: Vec<Link>,
 }
 
 impl Facts {
@@ -267,7 +250,7 @@ impl Erasure {
 }
 
 /// Formats links as lines. A page has a hundred of them, so this avoids the formatting machinery.
-fn link_lines(links: &[OutLink]) -> String {
+fn link_lines(links: &[Link]) -> String {
     /// Usual number of bytes after a URL.
     const BESIDE_BYTES: usize = 24;
     let mut lines = String::with_capacity(links.iter().map(|link| link.url.len() + BESIDE_BYTES).sum());
@@ -291,7 +274,7 @@ fn link_lines(links: &[OutLink]) -> String {
     lines
 }
 
-fn read_link(value: &str) -> Option<OutLink> {
+fn read_link(value: &str) -> Option<Link> {
     let mut words = value.split(' ');
     let url = words.next().filter(|url| is_url_in_bounds(url, NAME_BYTES_MAX))?.to_owned();
     let _hop = words.next()?;
@@ -302,8 +285,7 @@ fn read_link(value: &str) -> Option<OutLink> {
         template |= word == TEMPLATE;
         modified = modified.or_else(|| word.strip_prefix(MODIFIED)?.parse().ok());
     }
-    let hash = url_hash(&url);
-    Some(OutLink { url, hash, kind, nofollow, template, modified })
+    Some(Link { nofollow, template, modified, ..Link::new(url, kind) })
 }
 
 fn link_kind(context: &str) -> Option<LinkKind> {
@@ -333,14 +315,11 @@ mod tests {
 
     #[test]
     fn facts_are_read_back_as_they_were_written() {
-        let url = "http://a.test/b".to_owned();
-        let link = OutLink {
-            hash: url_hash(&url),
-            url,
-            kind: LinkKind::all().next().unwrap(),
+        let link = Link {
             nofollow: true,
-            modified: Some(1_700_000_000),
             template: true,
+            modified: Some(1_700_000_000),
+            ..Link::new("http://a.test/b".to_owned(), LinkKind::all().next().unwrap())
         };
         let facts = Facts {
             via: Some("http://a.test/".to_owned()),
@@ -365,7 +344,7 @@ mod tests {
             }),
             imported: Some("old.warc.gz".to_owned()),
             problems: vec!["cut".to_owned(), "odd".to_owned()],
-            links: vec![link.clone(), OutLink { nofollow: false, modified: None, ..link }],
+            links: vec![link.clone(), Link { nofollow: false, modified: None, ..link }],
         };
         let fields = facts.to_fields();
         assert_eq!(Facts::from_fields(&fields), facts);

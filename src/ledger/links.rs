@@ -6,7 +6,6 @@ use archive_storage::{Page, State, UrlId};
 
 use super::aliases::account_of;
 use super::credit::{CreditError, Credits};
-use super::facts::OutLink;
 use super::link_code::LinkCode;
 use super::outcome::Outcome;
 use super::page_flags as flags;
@@ -14,6 +13,7 @@ use super::refusal::Refusal;
 use super::waiting::{hangs_on_links, refuse_in};
 use crate::cluster::PART_MAX;
 use crate::importance::Weight;
+use crate::parse::Link;
 
 /// Maximum depth of requisites of requisites: a theme's style sheet may import a chain of others, which refer to
 /// images.
@@ -130,7 +130,7 @@ impl Credits {
         target: UrlId,
         source: UrlId,
         from: &Page,
-        link: &OutLink,
+        link: &Link,
         unfollowed: Option<Refusal>,
     ) -> Result<(), CreditError> {
         let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));

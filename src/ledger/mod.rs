@@ -35,7 +35,7 @@ pub use announce::announcement_trust;
 pub use answering::{Answering, AnsweringError, answering, answering_of, captured_sites, known_sites};
 pub use authority::{authority, host_name, names_this_machine};
 pub use credit::{CreditError, Credits};
-pub use facts::{Erasure, Facts, OutLink};
+pub use facts::{Erasure, Facts};
 pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
 pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};

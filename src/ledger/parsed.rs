@@ -1,6 +1,6 @@
 //! What is kept of a parsed document.
 
-use super::facts::{Facts, LINKS_PER_PAGE_MAX, OutLink};
+use super::facts::{Facts, LINKS_PER_PAGE_MAX};
 use crate::parse::{Parsed, Problem, RobotsDirectives};
 
 impl Facts {
@@ -17,17 +17,8 @@ impl Facts {
         if dropped > 0 {
             self.problems.push(Problem::TooManyLinks { dropped }.to_string());
         }
-        let links = parsed.links.into_iter().take(LINKS_PER_PAGE_MAX);
-        self.links = links
-            .map(|link| OutLink {
-                hash: link.hash,
-                url: link.url,
-                kind: link.kind,
-                nofollow: link.nofollow,
-                modified: None,
-                template: link.template,
-            })
-            .collect();
+        self.links = parsed.links;
+        self.links.truncate(LINKS_PER_PAGE_MAX);
         for entry in parsed.entries {
             if let Some(link) = self.links.get_mut(entry.link as usize) {
                 // An item that is listed twice has the later of its dates.

@@ -4,7 +4,6 @@ mod transfers;
 
 use std::sync::Arc;
 
-use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
 use archive_storage::{Capture, CaptureId, CaptureKind, Location, Mode, PageFlags, SegmentId, State, UrlId};
 use chrono::{DateTime, Utc};
@@ -12,7 +11,7 @@ use chrono::{DateTime, Utc};
 use super::settings::FAVOURED_SITES_MAX;
 use super::*;
 use crate::importance::Imbalance;
-use crate::parse::{DocumentKind, LinkKind};
+use crate::parse::{DocumentKind, Link, LinkKind};
 
 /// An archive without segments: only what captures change in its state.
 struct Books {
@@ -31,7 +30,7 @@ impl Books {
     }
 
     /// Captures a page with this status and these links; the same `content` means the same payload.
-    fn capture(&mut self, url: &str, status: u16, content: u8, links: &[OutLink]) -> UrlId {
+    fn capture(&mut self, url: &str, status: u16, content: u8, links: &[Link]) -> UrlId {
         let original = self.original(content);
         let kind = if original.is_some() { CaptureKind::Identical } else { CaptureKind::Response };
         let document = Some(DocumentKind::Html);
@@ -86,18 +85,11 @@ impl Books {
     }
 }
 
-fn link(url: &str, kind: LinkKind) -> OutLink {
-    OutLink {
-        url: url.to_owned(),
-        hash: url_hash(url),
-        kind,
-        nofollow: false,
-        template: false,
-        modified: None,
-    }
+fn link(url: &str, kind: LinkKind) -> Link {
+    Link::new(url.to_owned(), kind)
 }
 
-fn anchor(url: &str) -> OutLink {
+fn anchor(url: &str) -> Link {
     link(url, LinkKind::Anchor)
 }
 
@@ -226,7 +218,7 @@ fn a_copy_of_what_another_page_was_is_a_page() {
 fn cash_does_not_end_where_nobody_fetches() {
     let mut books = Books::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
-    let outside: Vec<OutLink> = (0..5).map(|number| anchor(&format!("http://b.test/{number}"))).collect();
+    let outside: Vec<Link> = (0..5).map(|number| anchor(&format!("http://b.test/{number}"))).collect();
     books.capture("http://a.test/", 200, 1, &[&outside[..], &[anchor("http://a.test/x")]].concat());
     books.capture("http://a.test/x", 200, 2, &[anchor("http://a.test/"), anchor("http://b.test/0")]);
     let importance = |books: &Books| {
@@ -253,7 +245,7 @@ fn cash_does_not_end_where_nobody_fetches() {
 fn rounds_over_many_links_wait_until_cash_was_handed_on() {
     let mut books = Books::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
-    let links: Vec<OutLink> = (0..130_000).map(|number| anchor(&format!("http://a.test/{number}"))).collect();
+    let links: Vec<Link> = (0..130_000).map(|number| anchor(&format!("http://a.test/{number}"))).collect();
     books.capture("http://a.test/", 200, 1, &links);
     let settle = |books: &mut Books| books.credits.settle(&mut books.state, 1 << 30).unwrap();
     assert!(settle(&mut books) > 0);
@@ -353,7 +345,7 @@ fn cash_from_nowhere_is_noticed_without_a_look_at_the_accounts() {
 fn a_link_not_to_be_followed_has_a_small_share() {
     let mut books = Books::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
-    let shy = OutLink { nofollow: true, ..anchor("http://a.test/shy") };
+    let shy = Link { nofollow: true, ..anchor("http://a.test/shy") };
     let id = books.capture("http://a.test/", 200, 1, &[shy, anchor("http://a.test/plain")]);
     let gained = |books: &Books, url: &str| (books.cash(url) - crate::importance::ENDOWMENT) as f64;
     let ratio = gained(&books, "http://a.test/plain") / gained(&books, "http://a.test/shy");
@@ -467,7 +459,7 @@ fn links_are_followed_as_the_last_crawl_required() {
         books.state.set_setting(POLICY_SETTING, Some(policy.as_bytes())).unwrap();
         // An import, a replay and a rebuild open the books like this.
         books.credits = Credits::open(&books.state).unwrap();
-        books.capture("http://a.test/", 200, 1, &[OutLink { nofollow: true, ..anchor("http://a.test/b") }]);
+        books.capture("http://a.test/", 200, 1, &[Link { nofollow: true, ..anchor("http://a.test/b") }]);
         let refusal = Refusal::from_code(page_flags::refusal_code(books.flags("http://a.test/b")));
         assert_eq!(refusal == Some(Refusal::NoFollow), is_set);
     }

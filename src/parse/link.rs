@@ -1,11 +1,13 @@
 //! Links: targets and roles.
 
+use archive_storage::address::url_hash;
+
 /// A link in a document or its HTTP head.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
     /// Canonical absolute URL, `http` or `https`.
     pub url: String,
-    /// [`archive_storage::address::url_hash`] of the URL.
+    /// [`url_hash`] of the URL.
     pub hash: u64,
     /// Role of the link in the document.
     pub kind: LinkKind,
@@ -13,6 +15,16 @@ pub struct Link {
     pub nofollow: bool,
     /// Whether every link to this URL is in the page's template: navigation, header, footer or aside.
     pub template: bool,
+    /// When the target last changed according to a sitemap or feed, in seconds since 1970.
+    pub modified: Option<i64>,
+}
+
+impl Link {
+    /// Creates a link of which nothing else is known.
+    #[must_use]
+    pub fn new(url: String, kind: LinkKind) -> Self {
+        Self { hash: url_hash(&url), url, kind, nofollow: false, template: false, modified: None }
+    }
 }
 
 /// Role of a link; the crawler's treatment of the link follows from it.

@@ -176,6 +176,7 @@ impl Outlinks {
                     kind,
                     nofollow,
                     template: self.in_template,
+                    modified: None,
                 });
                 Some(place)
             }

@@ -102,7 +102,7 @@ fn little_waits_for_more_unless_a_partition_is_hungry_and_a_restart_forgets_none
         one.credits.save(&mut one.state).unwrap();
         Credits::outbox(&one.state).count()
     };
-    let links = |from: usize, count: usize| -> Vec<OutLink> {
+    let links = |from: usize, count: usize| -> Vec<Link> {
         (from..from + count).map(|page| anchor(&format!("{}{page}", home(2)))).collect()
     };
     one.capture(&own, 200, 0, &links(0, 31));

@@ -283,6 +283,10 @@ impl Processing {
         if let (CaptureKind::Response, 200, Some(host)) = (kind, exchange.status, &tag.near_duplicates) {
             mark_near_duplicates(&mut facts, host, self.reading.same_content);
         }
+        // A revisit repeats what its original's record says.
+        let is_revisit = matches!(kind, CaptureKind::NotModified | CaptureKind::Identical);
+        let revisited = tag.previous.as_ref().filter(|_| is_revisit);
+        let payload_digest = revisited.map_or(received_digest, |previous| previous.record_digest);
         let outcome = Outcome {
             url: tag.url.to_string(),
             time: exchange.started,
@@ -290,17 +294,9 @@ impl Processing {
             status: exchange.status,
             media_type: head.media_type().unwrap_or_default(),
             payload_bytes: length,
-            digest: match (&tag.previous, kind) {
-                (Some(previous), CaptureKind::NotModified) => previous.entity,
-                _ => digest.prefix(),
-            },
-            original: match (&tag.previous, kind) {
-                (Some(previous), CaptureKind::NotModified | CaptureKind::Identical) => {
-                    Some(previous.original)
-                }
-                _ => None,
-            },
-            validators: Some(Validators::of(payload_digest(tag, kind, received_digest), Some(&head))),
+            digest: revisited.map_or(digest.prefix(), |previous| previous.entity),
+            original: revisited.map(|previous| previous.original),
+            validators: Some(Validators::of(payload_digest, Some(&head))),
             facts,
         };
         let received_bytes = exchange.http.len();
@@ -339,14 +335,6 @@ pub(super) fn mark_near_duplicates(facts: &mut Facts, host: &NearDuplicates, mos
     facts.copies = Some(count);
     facts.problems.push(format!("like {count} other pages of its host: its links are not followed"));
     true
-}
-
-/// Returns the `WARC-Payload-Digest` to store: a revisit repeats that of its original's record.
-fn payload_digest(tag: &FetchTag, kind: CaptureKind, received: Digest) -> Digest {
-    match (kind, &tag.previous) {
-        (CaptureKind::NotModified | CaptureKind::Identical, Some(previous)) => previous.record_digest,
-        _ => received,
-    }
 }
 
 fn group(tag: &FetchTag, exchange: Exchange, outcome: &Outcome, head: Bytes) -> (CaptureGroup, Held) {

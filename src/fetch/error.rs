@@ -42,22 +42,12 @@ pub enum FetchError {
     /// The body was too long for memory and could not be written to disk.
     #[error("the body could not be kept on disk: {0}")]
     Spool(io::ErrorKind),
-    /// The URL cannot be requested over HTTP.
-    #[error("not a URL that can be fetched over HTTP")]
-    Unfetchable,
 }
 
 impl FetchError {
     /// Whether a later retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        !matches!(
-            self,
-            Self::PrivateAddress(_)
-                | Self::Certificate(_)
-                | Self::HeadTooLong(_)
-                | Self::NotHttp
-                | Self::Unfetchable
-        )
+        !matches!(self, Self::PrivateAddress(_) | Self::Certificate(_) | Self::HeadTooLong(_) | Self::NotHttp)
     }
 }

@@ -86,7 +86,7 @@ fn hops(
     for ((id, visit, newest), capture) in urls.iter().zip(state.captures_of(&newest)?) {
         let capture = match says(&capture) {
             true => Some(capture),
-            false => shown_of(state.history_from(*newest))?.map(|(_, capture)| capture),
+            false => self::newest(state.history_from(*newest), says)?.map(|(_, capture)| capture),
         };
         shown.extend(capture.map(|capture| (*id, visit, capture)));
     }
@@ -124,11 +124,15 @@ fn hop(
 /// # Errors
 /// When the store fails.
 pub fn shown(state: &State, id: UrlId) -> Result<Option<(CaptureId, Capture)>, StateError> {
-    shown_of(state.history(id)?)
+    newest(state.history(id)?, says)
 }
 
-fn shown_of(mut history: History<'_>) -> Result<Option<(CaptureId, Capture)>, StateError> {
-    history.find(|found| found.as_ref().map_or(true, |(_, capture)| says(capture))).transpose()
+/// Returns the newest capture in a history that `is_meant`.
+pub(super) fn newest(
+    mut history: History<'_>,
+    is_meant: fn(&Capture) -> bool,
+) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    history.find(|found| found.as_ref().map_or(true, |(_, capture)| is_meant(capture))).transpose()
 }
 
 fn says(capture: &Capture) -> bool {

@@ -4,12 +4,13 @@ use archive_storage::{
     Capture, CaptureId, CaptureKind, HostId, Location, MimeId, State, StateError, UrlId, Visit,
 };
 
+use super::aliases::newest;
 use super::announce::settle_announcement;
 use super::capture_flags;
 use super::credit::{CreditError, Credits};
 use super::facts::Facts;
 use super::languages;
-use super::late::is_page;
+use super::late;
 use super::near_duplicates::NearDuplicates;
 use super::outcome::Outcome;
 use super::page_flags as flags;
@@ -49,7 +50,8 @@ impl Credits {
             visit.first_seen = seconds;
         }
         if is_page {
-            let last = last_version(state, id)?;
+            // Failed fetches say nothing about the content.
+            let last = newest(state.history(id)?, late::is_page)?.map(|(_, capture)| capture);
             let change = Change::of(outcome, &visit, last.as_ref());
             if let Some(last) = last {
                 observe(&mut visit, outcome, change.content, last.time);
@@ -227,17 +229,6 @@ fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
         observations.set_last_change(date);
     }
     visit.extension = observations.to_bytes();
-}
-
-/// Returns the newest capture that found the page; failed fetches say nothing about its content.
-fn last_version(state: &State, id: UrlId) -> Result<Option<Capture>, CreditError> {
-    for capture in state.history(id)? {
-        let (_, capture) = capture?;
-        if is_page(&capture) {
-            return Ok(Some(capture));
-        }
-    }
-    Ok(None)
 }
 
 /// Adds a capture to the counts of its host and site; captures of robots.txt are not counted.

@@ -1,7 +1,6 @@
 //! A multiplier for sites that are busier than expected. It needs no dates, only whether pages changed.
 
 use super::estimates::{Estimates, Estimator};
-use super::ranked::estimates;
 use super::{Known, Policy, Sighting};
 use crate::refresh::budget::Rule;
 
@@ -35,7 +34,7 @@ impl Activity {
             sites: vec![Site::default(); known.sites],
             // About the number of days that forty fetches take.
             half_life: (2.0 * known.tick).max(40.0 / known.budget),
-            estimates: estimates(estimator, half_life, known),
+            estimates: Estimates::new(estimator, half_life, known),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Online estimates of change rates, by estimators from the literature.
 
-use super::Sighting;
+use super::{Known, Sighting};
 
 /// An estimator of change rates from visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,17 +62,10 @@ fn grid() -> [f64; GRID] {
 }
 
 impl Estimates {
-    /// Creates estimates for `pages` pages in an `experiment` of this many days with `budget` fetches per day. With
-    /// `half_life` (in days of observation of a page) old visits fade.
-    pub(super) fn new(
-        estimator: Estimator,
-        half_life: Option<f64>,
-        pages: usize,
-        budget: f64,
-        experiment: f64,
-    ) -> Self {
-        let grid = grid();
-        let interval = pages as f64 / budget;
+    /// Creates estimates for the pages in `known`. With `half_life` (in days of observation of a page) old visits fade.
+    pub(super) fn new(estimator: Estimator, half_life: Option<f64>, known: &Known) -> Self {
+        let (grid, pages) = (grid(), known.importance.len());
+        let interval = pages as f64 / known.budget;
         let pseudo = match estimator {
             Estimator::Likelihood => Some(HALF_DAY),
             Estimator::LikelihoodScaled => Some(interval),
@@ -88,7 +81,7 @@ impl Estimates {
         Self {
             estimator,
             half_life,
-            experiment,
+            experiment: known.days,
             renewed: f64::NEG_INFINITY,
             changes: vec![0.0; pages],
             days: vec![0.0; pages],

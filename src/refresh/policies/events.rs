@@ -7,7 +7,6 @@
 use std::collections::HashMap;
 
 use super::estimates::{Estimates, Estimator};
-use super::ranked::estimates;
 use super::{Known, Policy, Sighting};
 use crate::refresh::budget::Rule;
 
@@ -86,7 +85,7 @@ impl Events {
             last: known.found.clone(),
             memory: sharing.memory() * known.days,
             shares: vec![f64::NAN; known.directories],
-            estimates: estimates(estimator, half_life, known),
+            estimates: Estimates::new(estimator, half_life, known),
         }
     }
 

@@ -27,14 +27,10 @@ impl Greedy {
         Self {
             rule,
             importance: known.importance.clone(),
-            estimates: estimates(estimator, half_life, known),
+            estimates: Estimates::new(estimator, half_life, known),
             over_posterior: estimator == Estimator::Posterior && rule == Rule::Freshness,
         }
     }
-}
-
-pub(super) fn estimates(estimator: Estimator, half_life: Option<f64>, known: &Known) -> Estimates {
-    Estimates::new(estimator, half_life, known.importance.len(), known.budget, known.days)
 }
 
 impl Policy for Greedy {
@@ -88,7 +84,7 @@ impl Allocated {
             living: 0,
             price: 1.0,
             frequencies: vec![0.0; known.importance.len()],
-            estimates: estimates(estimator, half_life, known),
+            estimates: Estimates::new(estimator, half_life, known),
         }
     }
 }

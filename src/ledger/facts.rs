@@ -116,61 +116,31 @@ impl Facts {
     /// the same meaning.
     #[must_use]
     pub fn to_fields(&self) -> Vec<(String, String)> {
-        let mut fields = Vec::with_capacity(FIELDS.len());
-        let mut put = |name: &str, value: String| fields.push((name.to_owned(), value));
-        if let Some(via) = &self.via {
-            put("via", via.clone());
-        }
-        put(FIELD_HOPS, self.hops.clone());
-        put(FIELD_FETCH_MS, self.fetch_ms.to_string());
-        if let Some(importance) = self.importance {
-            put("importance", format!("{importance:.4}"));
-        }
-        if let Some(document) = &self.document {
-            put("document", document.name().to_owned());
-        }
-        if self.robots {
-            put(ROBOTS, "yes".to_owned());
-        }
-        if let Some(title) = &self.title {
-            put("title", one_line(title, TITLE_CHARACTERS_MAX));
-        }
-        if let Some(language) = &self.language {
-            put("language", one_line(language, LANGUAGE_CHARACTERS_MAX));
-        }
-        if let Some(signature) = self.signature {
-            put("signature", format!("{signature:016x}"));
-        }
-        if let Some(similarity) = self.similarity {
-            put("similarity", format!("{similarity:016x}"));
-        }
-        if let Some(copies) = self.copies {
-            put("sameContent", copies.to_string());
-        }
-        if let Some(directives) = &self.directives {
-            put("robotsDirectives", directives.clone());
-        }
-        if let Some(seconds) = self.last_modified {
-            put("lastModified", seconds.to_string());
-        }
-        if let Some(digest) = &self.entity_digest {
-            put(FIELD_ENTITY_DIGEST, digest.to_string());
-        }
-        if let Some(file) = &self.imported {
-            put(FIELD_IMPORTED, one_line(file, TITLE_CHARACTERS_MAX));
-        }
-        if let Some(error) = &self.error {
-            put(FIELD_ERROR, one_line(error, TITLE_CHARACTERS_MAX));
-        }
-        if let Some(erased) = &self.erased {
-            put(FIELD_ERASED, erased.to_field());
-        }
+        let mut fields: Vec<(String, String)> = Vec::with_capacity(FIELDS.len());
+        let mut put =
+            |name: &str, value: Option<String>| fields.extend(value.map(|value| (name.to_owned(), value)));
+        let line = |text: &Option<String>, most: usize| text.as_ref().map(|text| one_line(text, most));
+        put("via", self.via.clone());
+        put(FIELD_HOPS, Some(self.hops.clone()));
+        put(FIELD_FETCH_MS, Some(self.fetch_ms.to_string()));
+        put("importance", self.importance.map(|importance| format!("{importance:.4}")));
+        put("document", self.document.map(|document| document.name().to_owned()));
+        put(ROBOTS, self.robots.then(|| "yes".to_owned()));
+        put("title", line(&self.title, TITLE_CHARACTERS_MAX));
+        put("language", line(&self.language, LANGUAGE_CHARACTERS_MAX));
+        put("signature", self.signature.map(|signature| format!("{signature:016x}")));
+        put("similarity", self.similarity.map(|similarity| format!("{similarity:016x}")));
+        put("sameContent", self.copies.map(|copies| copies.to_string()));
+        put("robotsDirectives", self.directives.clone());
+        put("lastModified", self.last_modified.map(|seconds| seconds.to_string()));
+        put(FIELD_ENTITY_DIGEST, self.entity_digest.as_ref().map(ToString::to_string));
+        put(FIELD_IMPORTED, line(&self.imported, TITLE_CHARACTERS_MAX));
+        put(FIELD_ERROR, line(&self.error, TITLE_CHARACTERS_MAX));
+        put(FIELD_ERASED, self.erased.as_ref().map(Erasure::to_field));
         for problem in self.problems.iter().take(PROBLEMS_MAX) {
-            put(PROBLEM, one_line(problem, TITLE_CHARACTERS_MAX));
+            put(PROBLEM, Some(one_line(problem, TITLE_CHARACTERS_MAX)));
         }
-        if !self.links.is_empty() {
-            put(OUTLINK, link_lines(&self.links));
-        }
+        put(OUTLINK, (!self.links.is_empty()).then(|| link_lines(&self.links)));
         fields
     }
 

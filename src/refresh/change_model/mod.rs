@@ -170,11 +170,6 @@ impl ChangeModel {
         self.announced.insert(page, changes);
     }
 
-    /// Returns the rate of a page in changes per day, and the number of changes that the estimate is based on.
-    pub fn rate(&self, page: usize) -> (f64, f64) {
-        (self.population.rate(page) * self.pace(page), self.population.changes(page))
-    }
-
     /// Records that a page no longer exists.
     pub fn gone(&mut self, page: usize) {
         self.population.gone(page);
@@ -231,11 +226,6 @@ impl ChangeModel {
         let value =
             Rule::Freshness.value(self.pages[page].importance, evidence.rate, changes / evidence.rate);
         self.population.alive(page) * value / self.pace(page)
-    }
-
-    /// Returns the probability that the copy of a page, `age` days old, differs from the live page.
-    pub fn stale(&self, page: usize, now: f64, age: f64) -> f64 {
-        -(-self.expected_changes(&self.evidence(page, now - age, now))).exp_m1()
     }
 
     /// Learns from all visits at one time.

@@ -94,12 +94,16 @@ fn siblings_of_changed_pages_are_suspected() {
     let mut quiet = model.clone();
     model.seen(50.0, &sightings(Some(40.0)));
     quiet.seen(50.0, &sightings(None));
-    let stale = |model: &ChangeModel, page| model.stale(page, 50.0, 50.0);
+    // The probability that a copy differs from the live page.
+    let stale_at = |model: &ChangeModel, page: usize, now: f64, age: f64| {
+        -(-model.expected_changes(&model.evidence(page, now - age, now))).exp_m1()
+    };
+    let stale = |model: &ChangeModel, page| stale_at(model, page, 50.0, 50.0);
     assert!(stale(&model, 11) > 2.0 * stale(&quiet, 11));
     assert!(stale(&model, 11) > stale(&model, 90));
     // Once the page was seen unchanged, the event no longer counts.
     model.seen(50.0, &[Sighting { page: 11, age: 50.0, changed: None }]);
-    assert!(model.stale(11, 51.0, 1.0) < stale(&model, 12) / 4.0);
+    assert!(stale_at(&model, 11, 51.0, 1.0) < stale(&model, 12) / 4.0);
 }
 
 /// A directory whose pages keep vanishing is worth fewer fetches.
@@ -141,7 +145,7 @@ fn rates_are_by_the_calendar() {
     }
     for site in [0..50, 50..100] {
         let truth = f64::ln(1.0 / period(site.start));
-        let mean = site.map(|page| model.rate(page).0.ln()).sum::<f64>() / 50.0;
+        let mean = site.map(|page| (model.population.rate(page) * model.pace(page)).ln()).sum::<f64>() / 50.0;
         assert!((mean - truth).abs() < f64::ln(1.7), "{:.4} for {:.4}", mean.exp(), truth.exp());
     }
 }

@@ -12,7 +12,6 @@ mod ranked;
 mod shared;
 
 pub use name::{PolicyName, UnknownPolicy, allocated};
-pub use shared::SharedModel;
 
 pub use super::change_model::Sighting;
 

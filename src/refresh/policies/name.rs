@@ -8,7 +8,8 @@ use super::adaptive::{Adaptive, Crawler, Fit};
 use super::estimates::Estimator;
 use super::events::{Events, Sharing};
 use super::ranked::{Allocated, Greedy, Uniform};
-use super::{Known, Policy, SharedModel};
+use super::shared::SharedModel;
+use super::{Known, Policy};
 use crate::refresh::budget::Rule;
 
 /// The name of an online policy.

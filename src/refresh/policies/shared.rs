@@ -4,7 +4,7 @@ use super::{Known, Policy, Sighting};
 use crate::refresh::change_model::{ChangeModel, Page};
 
 /// A [`ChangeModel`] that learns from visits.
-pub struct SharedModel {
+pub(super) struct SharedModel {
     model: ChangeModel,
     /// Maximum number of pages fetched in a run.
     best: usize,
@@ -15,8 +15,7 @@ pub struct SharedModel {
 
 impl SharedModel {
     /// Creates a model that has seen no visits.
-    #[must_use]
-    pub fn new(known: &Known) -> Self {
+    pub(super) fn new(known: &Known) -> Self {
         let page = |page: usize| Page {
             importance: known.importance[page],
             site: known.site[page],
@@ -30,12 +29,6 @@ impl SharedModel {
         let best = (known.budget * known.tick) as usize + 1;
         let model = ChangeModel::new(pages, known.sites, known.directories, known.budget, known.mean_rate);
         Self { best, model, coming, found_at_birth: known.found_at_birth }
-    }
-
-    /// Returns the learned model.
-    #[must_use]
-    pub fn model(&self) -> &ChangeModel {
-        &self.model
     }
 
     fn meet(&mut self, now: f64) {

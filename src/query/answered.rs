@@ -8,11 +8,11 @@ use archive_storage::{CaptureId, Store};
 use rayon::prelude::*;
 
 use super::block_rows::Rows;
-use super::calculated::{Given, Values};
+use super::calculated::Given;
 use super::captures::record_of;
 use super::columns::{Column, Path};
 use super::details::{Asked, Record};
-use super::expr;
+use super::expr::{self, Subject};
 use super::filter::Filter;
 use super::prefilter::Known;
 use super::rows::RowsError;
@@ -110,23 +110,23 @@ impl OfCode<'_> {
     }
 }
 
-impl Values for OfCode<'_> {
-    fn field(&self, _: Path) -> Value {
-        self.value(self.answers.said(self.stored, self.code))
+impl Subject for OfCode<'_> {
+    fn field(&self, _: Path) -> Found<Value> {
+        Ok(self.value(self.answers.said(self.stored, self.code)))
     }
 
-    fn header(&self, name: &str) -> Value {
-        self.value(self.answers.header(self.code, name))
+    fn header(&self, name: &str) -> Found<Value> {
+        Ok(self.value(self.answers.header(self.code, name)))
     }
 }
 
-impl Values for Record {
-    fn field(&self, path: Path) -> Value {
-        asked(path.column).map_or(Value::Empty, |asked| value(self, asked))
+impl Subject for Record {
+    fn field(&self, path: Path) -> Found<Value> {
+        Ok(asked(path.column).map_or(Value::Empty, |asked| value(self, asked)))
     }
 
-    fn header(&self, name: &str) -> Value {
-        self.header(name).into()
+    fn header(&self, name: &str) -> Found<Value> {
+        Ok(self.header(name).into())
     }
 }
 
@@ -151,9 +151,8 @@ impl<'a> Answered<'a> {
         let Some(answers) = Answers::open(known.store)? else { return Ok(None) };
         let of_code = |code| {
             let said = OfCode { answers: &answers, stored, code, is_unknown: Cell::new(false) };
-            let said = Given(said);
             let holds = filter.holds(&said)?;
-            Ok(Some(holds).filter(|_| !said.0.is_unknown.get()))
+            Ok(Some(holds).filter(|_| !said.is_unknown.get()))
         };
         let of_codes = (0..=answers.greatest(stored)).map(of_code).collect::<Found<Vec<_>>>()?;
         let of_block = |block| {
@@ -205,7 +204,7 @@ impl<'a> Answered<'a> {
         self.running.note(|seen| seen.records_read += unknown.len() as u64);
         let read = |(row, capture): (u32, CaptureId)| -> Found<(u32, bool)> {
             self.running.check()?;
-            Ok((row, self.filter.holds(&Given(record_of(self.store, capture)?))?))
+            Ok((row, self.filter.holds(&record_of(self.store, capture)?)?))
         };
         for (row, holds) in unknown.into_par_iter().map(read).collect::<Found<Vec<_>>>()? {
             holding.get_mut(row as usize).into_iter().for_each(|place| *place = holds);

@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 use archive_grammar::Target;
 use archive_storage::UrlId;
 
-use super::Instant;
 use super::answered::{self, Answered};
 use super::block_rows::Rows;
 use super::coded::coded;
@@ -239,51 +238,11 @@ impl Calculated {
     }
 }
 
-/// The fields of a row, and its headers if conditions need them.
-pub(super) trait Values {
-    fn field(&self, path: Path) -> Value;
+/// A row whose fields a function gives.
+pub(super) struct Given<F>(pub(super) F);
 
-    fn header(&self, name: &str) -> Value {
-        let _ = name;
-        Value::Empty
-    }
-}
-
-impl<F: Fn(Path) -> Value> Values for F {
-    fn field(&self, path: Path) -> Value {
-        self(path)
-    }
-}
-
-/// A row that consists of such values.
-pub(super) struct Given<V>(pub(super) V);
-
-impl<V: Values> Subject for Given<V> {
+impl<F: Fn(Path) -> Value> Subject for Given<F> {
     fn field(&self, path: Path) -> Found<Value> {
-        Ok(self.0.field(path))
-    }
-
-    fn header(&self, name: &str) -> Found<Value> {
-        Ok(self.0.header(name))
-    }
-
-    fn topic(&self, _: &str) -> Found<Value> {
-        Ok(Value::Empty)
-    }
-
-    fn hit(&self, _: usize) -> bool {
-        false
-    }
-
-    fn changed(&self, _: Option<Instant>, _: Option<Instant>) -> Found<bool> {
-        Ok(false)
-    }
-
-    fn key(&self, _: usize) -> Value {
-        Value::Empty
-    }
-
-    fn aggregate(&self, _: usize) -> Value {
-        Value::Empty
+        Ok(self.0(path))
     }
 }

@@ -9,7 +9,6 @@ use std::cell::Cell;
 use roxmltree::{Attribute, Document, Node};
 
 use super::Instant;
-use super::columns::Path;
 use super::expr::Subject;
 use super::filter::Filter;
 use super::rows::RowsError;
@@ -223,35 +222,6 @@ pub(crate) fn texts(tree: &Document<'_>, path: &ElementPath) -> Result<Value, Ro
 }
 
 impl Subject for PlaceSubject<'_, '_> {
-    fn field(&self, _: Path) -> Result<Value, RowsError> {
-        Ok(Value::Empty)
-    }
-
-    fn header(&self, _: &str) -> Result<Value, RowsError> {
-        Ok(Value::Empty)
-    }
-
-    fn topic(&self, _: &str) -> Result<Value, RowsError> {
-        Ok(Value::Empty)
-    }
-
-    fn hit(&self, _: usize) -> bool {
-        // A condition inside a path is not a search of its own.
-        false
-    }
-
-    fn changed(&self, _: Option<Instant>, _: Option<Instant>) -> Result<bool, RowsError> {
-        Ok(false)
-    }
-
-    fn key(&self, _: usize) -> Value {
-        Value::Empty
-    }
-
-    fn aggregate(&self, _: usize) -> Value {
-        Value::Empty
-    }
-
     fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Result<bool, RowsError> {
         self.each(path, &mut |subject| filter.map_or(Ok(true), |filter| filter.holds(subject)))
     }

@@ -6,13 +6,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::columns::Path;
+use super::Error;
 use super::expr::{self, Expr, Subject};
 use super::group_runs::GroupRuns;
 use super::rows::{RowsError, Sort, Sum};
 use super::running::Running;
 use super::value::Value;
-use super::{Error, Instant};
 
 /// Memory per group in addition to its key and aggregates: in the table, and while it is spilled.
 const GROUP_BYTES: usize = 320;
@@ -364,26 +363,6 @@ fn keep_best(best: &mut Value, gather: Gather, value: Value) {
 }
 
 impl Subject for Group {
-    fn field(&self, _: Path) -> Result<Value, RowsError> {
-        Ok(Value::Empty)
-    }
-
-    fn header(&self, _: &str) -> Result<Value, RowsError> {
-        Ok(Value::Empty)
-    }
-
-    fn topic(&self, _: &str) -> Result<Value, RowsError> {
-        Ok(Value::Empty)
-    }
-
-    fn hit(&self, _: usize) -> bool {
-        false
-    }
-
-    fn changed(&self, _: Option<Instant>, _: Option<Instant>) -> Result<bool, RowsError> {
-        Ok(false)
-    }
-
     fn key(&self, index: usize) -> Value {
         self.keys.get(index).cloned().unwrap_or(Value::Empty)
     }

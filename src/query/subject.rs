@@ -483,12 +483,4 @@ impl Subject for RowSubject<'_> {
         });
         visit_tests::changed(history, from, until)
     }
-
-    fn key(&self, _: usize) -> Value {
-        Value::Empty
-    }
-
-    fn aggregate(&self, _: usize) -> Value {
-        Value::Empty
-    }
 }

@@ -147,8 +147,10 @@ pub(super) struct Answered<'a> {
 
 impl<'a> Answered<'a> {
     /// The test equivalent to a condition that a column decides; `None` if nothing was noted.
-    pub(super) fn of(filter: &Filter, stored: Stored, known: Known<'a, '_>) -> Found<Option<Self>> {
-        let Some(answers) = Answers::open(known.store)? else { return Ok(None) };
+    pub(super) fn of(filter: &Filter, stored: Stored, known: Known<'a, '_, '_>) -> Found<Option<Self>> {
+        let store = known.archive.store;
+        let running: &Running = &known.archive.running;
+        let Some(answers) = Answers::open(store)? else { return Ok(None) };
         let of_code = |code| {
             let said = OfCode { answers: &answers, stored, code, is_unknown: Cell::new(false) };
             let holds = filter.holds(&said)?;
@@ -156,14 +158,14 @@ impl<'a> Answered<'a> {
         };
         let of_codes = (0..=answers.greatest(stored)).map(of_code).collect::<Found<Vec<_>>>()?;
         let of_block = |block| {
-            known.running.check()?;
+            running.check()?;
             let decided = |code: u64| of_codes.get(code as usize).copied().flatten();
             Ok(answers.columns.map(block, stored, decided)?)
         };
         let blocks = (0..answers.columns.blocks()).into_par_iter().map(of_block);
         Ok(Some(Self {
-            store: known.store,
-            running: known.running,
+            store,
+            running,
             filter: filter.clone(),
             stored,
             of_pages: known.target == Target::Pages,

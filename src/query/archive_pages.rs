@@ -22,7 +22,7 @@ use crate::prepared::{Answers, BySite, Facts, Prepared, PreparedError};
 /// If searches found fewer pages per block of columns than this, on average, each page is looked up.
 const FOUND_PER_BLOCK_MIN: usize = 16;
 
-impl ArchiveRows<'_> {
+impl<'r> ArchiveRows<'r> {
     /// The facts of all pages; with columns, only of those that pass a test.
     pub(super) fn facts<'s>(
         &'s self,
@@ -99,13 +99,12 @@ impl ArchiveRows<'_> {
     }
 
     /// The context from which tests on rows of a target are built.
-    pub(super) fn to_test<'s: 'h, 'h>(
-        &'s self,
+    pub(super) fn to_test<'h>(
+        &self,
         target: Target,
         hits: &'h Hits<'h>,
-    ) -> Result<Known<'s, 'h>, RowsError> {
-        let (store, running) = (self.store, self.running.as_ref());
-        Ok(Known { target, store, running, pages: &self.pages, hits, by_site: self.by_site()?, passes: self })
+    ) -> Result<Known<'_, 'r, 'h>, RowsError> {
+        Ok(Known { target, archive: self, hits, by_site: self.by_site()? })
     }
 
     /// Returns the first rows in the order of a plan's keys, and how many rows match, if columns or passes provide

@@ -7,6 +7,7 @@ use archive_grammar::Target;
 use archive_storage::UrlId;
 
 use super::answered::{self, Answered};
+use super::archive::ArchiveRows;
 use super::block_rows::Rows;
 use super::coded::coded;
 use super::columnar::compared;
@@ -14,7 +15,7 @@ use super::columns::{Column, Path, Via};
 use super::expr::Subject;
 use super::filter::Filter;
 use super::numbers::Number;
-use super::prefilter::{Known, Passes, Test};
+use super::prefilter::{Known, Test};
 use super::rows::RowsError;
 use super::text_tests::{OnText, Titles, Urls};
 use super::value::Value;
@@ -39,22 +40,22 @@ enum Source {
 }
 
 impl Source {
-    fn of(path: Path, known: Known<'_, '_>) -> Found<Option<Self>> {
+    fn of(path: Path, known: Known<'_, '_, '_>) -> Found<Option<Self>> {
         let Path { via: None, column } = path else {
-            return Ok(known.passes.table(path)?.map(Self::Table));
+            return Ok(known.archive.table(path)?.map(Self::Table));
         };
         if let Some(number) = compared(column, known.target) {
             return Ok(Some(Self::Number(number)));
         }
         if column.is_expected() && known.target == Target::Pages {
-            let bytes = known.pages.state().url_count() as usize * size_of::<u64>();
-            let fits = bytes <= known.running.limits.memory;
+            let bytes = known.archive.state.url_count() as usize * size_of::<u64>();
+            let fits = bytes <= known.archive.running.limits.memory;
             return Ok(fits.then(|| Self::Expected(column, OnceLock::new())));
         }
         if column.is_decided() && known.target == Target::Pages {
             // Decisions on pages themselves are left to the caller.
             let of_host = Path { via: Some(Via::Host), column };
-            return Ok(known.passes.table(of_host)?.map(Self::Table));
+            return Ok(known.archive.table(of_host)?.map(Self::Table));
         }
         Ok(coded(column, known, |name| Value::from(name))?.map(Self::Table))
     }
@@ -97,18 +98,18 @@ pub(super) struct Sources(Vec<(Path, Source)>);
 
 impl Sources {
     /// The sources of some fields, if columns and tables have them all.
-    pub(super) fn of(fields: &[Path], known: Known<'_, '_>) -> Found<Option<Self>> {
+    pub(super) fn of(fields: &[Path], known: Known<'_, '_, '_>) -> Found<Option<Self>> {
         let source = |path: &Path| Ok(Source::of(*path, known)?.map(|source| (*path, source)));
         Ok(fields.iter().map(source).collect::<Found<Option<_>>>()?.map(Self))
     }
 
     /// Makes the passes that the sources need.
-    pub(super) fn prepare(&self, passes: &dyn Passes) -> Found<()> {
+    pub(super) fn prepare(&self, archive: &ArchiveRows<'_>) -> Found<()> {
         for (_, source) in &self.0 {
             if let Source::Expected(column, values) = source
                 && values.get().is_none()
             {
-                let found = passes.all_expected(*column)?;
+                let found = archive.all_expected(*column)?;
                 values.get_or_init(|| found);
             }
         }
@@ -158,12 +159,12 @@ pub(super) struct Calculated {
 }
 
 /// The test equivalent to a condition, if columns, tables and passes provide all values that it depends on.
-pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Test<'a>>> {
+pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_, '_>) -> Found<Option<Test<'a>>> {
     if let Some(stored) = answered::column(filter) {
         return Ok(Answered::of(filter, stored, known)?.map(Test::Answered));
     }
     let Some(fields) = filter.fields() else { return Ok(None) };
-    let (state, of_pages) = (known.pages.state(), known.target == Target::Pages);
+    let (state, of_pages) = (known.archive.state, known.target == Target::Pages);
     let is_only = |column| fields == [Path::from(column)];
     if of_pages && is_only(Column::Title) {
         return Ok(Some(Test::Titles(Titles::new(state, OnText(filter.clone())))));
@@ -171,30 +172,30 @@ pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Te
     if of_pages && is_only(Column::Url) {
         return Ok(Some(Test::Urls(Urls { state, test: OnText(filter.clone()) })));
     }
-    if of_pages && let Some((each, true)) = known.passes.structured(filter, known.hits)? {
+    if of_pages && let Some((each, true)) = known.archive.pages_structured(filter, known.hits)? {
         return Ok(Some(Test::Each(each)));
     }
     if is_only(Column::Digest) {
         let test = OnText(filter.clone());
         return if of_pages {
-            known.passes.pages_with_digests(&test)
+            known.archive.pages_with_digests(&test)
         } else {
             Ok(Some(Test::Digests(state, test)))
         };
     }
     if of_pages && let [Path { via: None, column: Column::Named(index) }] = fields.as_slice() {
-        return Ok(Some(Test::Each(known.passes.pages_numbered(*index, filter)?)));
+        return Ok(Some(Test::Each(known.archive.pages_numbered(*index, filter)?)));
     }
     let is_of_page = |path: &Path| path.via == Some(Via::Page) || *path == Path::from(Column::Url);
     if !of_pages && fields.iter().all(is_of_page) {
         let of_page = filter.with_fields(|path| Path::from(path.column));
-        return Ok(known.passes.pages_that(&of_page)?.map(|are| Test::OfPages(state, are)));
+        return Ok(known.archive.pages_that(&of_page)?.map(|are| Test::OfPages(state, are)));
     }
     let Some(test) = by_columns(filter, &fields, known)? else { return Ok(None) };
     if !of_pages || !fields.iter().any(|path| path.via.is_none() && path.column.is_decided()) {
         return Ok(Some(test));
     }
-    let Some((apart, holding)) = known.passes.decided_apart(filter)? else { return Ok(None) };
+    let Some((apart, holding)) = known.archive.decided_apart(filter)? else { return Ok(None) };
     if apart.is_empty() {
         return Ok(Some(test));
     }
@@ -202,10 +203,10 @@ pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_>) -> Found<Option<Te
     Ok(Some(Test::Any(vec![Test::All(vec![test, others]), Test::Passed(holding)])))
 }
 
-fn by_columns<'a>(filter: &Filter, fields: &[Path], known: Known<'a, '_>) -> Found<Option<Test<'a>>> {
+fn by_columns<'a>(filter: &Filter, fields: &[Path], known: Known<'a, '_, '_>) -> Found<Option<Test<'a>>> {
     let Some(sources) = Sources::of(fields, known)? else { return Ok(None) };
     let Some((column, all)) = sources.table() else {
-        sources.prepare(known.passes)?;
+        sources.prepare(known.archive)?;
         return Ok(Some(Test::Calculated(Calculated { filter: filter.clone(), sources })));
     };
     // Evaluated once per host, for example.

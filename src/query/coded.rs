@@ -13,10 +13,10 @@ use crate::prepared::{self, Column as Stored};
 /// have no text.
 pub(super) fn coded<T>(
     column: Column,
-    known: Known<'_, '_>,
+    known: Known<'_, '_, '_>,
     mut of: impl FnMut(Option<&str>) -> T,
 ) -> Result<Option<(Stored, Vec<T>)>, RowsError> {
-    let state = known.pages.state();
+    let state = known.archive.state;
     Ok(Some(match column {
         Column::Seed => (Stored::Seed, [false, true].map(|is| of(Some(yes_no(is)))).into()),
         Column::Refusal => {

@@ -7,6 +7,7 @@ use archive_grammar::{Direction, Target};
 use archive_storage::State;
 use rayon::prelude::*;
 
+use super::archive::ArchiveRows;
 use super::block_rows::Rows;
 use super::calculated::{Given, Sources};
 use super::columnar::{BEST_MAX, Columnar};
@@ -14,7 +15,7 @@ use super::columns::{Column, Path};
 use super::expr::{Expr, Subject};
 use super::filter::Filter;
 use super::plan::Plan;
-use super::prefilter::{Known, Passes};
+use super::prefilter::Known;
 use super::rows::RowsError;
 use super::text_tests::{BLOCKS_TOGETHER, split};
 use super::top::Top;
@@ -48,7 +49,7 @@ enum Values {
 
 impl<'p, 'a> Keyed<'p, 'a> {
     /// The first rows that a plan wants, if columns, tables or a pass provide everything that its order needs.
-    pub(super) fn of(plan: &'p Plan, known: Known<'a, '_>) -> Found<Option<Self>> {
+    pub(super) fn of(plan: &'p Plan, known: Known<'a, '_, '_>) -> Found<Option<Self>> {
         let of_rows = plan.groups.is_none()
             && plan.sample.is_none()
             && matches!(plan.target, Target::Pages | Target::Captures | Target::Versions);
@@ -57,7 +58,7 @@ impl<'p, 'a> Keyed<'p, 'a> {
         };
         let Some(mut fields) = Expr::fields(plan.order.iter().map(|(expr, _)| expr)) else { return Ok(None) };
         if fields.iter().any(|path| path.via.is_none() && path.column.is_decided()) {
-            let apart = known.passes.decided_apart(&Filter::All(Vec::new()))?;
+            let apart = known.archive.decided_apart(&Filter::All(Vec::new()))?;
             if apart.is_none_or(|(pages, _)| !pages.is_empty()) {
                 return Ok(None);
             }
@@ -74,7 +75,7 @@ impl<'p, 'a> Keyed<'p, 'a> {
                 None => return Ok(None),
             }
         };
-        Ok(Some(Self { plan, limit, state: known.pages.state(), values }))
+        Ok(Some(Self { plan, limit, state: known.archive.state, values }))
     }
 
     /// The columns that are read in addition to those of conditions.
@@ -90,12 +91,12 @@ impl<'p, 'a> Keyed<'p, 'a> {
     pub(super) fn first(
         &self,
         columnar: &Columnar<'_>,
-        passes: &dyn Passes,
+        archive: &ArchiveRows<'_>,
     ) -> Found<Option<(Vec<u32>, u64)>> {
         let found = match &self.values {
             Values::Titles => self.by_titles(columnar)?,
             Values::Columns(sources) | Values::Urls(sources) => {
-                sources.prepare(passes)?;
+                sources.prepare(archive)?;
                 let blocks = (0..columnar.prepared.blocks()).into_par_iter();
                 let each = blocks.try_fold(|| self.none(), |first, block| self.add(first, columnar, block));
                 Some(each.try_reduce(|| self.none(), |left, right| Ok(joined(left, right)))?)

@@ -14,11 +14,9 @@ use super::columns::{Column, Path, Via};
 use super::expr::Subject as _;
 use super::filter::{Filter, TextTest, TextTestKind};
 use super::hits::Hits;
-use super::prefilter::{Passes, Test};
+use super::prefilter::Test;
 use super::rows::{Row, Rows as _, RowsError};
 use super::subject::World;
-use super::text_tests::OnText;
-use super::visit_tests::{Expected, ExpectedValues};
 use crate::decisions::Subject;
 use crate::ledger::SiteRule;
 use crate::prepared::{Column as Stored, Facts};
@@ -38,32 +36,9 @@ impl ArchiveRows<'_> {
         })?;
         Ok(Some(each))
     }
-}
 
-impl Passes for ArchiveRows<'_> {
-    fn expected(&self, test: Expected<'_>) -> Found<Vec<UrlId>> {
-        let began = Instant::now();
-        let found = self.pages_expected(test)?;
-        self.running.note(|seen| seen.passed(name(test.column()), found.len() as u64, began.elapsed()));
-        Ok(found)
-    }
-
-    fn all_expected(&self, column: Column) -> Found<ExpectedValues> {
-        let (began, all) = (Instant::now(), self.state.totals().fetched);
-        let values = self.all_expected(column)?;
-        self.running.note(|seen| seen.passed(name(column), all, began.elapsed()));
-        Ok(values)
-    }
-
-    fn led(&self, field: Column, test: &TextTest) -> Found<Option<Vec<bool>>> {
-        self.pages_led(field, test)
-    }
-
-    fn structured(&self, filter: &Filter, hits: &Hits<'_>) -> Found<Option<(Vec<bool>, bool)>> {
-        self.pages_structured(filter, hits)
-    }
-
-    fn pages_that(&self, filter: &Filter) -> Found<Option<Vec<bool>>> {
+    /// For each page, whether a condition holds, if columns decide it.
+    pub(super) fn pages_that(&self, filter: &Filter) -> Found<Option<Vec<bool>>> {
         if self.prepared.is_none() {
             return Ok(None);
         }
@@ -77,21 +52,15 @@ impl Passes for ArchiveRows<'_> {
         Ok(each)
     }
 
-    fn written_by(&self, target: Target, test: &TextTest) -> Found<Option<Test<'static>>> {
-        self.rows_written_by(target, test)
-    }
-
-    fn pages_with_digests(&self, test: &OnText) -> Found<Option<Test<'static>>> {
-        self.pages_with_digests(test)
-    }
-
-    fn pages_numbered(&self, index: usize, filter: &Filter) -> Found<Vec<bool>> {
+    /// For each page, whether a condition on one additional numeric column alone holds.
+    pub(super) fn pages_numbered(&self, index: usize, filter: &Filter) -> Found<Vec<bool>> {
         let numbers = &self.page_columns;
         let holds = |id: u32| filter.holds(&Given(|_| numbers.get(index, id as usize).into()));
         (0..self.state.url_count()).into_par_iter().map(holds).collect()
     }
 
-    fn table(&self, path: Path) -> Found<Option<Table>> {
+    /// The values of a field for the sites or hosts of pages.
+    pub(super) fn table(&self, path: Path) -> Found<Option<Table>> {
         if self.has_others {
             return Ok(None);
         }
@@ -109,7 +78,9 @@ impl Passes for ArchiveRows<'_> {
         Ok(Some((column, (0..all).map(value).collect::<Found<_>>()?)))
     }
 
-    fn decided_apart(&self, filter: &Filter) -> Found<Option<Apart>> {
+    /// The pages with decisions of their own, which do not follow from their hosts, and those of them that meet a
+    /// condition.
+    pub(super) fn decided_apart(&self, filter: &Filter) -> Found<Option<Apart>> {
         let Some(decisions) = self.decisions() else { return Ok(Some(Apart::default())) };
         if matches!(self.pages.credits().rules().sites, SiteRule::Path(_)) {
             return Ok(None);
@@ -142,14 +113,5 @@ impl Passes for ArchiveRows<'_> {
             }
         }
         Ok(Some((apart, holding)))
-    }
-}
-
-/// Describes a pass over estimates in explanations.
-fn name(column: Column) -> &'static str {
-    match column {
-        Column::Freshness => "all visits: freshness",
-        Column::NextVisit => "all visits: next_visit",
-        _ => "all visits: change_rate",
     }
 }

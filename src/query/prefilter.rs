@@ -6,12 +6,13 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use archive_grammar::Target;
-use archive_storage::{Capture, CaptureId, HostId, SiteId, State, Store, UrlId};
+use archive_storage::{Capture, CaptureId, HostId, SiteId, State, UrlId};
 
 use super::Instant;
 use super::answered::Answered;
+use super::archive::ArchiveRows;
 use super::block_rows::{Rows, flags};
-use super::calculated::{self, Apart, Calculated, Table};
+use super::calculated::{self, Calculated};
 use super::coded::{CHANGE_END, coded};
 use super::columns::{Column, Path, Via};
 use super::digests::hexadecimal;
@@ -20,49 +21,19 @@ use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::numbers::{Number, number, times};
 use super::rows::RowsError;
-use super::running::Running;
 use super::text_tests::{OnText, Titles, Urls};
-use super::visit_tests::{Changes, Expected, ExpectedValues};
+use super::visit_tests::{Changes, Expected};
 use crate::ledger::{SiteRule, capture_flags};
-use crate::prepared::{BySite, Column as Stored, Pages, Prepared};
+use crate::prepared::{BySite, Column as Stored, Prepared};
 
 /// The context from which tests are built, besides a plan's conditions.
 #[derive(Clone, Copy)]
-pub(super) struct Known<'a, 'h> {
+pub(super) struct Known<'a, 'r, 'h> {
     pub(super) target: Target,
-    pub(super) store: &'a Store,
-    pub(super) running: &'a Running,
-    pub(super) pages: &'a Pages<'a>,
+    pub(super) archive: &'a ArchiveRows<'r>,
     pub(super) hits: &'h Hits<'h>,
     /// The pages of each site, if available.
     pub(super) by_site: Option<&'a BySite>,
-    pub(super) passes: &'h dyn Passes,
-}
-
-/// Lookups that need more than columns: passes over all pages, sites and so on.
-pub(super) trait Passes {
-    /// The pages with an estimate that passes a test, sorted by id.
-    fn expected(&self, test: Expected<'_>) -> Result<Vec<UrlId>, RowsError>;
-    /// The estimate of each page in a column.
-    fn all_expected(&self, column: Column) -> Result<ExpectedValues, RowsError>;
-    /// For each page, whether a text test holds for a field that is another page's URL, if that can be decided.
-    fn led(&self, field: Column, test: &TextTest) -> Result<Option<Vec<bool>>, RowsError>;
-    /// For each page, whether a condition on document structure alone holds or may hold, and whether the result is
-    /// exact.
-    fn structured(&self, filter: &Filter, hits: &Hits<'_>) -> Result<Option<(Vec<bool>, bool)>, RowsError>;
-    /// For each page, whether a condition holds, if columns decide it.
-    fn pages_that(&self, filter: &Filter) -> Result<Option<Vec<bool>>, RowsError>;
-    /// The row test equivalent to a condition on the programs that wrote the rows' segments, if there are columns.
-    fn written_by(&self, target: Target, test: &TextTest) -> Result<Option<Test<'static>>, RowsError>;
-    /// The page test equivalent to a condition on digests alone, if columns decide it.
-    fn pages_with_digests(&self, test: &OnText) -> Result<Option<Test<'static>>, RowsError>;
-    /// For each page, whether a condition on one additional numeric column alone holds.
-    fn pages_numbered(&self, index: usize, filter: &Filter) -> Result<Vec<bool>, RowsError>;
-    /// The values of a field for the sites or hosts of pages.
-    fn table(&self, path: Path) -> Result<Option<Table>, RowsError>;
-    /// The pages with decisions of their own, which do not follow from their hosts, and those of them that meet a
-    /// condition.
-    fn decided_apart(&self, filter: &Filter) -> Result<Option<Apart>, RowsError>;
 }
 
 /// Pages are read one by one if they are at most one in `FEW_SHARE` of all, or at most `FEW_MIN`.
@@ -107,10 +78,10 @@ pub(super) enum Test<'a> {
 impl<'a> Test<'a> {
     /// The test of a filter, or of some of its conjuncts, and whether it is equivalent to the filter; `None` if columns
     /// say nothing about it.
-    pub(super) fn of(filter: &Filter, known: Known<'a, '_>) -> Result<(Option<Self>, bool), RowsError> {
+    pub(super) fn of(filter: &Filter, known: Known<'a, '_, '_>) -> Result<(Option<Self>, bool), RowsError> {
         let Filter::All(parts) = filter else {
             let of_pages = known.target == Target::Pages;
-            if of_pages && let Some((each, is_exact)) = known.passes.structured(filter, known.hits)? {
+            if of_pages && let Some((each, is_exact)) = known.archive.pages_structured(filter, known.hits)? {
                 return Ok((Some(Self::Each(each)), is_exact));
             }
             let test = Self::exact(filter, known)?;
@@ -121,7 +92,7 @@ impl<'a> Test<'a> {
         let mut parts: Vec<(u8, &Filter)> =
             parts.iter().map(|part| (pass(part, known.target), part)).collect();
         parts.sort_by_key(|(pass, _)| *pass);
-        let few = Self::few(known.pages.state());
+        let few = Self::few(known.archive.state);
         let (mut tests, mut is_exact) = (Vec::new(), true);
         for (pass, part) in parts {
             if pass > 0 && tests.iter().any(|test: &Self| test.leaves(few)) {
@@ -209,11 +180,11 @@ impl<'a> Test<'a> {
     }
 
     /// The test equivalent to a filter, if there is one.
-    fn exact(filter: &Filter, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
+    fn exact(filter: &Filter, known: Known<'a, '_, '_>) -> Result<Option<Self>, RowsError> {
         if known.target == Target::Pages
             && let Some(test) = Expected::of(filter)
         {
-            return Ok(Some(Self::Passed(known.passes.expected(test)?)));
+            return Ok(Some(Self::Passed(known.archive.pages_expected(test)?)));
         }
         let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, RowsError> {
             parts.iter().map(|part| Self::exact(part, known)).collect()
@@ -245,7 +216,7 @@ impl<'a> Test<'a> {
             }
             Filter::Changed(from, until) if known.target == Target::Pages => {
                 Self::changed_since(*from).map(|candidates| {
-                    let (state, candidates) = (known.pages.state(), Box::new(candidates));
+                    let (state, candidates) = (known.archive.state, Box::new(candidates));
                     Self::Changes(Changes { state, candidates, from: *from, until: *until })
                 })
             }
@@ -265,7 +236,7 @@ impl<'a> Test<'a> {
     }
 
     /// A test for rows that have a value in a field.
-    fn is_known(column: Column, known: Known<'a, '_>) -> Result<Option<Self>, RowsError> {
+    fn is_known(column: Column, known: Known<'a, '_, '_>) -> Result<Option<Self>, RowsError> {
         let number = number(column, known.target).or_else(|| times(column).map(|times| times.0));
         if let Some(number) = number {
             let unknown = number.zero_is_unknown.then_some(Self::Is(number.column, 0));
@@ -279,17 +250,16 @@ impl<'a> Test<'a> {
     pub(super) fn text(
         column: Column,
         test: &TextTest,
-        known: Known<'a, '_>,
+        known: Known<'a, '_, '_>,
     ) -> Result<Option<Self>, RowsError> {
-        let (pages, of_pages) = (known.pages, known.target == Target::Pages);
-        let state = pages.state();
+        let (state, of_pages) = (known.archive.state, known.target == Target::Pages);
         match column {
             Column::Via | Column::Redirect if of_pages => {
-                return Ok(known.passes.led(column, test)?.map(Self::Each));
+                return Ok(known.archive.pages_led(column, test)?.map(Self::Each));
             }
-            Column::Software => return known.passes.written_by(known.target, test),
+            Column::Software => return known.archive.rows_written_by(known.target, test),
             Column::Url if !of_pages => {
-                return Ok(known.passes.led(column, test)?.map(|are| Self::OfPages(state, are)));
+                return Ok(known.archive.pages_led(column, test)?.map(|are| Self::OfPages(state, are)));
             }
             Column::Url => {
                 let urls = Urls { state, test: OnText::new(column, test.clone()) };
@@ -313,7 +283,7 @@ impl<'a> Test<'a> {
         // Names of hosts and domains are in lower case, and so are the wanted texts.
         let (stored, are) = if column == Column::Site
             && let TextTestKind::Is(wanted) = &test.kind
-            && !matches!(pages.credits().rules().sites, SiteRule::Path(_))
+            && !matches!(known.archive.pages.credits().rules().sites, SiteRule::Path(_))
         {
             let mut are = vec![false; state.site_count() as usize];
             for name in wanted {
@@ -334,7 +304,7 @@ impl<'a> Test<'a> {
         stored: Stored,
         are: Vec<bool>,
         unknown: bool,
-        known: Known<'a, '_>,
+        known: Known<'a, '_, '_>,
     ) -> Result<Self, RowsError> {
         let wanted = || (0_u32..).zip(&are).filter(|(_, is)| **is).map(|(number, _)| number);
         let of_pages = known.target == Target::Pages;
@@ -354,9 +324,9 @@ impl<'a> Test<'a> {
     fn of_sites(
         stored: Stored,
         wanted: impl Iterator<Item = u32>,
-        known: Known<'a, '_>,
+        known: Known<'a, '_, '_>,
     ) -> Result<Option<Self>, RowsError> {
-        let (state, rules) = (known.pages.state(), known.pages.credits().rules());
+        let (state, rules) = (known.archive.state, known.archive.pages.credits().rules());
         let is_site_of_host = !matches!(rules.sites, SiteRule::Path(_));
         let Some(by_site) = known.by_site else { return Ok(None) };
         let wanted: Vec<u32> = wanted.take(SITES_MAX + 1).collect();

@@ -96,19 +96,23 @@ impl ExpectedValues {
 impl ArchiveRows<'_> {
     /// Returns the pages that meet a condition, sorted by id.
     pub(super) fn pages_expected(&self, test: Expected<'_>) -> Found<Vec<UrlId>> {
-        let mut pages = self.each_expected(test.column(), |page, value| test.holds(value).then_some(page))?;
+        let (began, column) = (std::time::Instant::now(), test.column());
+        let mut pages = self.each_expected(column, |page, value| test.holds(value).then_some(page))?;
         pages.par_sort_unstable();
+        self.running.note(|seen| seen.passed(name(column), pages.len() as u64, began.elapsed()));
         Ok(pages)
     }
 
     /// Returns the estimates for all pages.
     pub(super) fn all_expected(&self, column: Column) -> Found<ExpectedValues> {
+        let (began, all) = (std::time::Instant::now(), self.state.totals().fetched);
         let mut values = Vec::new();
         values.resize_with(self.state.url_count() as usize, || AtomicU64::new(f64::NAN.to_bits()));
         self.each_expected(column, |page, value| {
             values.get(page.index()).into_iter().for_each(|place| place.store(value.to_bits(), Relaxed));
             None::<()>
         })?;
+        self.running.note(|seen| seen.passed(name(column), all, began.elapsed()));
         Ok(ExpectedValues(column, values))
     }
 
@@ -157,6 +161,15 @@ impl ArchiveRows<'_> {
         };
         let parts = self.state.visit_parts().into_par_iter().map(of_part).collect::<Found<Vec<_>>>()?;
         Ok(parts.into_iter().flatten().collect())
+    }
+}
+
+/// Describes a pass over estimates in explanations.
+fn name(column: Column) -> &'static str {
+    match column {
+        Column::Freshness => "all visits: freshness",
+        Column::NextVisit => "all visits: next_visit",
+        _ => "all visits: change_rate",
     }
 }
 

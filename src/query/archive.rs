@@ -159,6 +159,14 @@ impl NamedColumns {
     }
 }
 
+/// Returns what a cell holds, and makes it on first use.
+pub(super) fn once<T, E>(cell: &OnceLock<T>, make: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
+    match cell.get() {
+        Some(made) => Ok(made),
+        None => make().map(|made| cell.get_or_init(|| made)),
+    }
+}
+
 /// Readers of an archive's texts.
 #[derive(Debug)]
 pub(super) struct Texts<'a> {

@@ -5,7 +5,7 @@ use archive_storage::{Page, StateError, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
 use super::Plan;
-use super::archive::ArchiveRows;
+use super::archive::{ArchiveRows, once};
 use super::batch::Batch;
 use super::columnar::Columnar;
 use super::expr::Expr;
@@ -41,39 +41,26 @@ impl<'r> ArchiveRows<'r> {
 
     /// The prepared columns of captures, if there are any.
     pub(super) fn prepared_captures(&self) -> Result<Option<&Prepared>, PreparedError> {
-        if let Some(captures) = self.captures.get() {
-            return Ok(captures.as_ref());
-        }
-        let opened = if self.access.is_unlimited() { Prepared::captures(self.store)? } else { None };
-        Ok(self.captures.get_or_init(|| opened).as_ref())
+        let open = || if self.access.is_unlimited() { Prepared::captures(self.store) } else { Ok(None) };
+        Ok(once(&self.captures, open)?.as_ref())
     }
 
     /// The pages of each site, if there are columns.
     pub(super) fn by_site(&self) -> Result<Option<&BySite>, PreparedError> {
-        if let Some(by_site) = self.by_site.get() {
-            return Ok(by_site.as_ref());
-        }
-        let opened = if self.access.is_unlimited() { BySite::open(self.store)? } else { None };
-        Ok(self.by_site.get_or_init(|| opened).as_ref())
+        let open = || if self.access.is_unlimited() { BySite::open(self.store) } else { Ok(None) };
+        Ok(once(&self.by_site, open)?.as_ref())
     }
 
     /// What responses said, if it was noted.
     pub(super) fn answers(&self) -> Result<Option<&Answers>, PreparedError> {
-        if let Some(answers) = self.answers.get() {
-            return Ok(answers.as_ref());
-        }
-        let opened = Answers::open(self.store)?;
-        Ok(self.answers.get_or_init(|| opened).as_ref())
+        Ok(once(&self.answers, || Answers::open(self.store))?.as_ref())
     }
 
     /// What responses said, and the results of checking documents.
     pub(super) fn checks(&self) -> Result<Option<(&Answers, &Checks)>, RowsError> {
         let answers = self.answers()?;
-        if let Some(checks) = self.checks.get() {
-            return Ok(answers.zip(checks.as_ref()));
-        }
-        let read = answers.map(|answers| Checks::of(answers, self.store, &self.access)).transpose()?;
-        Ok(answers.zip(self.checks.get_or_init(|| read).as_ref()))
+        let read = || answers.map(|answers| Checks::of(answers, self.store, &self.access)).transpose();
+        Ok(answers.zip(once(&self.checks, read)?.as_ref()))
     }
 
     /// Returns the columns of the rows that a plan selects from, if there are any, with a test that holds for all rows

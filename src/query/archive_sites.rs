@@ -3,7 +3,7 @@
 use archive_storage::SiteId;
 
 use super::Plan;
-use super::archive::ArchiveRows;
+use super::archive::{ArchiveRows, once};
 use super::archive_pages::time;
 use super::best_sites::{self, SiteTest};
 use super::columns::Column;
@@ -77,23 +77,20 @@ impl ArchiveRows<'_> {
 
     /// The sums over the pages of each site.
     pub(super) fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
-        if let Some(sums) = self.site_sums.get() {
-            return Ok(sums);
-        }
-        let sums = match self.prepared_sites()? {
-            Some(sites) => sites.all()?,
-            None => {
-                let mut sums = vec![SiteSums::default(); self.state.site_count() as usize];
-                for page in self.facts(Test::All(Vec::new())) {
-                    let (_, facts) = page?;
-                    if let Some(sum) = sums.get_mut(facts.site.index()) {
-                        sum.add(&facts);
-                    }
-                }
-                self.pages.weigh(&mut sums)?;
-                sums
+        let sums = once(&self.site_sums, || -> Result<_, RowsError> {
+            if let Some(sites) = self.prepared_sites()? {
+                return Ok(sites.all()?);
             }
-        };
-        Ok(self.site_sums.get_or_init(|| sums))
+            let mut sums = vec![SiteSums::default(); self.state.site_count() as usize];
+            for page in self.facts(Test::All(Vec::new())) {
+                let (_, facts) = page?;
+                if let Some(sum) = sums.get_mut(facts.site.index()) {
+                    sum.add(&facts);
+                }
+            }
+            self.pages.weigh(&mut sums)?;
+            Ok(sums)
+        })?;
+        Ok(sums)
     }
 }

@@ -8,7 +8,7 @@ use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, State, Stor
 use chrono::{DateTime, Utc};
 
 use super::Plan;
-use super::archive::ArchiveRows;
+use super::archive::{ArchiveRows, once};
 use super::archive_pages::page_type;
 use super::columns::{CAPTURE_KINDS, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
@@ -63,23 +63,17 @@ impl ArchiveRows<'_> {
 
     /// The prior of the change rate, estimated from all visits.
     pub(super) fn prior(&self) -> Found<&RatePrior> {
-        if let Some(prior) = self.prior.get() {
-            return Ok(prior);
-        }
-        let prior = match prepared::prior(self.store)? {
-            Some(prior) => prior,
-            None => archive_prior(&[self.state])?,
-        };
-        Ok(self.prior.get_or_init(|| prior))
+        once(&self.prior, || {
+            Ok(match prepared::prior(self.store)? {
+                Some(prior) => prior,
+                None => archive_prior(&[self.state])?,
+            })
+        })
     }
 
     /// When pages are due.
     pub(super) fn timetable(&self) -> Found<&Timetable> {
-        if let Some(timetable) = self.timetable.get() {
-            return Ok(timetable);
-        }
-        let timetable = Timetable::of(self.store, self.now)?;
-        Ok(self.timetable.get_or_init(|| timetable))
+        Ok(once(&self.timetable, || Timetable::of(self.store, self.now))?)
     }
 
     /// The URL of a page, unless it is hidden.

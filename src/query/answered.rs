@@ -15,12 +15,10 @@ use super::details::{Asked, Record};
 use super::expr::{self, Subject};
 use super::filter::Filter;
 use super::prefilter::Known;
-use super::rows::RowsError;
+use super::rows::Found;
 use super::running::Running;
 use super::value::Value;
 use crate::prepared::{Answers, Column as Stored, Prepared, Said};
-
-type Found<T> = Result<T, RowsError>;
 
 /// What a field asks about a response, if it does.
 pub(super) fn asked(field: Column) -> Option<Asked<'static>> {

@@ -27,7 +27,7 @@ use super::explain::source;
 use super::group_columns::{Counted, Wanted};
 use super::hits::Hits;
 use super::prefilter::Test;
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
+use super::rows::{Chosen, DocumentReader, Each, Found, PageRow, PageText, Row, Rows, SiteRow, Sort};
 use super::running::Running;
 use super::topics::Topics;
 use super::value::Value;
@@ -225,7 +225,7 @@ impl<'a> ArchiveRows<'a> {
     }
 
     /// Returns the rows of a plan with these ids, in the given order.
-    pub(super) fn rows_of(&self, plan: &Plan, ids: Vec<u32>) -> Result<Vec<Row>, RowsError> {
+    pub(super) fn rows_of(&self, plan: &Plan, ids: Vec<u32>) -> Found<Vec<Row>> {
         if plan.target != Target::Pages {
             return self.capture_rows(ids);
         }
@@ -239,11 +239,11 @@ impl<'a> ArchiveRows<'a> {
 }
 
 impl Rows for ArchiveRows<'_> {
-    fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
+    fn pages(&self) -> Each<'_, PageRow> {
         Box::new(self.facts(Test::All(Vec::new())).map(|page| page.map(|(id, facts)| row(id, &facts))))
     }
 
-    fn pages_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Chosen<'_, PageRow>, RowsError> {
+    fn pages_for(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Chosen<'_, PageRow>> {
         let (test, are_selected) = match self.tested(plan, hits)? {
             Some((mut columnar, is_exact)) => {
                 columnar.test.prepare()?;
@@ -259,7 +259,7 @@ impl Rows for ArchiveRows<'_> {
         Ok(Chosen { rows: Box::new(pages), are_selected })
     }
 
-    fn sorts_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<(Vec<Sort>, u64)>, RowsError> {
+    fn sorts_for(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<(Vec<Sort>, u64)>> {
         let Some(wanted) = Wanted::of(plan) else { return Ok(None) };
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let Some((counted, left_out)) = columnar.sorted(&wanted)? else { return Ok(None) };
@@ -276,7 +276,7 @@ impl Rows for ArchiveRows<'_> {
         Ok(Some((sorts.collect(), left_out)))
     }
 
-    fn best_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+    fn best_for(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<(Vec<Row>, u64)>> {
         if plan.target == Target::Sites {
             return self.best_sites(plan);
         }
@@ -287,7 +287,7 @@ impl Rows for ArchiveRows<'_> {
         Ok(Some((self.rows_of(plan, ids)?, count)))
     }
 
-    fn drawn_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<Vec<Row>>, RowsError> {
+    fn drawn_for(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<Vec<Row>>> {
         let Some(sample) = plan.sample else { return Ok(None) };
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let (ids, count) = columnar.drawn(sample)?;
@@ -296,7 +296,7 @@ impl Rows for ArchiveRows<'_> {
         self.rows_of(plan, ids).map(Some)
     }
 
-    fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
+    fn page(&self, id: UrlId) -> Found<Option<PageRow>> {
         if id.0 >= self.state.url_count() {
             return Ok(None);
         }
@@ -307,7 +307,7 @@ impl Rows for ArchiveRows<'_> {
         Ok(self.pages.facts(id, &page, visit.as_ref())?.map(|facts| row(id, &facts)))
     }
 
-    fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
+    fn text(&self, page: &PageRow, text: PageText) -> Found<Option<Cow<'_, str>>> {
         let state = self.state;
         let mut texts = self.texts.borrow_mut();
         let text = match text {
@@ -335,7 +335,7 @@ impl Rows for ArchiveRows<'_> {
         &self.page_columns.names
     }
 
-    fn page_number(&self, page: UrlId, index: usize) -> Result<Option<f64>, RowsError> {
+    fn page_number(&self, page: UrlId, index: usize) -> Found<Option<f64>> {
         Ok(self.page_columns.get(index, page.index()))
     }
 
@@ -343,7 +343,7 @@ impl Rows for ArchiveRows<'_> {
         &self.site_columns.names
     }
 
-    fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
+    fn site_number(&self, site: SiteId, index: usize) -> Found<Option<f64>> {
         let Some(computed) = index.checked_sub(self.site_columns.columns.len()) else {
             return Ok(self.site_columns.get(index, site.index()));
         };
@@ -351,11 +351,11 @@ impl Rows for ArchiveRows<'_> {
         Ok(sums.map(|sums| if computed == 0 { sums.importance } else { sums.importance_max }))
     }
 
-    fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+    fn sites(&self) -> Each<'_, SiteRow> {
         self.site_rows(Vec::new())
     }
 
-    fn sites_for(&self, plan: &Plan) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+    fn sites_for(&self, plan: &Plan) -> Each<'_, SiteRow> {
         let tests = plan.filter.as_ref().map(|filter| best_sites::site_tests(filter).0).unwrap_or_default();
         let named = match self.named_sites(plan) {
             Ok(named) => named,
@@ -378,7 +378,7 @@ impl Rows for ArchiveRows<'_> {
         self.topics.names()
     }
 
-    fn topic(&self, page: UrlId, name: &str) -> Result<Option<f64>, RowsError> {
+    fn topic(&self, page: UrlId, name: &str) -> Found<Option<f64>> {
         Ok(self.topics.probability(self.store, page, name)?)
     }
 
@@ -388,57 +388,50 @@ impl Rows for ArchiveRows<'_> {
 
     // Implemented in `captures` and elsewhere.
 
-    fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {
+    fn find(&self, url: &str) -> Found<Option<UrlId>> {
         Ok(self.state.find(url)?)
     }
 
-    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
+    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {
         self.page_detail_of(page, detail)
     }
 
-    fn hosts(&self) -> Box<dyn Iterator<Item = Result<HostRow, RowsError>> + '_> {
+    fn hosts(&self) -> Each<'_, HostRow> {
         Box::new(self.state.hosts().map(|host| {
             let (id, name, host) = host?;
             Ok(self.host_row(id, name, &host))
         }))
     }
 
-    fn host(&self, host: HostId) -> Result<Option<HostRow>, RowsError> {
+    fn host(&self, host: HostId) -> Found<Option<HostRow>> {
         self.host_of(host)
     }
 
-    fn captures(&self) -> Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_> {
+    fn captures(&self) -> Each<'_, CaptureRow> {
         Box::new(self.all_captures())
     }
 
-    fn captures_for(&self, plan: &Plan) -> Result<Chosen<'_, CaptureRow>, RowsError> {
+    fn captures_for(&self, plan: &Plan) -> Found<Chosen<'_, CaptureRow>> {
         self.chosen_captures(plan)
     }
 
-    fn history(
-        &self,
-        page: UrlId,
-    ) -> Result<Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_>, RowsError> {
+    fn history(&self, page: UrlId) -> Found<Each<'_, CaptureRow>> {
         Ok(Box::new(self.history_of(page)?))
     }
 
-    fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Result<(), RowsError>) -> Result<(), RowsError> {
+    fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
         self.all_links(visit)
     }
 
-    fn linked(
-        &self,
-        relation: Relation,
-        others: &HashSet<UrlId>,
-    ) -> Result<Option<HashSet<UrlId>>, RowsError> {
+    fn linked(&self, relation: Relation, others: &HashSet<UrlId>) -> Found<Option<HashSet<UrlId>>> {
         self.pages_linked(relation, others)
     }
 
-    fn contents_alike(&self, wanted: Option<&HashSet<Digest>>) -> Result<Option<Vec<PageDigest>>, RowsError> {
+    fn contents_alike(&self, wanted: Option<&HashSet<Digest>>) -> Found<Option<Vec<PageDigest>>> {
         self.digests_alike(wanted)
     }
 
-    fn newest(&self, page: &PageRow) -> Result<Option<CaptureId>, RowsError> {
+    fn newest(&self, page: &PageRow) -> Found<Option<CaptureId>> {
         let Some(prepared) = self.prepared.as_ref().filter(|_| page.captures > 0) else { return Ok(None) };
         let (block, row) = prepared.block_of(page.id.0);
         let mut newest = self.newest.borrow_mut();
@@ -449,46 +442,41 @@ impl Rows for ArchiveRows<'_> {
         Ok(value.and_then(|value| value.checked_sub(1)).map(|capture| CaptureId(capture as u32)))
     }
 
-    fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
+    fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Found<Option<Value>> {
         let answers = self.answers()?;
         answers.map_or(Ok(None), |answers| answered::noted(answers, capture, asked))
     }
 
-    fn software(&self, capture: CaptureId) -> Result<Option<String>, RowsError> {
+    fn software(&self, capture: CaptureId) -> Found<Option<String>> {
         self.software_of(self.state.capture(capture)?.location.segment)
     }
 
-    fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
+    fn records(&self, captures: &[CaptureId]) -> Found<Vec<Record>> {
         let (store, running) = (self.store, &self.running);
-        let record = |capture: &CaptureId| -> Result<Record, RowsError> {
+        let record = |capture: &CaptureId| -> Found<Record> {
             running.check()?;
             record_of(store, *capture)
         };
         captures.par_iter().with_min_len(RECORDS_OF_PART).map(record).collect()
     }
 
-    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
+    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {
         with_tree(self.store, &self.state.capture(capture)?, read)?.unwrap_or(Ok(()))
     }
 
-    fn documents_for(
-        &self,
-        plan: &Plan,
-        hits: &Hits<'_>,
-        search: usize,
-    ) -> Result<Option<Vec<UrlId>>, RowsError> {
+    fn documents_for(&self, plan: &Plan, hits: &Hits<'_>, search: usize) -> Found<Option<Vec<UrlId>>> {
         self.documents_that(plan, hits, search)
     }
 
-    fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
+    fn structure(&self, capture: CaptureId) -> Found<Option<Structure>> {
         Ok(structure(self.store, &self.state.capture(capture)?)?)
     }
 
-    fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
+    fn validities(&self, captures: &[CaptureId]) -> Found<Vec<Option<Validity>>> {
         let (state, store, access, running) = (self.state, self.store, &self.access, &self.running);
         // Reading ahead records also gets here, with no documents to check.
         let known = if captures.is_empty() { None } else { self.checks()? };
-        let validity = |capture: &CaptureId| -> Result<Option<Validity>, RowsError> {
+        let validity = |capture: &CaptureId| -> Found<Option<Validity>> {
             running.check()?;
             if let Some((answers, checks)) = known
                 && let Some(validity) = checks.found(answers, state, *capture)?

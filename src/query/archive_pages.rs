@@ -13,7 +13,7 @@ use super::hits::Hits;
 use super::keyed::Keyed;
 use super::page_facts;
 use super::prefilter::{self, Known, Test};
-use super::rows::{PageRow, PageType, Row, RowsError};
+use super::rows::{Each, Found, PageRow, PageType, Row};
 use super::subject::World;
 use crate::change::Checks;
 use crate::parse::DocumentKind;
@@ -24,10 +24,7 @@ const FOUND_PER_BLOCK_MIN: usize = 16;
 
 impl<'r> ArchiveRows<'r> {
     /// The facts of all pages; with columns, only of those that pass a test.
-    pub(super) fn facts<'s>(
-        &'s self,
-        test: Test<'s>,
-    ) -> Box<dyn Iterator<Item = Result<(UrlId, Facts), RowsError>> + 's> {
+    pub(super) fn facts<'s>(&'s self, test: Test<'s>) -> Each<'s, (UrlId, Facts)> {
         let Some(prepared) = &self.prepared else {
             if let Err(error) = self.pages.expect_all() {
                 return Box::new(std::iter::once(Err(error.into())));
@@ -57,7 +54,7 @@ impl<'r> ArchiveRows<'r> {
     }
 
     /// What responses said, and the results of checking documents.
-    pub(super) fn checks(&self) -> Result<Option<(&Answers, &Checks)>, RowsError> {
+    pub(super) fn checks(&self) -> Found<Option<(&Answers, &Checks)>> {
         let answers = self.answers()?;
         let read = || answers.map(|answers| Checks::of(answers, self.store, &self.access)).transpose();
         Ok(answers.zip(once(&self.checks, read)?.as_ref()))
@@ -65,11 +62,7 @@ impl<'r> ArchiveRows<'r> {
 
     /// Returns the columns of the rows that a plan selects from, if there are any, with a test that holds for all rows
     /// that match, and whether it holds for no others.
-    pub(super) fn tested(
-        &self,
-        plan: &Plan,
-        hits: &Hits<'_>,
-    ) -> Result<Option<(Columnar<'_>, bool)>, RowsError> {
+    pub(super) fn tested(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<(Columnar<'_>, bool)>> {
         let prepared = match plan.target {
             Target::Pages => self.prepared.as_ref(),
             Target::Captures | Target::Versions => self.prepared_captures()?,
@@ -86,21 +79,13 @@ impl<'r> ArchiveRows<'r> {
     }
 
     /// The context from which tests on rows of a target are built.
-    pub(super) fn to_test<'h>(
-        &self,
-        target: Target,
-        hits: &'h Hits<'h>,
-    ) -> Result<Known<'_, 'r, 'h>, RowsError> {
+    pub(super) fn to_test<'h>(&self, target: Target, hits: &'h Hits<'h>) -> Found<Known<'_, 'r, 'h>> {
         Ok(Known { target, archive: self, hits, by_site: self.by_site()? })
     }
 
     /// Returns the first rows in the order of a plan's keys, and how many rows match, if columns or passes provide
     /// these.
-    pub(super) fn first_by_keys(
-        &self,
-        plan: &Plan,
-        hits: &Hits<'_>,
-    ) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+    pub(super) fn first_by_keys(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<(Vec<Row>, u64)>> {
         let Some(keyed) = Keyed::of(plan, self.to_test(plan.target, hits)?)? else { return Ok(None) };
         let Some(columnar) = self.columnar(plan, hits)? else { return Ok(None) };
         let Some((ids, count)) = keyed.first(&columnar, self)? else { return Ok(None) };
@@ -109,7 +94,7 @@ impl<'r> ArchiveRows<'r> {
     }
 
     /// The columns and test of a plan, if these alone answer it.
-    pub(super) fn columnar(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<Columnar<'_>>, RowsError> {
+    pub(super) fn columnar(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<Columnar<'_>>> {
         // Single pages are looked up.
         if plan.filter.as_ref().is_some_and(|filter| filter.urls().is_some()) {
             return Ok(None);
@@ -128,11 +113,7 @@ impl<'r> ArchiveRows<'r> {
     /// Returns those of the given pages (sorted by id) that meet a plan's conditions, with only their type, site, last
     /// capture and language. `None` if columns do not decide all conditions or, without columns, if the conditions need
     /// importance.
-    pub(super) fn found_of(
-        &self,
-        plan: &Plan,
-        ids: &[UrlId],
-    ) -> Result<Option<Vec<(UrlId, Facts)>>, RowsError> {
+    pub(super) fn found_of(&self, plan: &Plan, ids: &[UrlId]) -> Found<Option<Vec<(UrlId, Facts)>>> {
         let needs_importance = || plan.filter.as_ref().is_some_and(|filter| filter.has(Expr::is_importance));
         if self.prepared.is_none() && plan.searches.is_empty() && !needs_importance() {
             return self.found_in_tables(plan, ids).map(Some);
@@ -142,7 +123,7 @@ impl<'r> ArchiveRows<'r> {
 
     /// Like `found_of` without columns: checkpoints that a running crawl writes have none. Importance is the most
     /// expensive to look up, so it is left out.
-    fn found_in_tables(&self, plan: &Plan, ids: &[UrlId]) -> Result<Vec<(UrlId, Facts)>, RowsError> {
+    fn found_in_tables(&self, plan: &Plan, ids: &[UrlId]) -> Found<Vec<(UrlId, Facts)>> {
         // An index may be ahead of what the store has saved.
         let ids = ids.iter().copied().filter(|id| id.0 < self.state.url_count());
         let (mut found, hits) = (Vec::new(), Hits::default());
@@ -162,7 +143,7 @@ impl<'r> ArchiveRows<'r> {
     }
 
     /// Returns the rows of the given pages, sorted by id: reading many together is cheaper than one by one.
-    pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Result<PageRow, RowsError>> + '_ {
+    pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Found<PageRow>> + '_ {
         ids.sort_unstable();
         ids.dedup();
         // An index may be ahead of what the store has saved.
@@ -180,7 +161,7 @@ impl<'r> ArchiveRows<'r> {
     fn facts_of(
         &self,
         known: Result<(UrlId, Page, Option<Visit>), StateError>,
-    ) -> Result<Option<(UrlId, Facts)>, RowsError> {
+    ) -> Found<Option<(UrlId, Facts)>> {
         let (id, page, visit) = known?;
         self.running.check_row()?;
         *self.batch.borrow_mut() = Batch::of(id, page, visit);

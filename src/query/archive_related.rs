@@ -14,7 +14,7 @@ use super::columns::Column as Field;
 use super::digests::{Digest, PageDigest, digest_of, hexadecimal};
 use super::filter::TextTest;
 use super::prefilter::Test;
-use super::rows::{Rows as _, RowsError};
+use super::rows::{Found, Rows as _, RowsError};
 use super::text_tests::{OnText, Urls};
 use crate::ledger::LinkCode;
 use crate::parse::LinkKind;
@@ -22,8 +22,6 @@ use crate::prepared::{self, Column, FOUND, Prepared, short_digest};
 
 /// Number of captures that are read together.
 const CAPTURES: usize = 1 << 15;
-
-type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
     /// Returns the pages that links relate to some pages. Links to pages are found by a parallel pass over all links.

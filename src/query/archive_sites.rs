@@ -8,16 +8,13 @@ use super::archive_pages::time;
 use super::best_sites::{self, SiteTest};
 use super::columns::Column;
 use super::prefilter::Test;
-use super::rows::{Row, RowsError, SiteRow};
+use super::rows::{Each, Found, Row, SiteRow};
 use crate::ledger::SiteRule;
 use crate::prepared::{PreparedError, SiteSums, Sites};
 
 impl ArchiveRows<'_> {
     /// Returns the sites that pass tests of their numbers; the names of others are not read.
-    pub(super) fn site_rows(
-        &self,
-        tests: Vec<SiteTest>,
-    ) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_> {
+    pub(super) fn site_rows(&self, tests: Vec<SiteTest>) -> Each<'_, SiteRow> {
         let sums = match self.site_sums() {
             Ok(sums) => sums,
             Err(error) => return Box::new(std::iter::once(Err(error))),
@@ -30,7 +27,7 @@ impl ArchiveRows<'_> {
         Box::new(rows.map(|(id, sum)| self.site_row(SiteId(id), sum)))
     }
 
-    fn site_row(&self, id: SiteId, sum: &SiteSums) -> Result<SiteRow, RowsError> {
+    fn site_row(&self, id: SiteId, sum: &SiteSums) -> Found<SiteRow> {
         Ok(SiteRow {
             id,
             name: self.texts.borrow_mut().sites.get(id.0)?.to_owned(),
@@ -45,7 +42,7 @@ impl ArchiveRows<'_> {
     }
 
     /// Returns the sites of a plan's answer, and how many sites match, if prepared columns decide this.
-    pub(super) fn best_sites(&self, plan: &Plan) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
+    pub(super) fn best_sites(&self, plan: &Plan) -> Found<Option<(Vec<Row>, u64)>> {
         let Some(sites) = self.prepared_sites()? else { return Ok(None) };
         let Some((ids, count)) = best_sites::best_sites(plan, &sites)? else { return Ok(None) };
         let all = self.state.site_count().into();
@@ -56,7 +53,7 @@ impl ArchiveRows<'_> {
     }
 
     /// Returns the sites that a plan names, if it selects no others and there are prepared columns of sites.
-    pub(super) fn named_sites(&self, plan: &Plan) -> Result<Option<Vec<SiteRow>>, RowsError> {
+    pub(super) fn named_sites(&self, plan: &Plan) -> Found<Option<Vec<SiteRow>>> {
         // Names of domains and hosts are in lower case, and so are the wanted names.
         let are_small = !matches!(self.pages.credits().rules().sites, SiteRule::Path(_));
         let names = plan.filter.as_ref().and_then(|filter| filter.only(Column::Site));
@@ -76,8 +73,8 @@ impl ArchiveRows<'_> {
     }
 
     /// The sums over the pages of each site.
-    pub(super) fn site_sums(&self) -> Result<&[SiteSums], RowsError> {
-        let sums = once(&self.site_sums, || -> Result<_, RowsError> {
+    pub(super) fn site_sums(&self) -> Found<&[SiteSums]> {
+        let sums = once(&self.site_sums, || -> Found<_> {
             if let Some(sites) = self.prepared_sites()? {
                 return Ok(sites.all()?);
             }

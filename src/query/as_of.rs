@@ -12,7 +12,7 @@ use chrono::TimeDelta;
 use super::Instant;
 use super::columns::NOT_MODIFIED;
 use super::details::{Asked, CaptureRow, HostRow, PageDetail, Record};
-use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
+use super::rows::{DocumentReader, Each, Found, PageRow, PageText, PageType, Row, Rows, SiteRow};
 use super::running::Running;
 use super::value::Value;
 use crate::parse::{Structure, Validity};
@@ -24,11 +24,9 @@ pub(crate) struct AsOf<'a> {
     pub(crate) before: Instant,
 }
 
-type Iter<'a, T> = Box<dyn Iterator<Item = Result<T, RowsError>> + 'a>;
-
 impl AsOf<'_> {
     /// A page as it was then; `None` if it was not captured by then.
-    pub(crate) fn row(&self, page: PageRow) -> Result<Option<PageRow>, RowsError> {
+    pub(crate) fn row(&self, page: PageRow) -> Found<Option<PageRow>> {
         let (Some(first), Some(last)) = (page.first_seen, page.last_seen) else { return Ok(None) };
         if first >= self.before {
             return Ok(None);
@@ -76,7 +74,7 @@ impl AsOf<'_> {
     }
 
     /// The newest record of a page that describes a document.
-    fn document(&self, page: UrlId) -> Result<Option<Record>, RowsError> {
+    fn document(&self, page: UrlId) -> Found<Option<Record>> {
         for capture in self.history(page)? {
             let capture = capture?;
             let record = self.rows.record(capture.id)?;
@@ -89,7 +87,7 @@ impl AsOf<'_> {
 }
 
 impl Rows for AsOf<'_> {
-    fn pages(&self) -> Iter<'_, PageRow> {
+    fn pages(&self) -> Each<'_, PageRow> {
         let rows = self.rows.pages().filter_map(|page| match page {
             Ok(page) => self.row(page).transpose(),
             Err(error) => Some(Err(error)),
@@ -97,11 +95,11 @@ impl Rows for AsOf<'_> {
         Box::new(rows)
     }
 
-    fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError> {
+    fn page(&self, id: UrlId) -> Found<Option<PageRow>> {
         self.rows.page(id)?.map_or(Ok(None), |page| self.row(page))
     }
 
-    fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError> {
+    fn text(&self, page: &PageRow, text: PageText) -> Found<Option<Cow<'_, str>>> {
         let is_todays = self.rows.page(page.id)?.is_some_and(|today| today == *page);
         match text {
             PageText::Url | PageText::Host | PageText::Site => self.rows.text(page, text),
@@ -118,8 +116,8 @@ impl Rows for AsOf<'_> {
         }
     }
 
-    fn sites(&self) -> Iter<'_, SiteRow> {
-        let sites = || -> Result<Vec<SiteRow>, RowsError> {
+    fn sites(&self) -> Each<'_, SiteRow> {
+        let sites = || -> Found<Vec<SiteRow>> {
             let mut sums: HashMap<SiteId, SiteRow> = HashMap::new();
             for page in self.pages() {
                 let page = page?;
@@ -164,7 +162,7 @@ impl Rows for AsOf<'_> {
         self.rows.page_columns()
     }
 
-    fn page_number(&self, page: UrlId, index: usize) -> Result<Option<f64>, RowsError> {
+    fn page_number(&self, page: UrlId, index: usize) -> Found<Option<f64>> {
         self.rows.page_number(page, index)
     }
 
@@ -172,7 +170,7 @@ impl Rows for AsOf<'_> {
         self.rows.site_columns()
     }
 
-    fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
+    fn site_number(&self, site: SiteId, index: usize) -> Found<Option<f64>> {
         self.rows.site_number(site, index)
     }
 
@@ -184,50 +182,50 @@ impl Rows for AsOf<'_> {
         self.rows.own_number(row)
     }
 
-    fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {
+    fn find(&self, url: &str) -> Found<Option<UrlId>> {
         self.rows.find(url)
     }
 
-    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
+    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {
         self.rows.page_detail(page, detail)
     }
 
-    fn host(&self, host: HostId) -> Result<Option<HostRow>, RowsError> {
+    fn host(&self, host: HostId) -> Found<Option<HostRow>> {
         self.rows.host(host)
     }
 
-    fn captures(&self) -> Iter<'_, CaptureRow> {
+    fn captures(&self) -> Each<'_, CaptureRow> {
         Box::new(
             self.rows.captures().filter(|capture| capture.as_ref().map_or(true, |it| it.time < self.before)),
         )
     }
 
-    fn history(&self, page: UrlId) -> Result<Iter<'_, CaptureRow>, RowsError> {
+    fn history(&self, page: UrlId) -> Found<Each<'_, CaptureRow>> {
         let history = self.rows.history(page)?;
         Ok(Box::new(history.skip_while(|capture| capture.as_ref().is_ok_and(|it| it.time >= self.before))))
     }
 
-    fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
+    fn structure(&self, capture: CaptureId) -> Found<Option<Structure>> {
         self.rows.structure(capture)
     }
 
-    fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
+    fn validities(&self, captures: &[CaptureId]) -> Found<Vec<Option<Validity>>> {
         self.rows.validities(captures)
     }
 
-    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
+    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {
         self.rows.document(capture, read)
     }
 
-    fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Result<Option<Value>, RowsError> {
+    fn noted(&self, capture: CaptureId, asked: Asked<'_>) -> Found<Option<Value>> {
         self.rows.noted(capture, asked)
     }
 
-    fn software(&self, capture: CaptureId) -> Result<Option<String>, RowsError> {
+    fn software(&self, capture: CaptureId) -> Found<Option<String>> {
         self.rows.software(capture)
     }
 
-    fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
+    fn records(&self, captures: &[CaptureId]) -> Found<Vec<Record>> {
         self.rows.records(captures)
     }
 }

@@ -16,13 +16,11 @@ use super::expr::Subject;
 use super::filter::Filter;
 use super::numbers::Number;
 use super::prefilter::{Known, Test};
-use super::rows::RowsError;
+use super::rows::Found;
 use super::text_tests::{OnText, Titles, Urls};
 use super::value::Value;
 use super::visit_tests::ExpectedValues;
 use crate::prepared::{Column as Stored, Prepared};
-
-type Found<T> = Result<T, RowsError>;
 
 /// A column, and the value that each of its numbers stands for; the value of any other number is unknown.
 pub(super) type Table = (Stored, Vec<Value>);

@@ -14,7 +14,7 @@ use super::columns::{CAPTURE_KINDS, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::explain::source;
 use super::hits::Hits;
-use super::rows::{Chosen, PageRow, PageType, Row, Rows as _, RowsError};
+use super::rows::{Chosen, Found, PageRow, PageType, Row, Rows as _};
 use super::value::Value;
 use crate::ledger::{FIELD_FETCH_MS, Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
 use crate::parse::{DocumentKind, LinkKind};
@@ -25,8 +25,6 @@ use crate::selection::freshness::fresh;
 
 /// Maximum number of pages for which it is cached, while reading all captures, whether their captures are shown.
 const PAGES_REMEMBERED: usize = 1 << 16;
-
-type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
     pub(super) fn page_detail_of(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {

@@ -5,7 +5,7 @@ use archive_storage::MimeId;
 use super::archive_pages::page_type;
 use super::columns::{CAPTURE_KINDS, CHANGES, Column, yes_no};
 use super::prefilter::Known;
-use super::rows::{PageType, RowsError};
+use super::rows::{Found, PageType};
 use crate::ledger::{Refusal, capture_flags, language, page_flags};
 use crate::prepared::{self, Column as Stored};
 
@@ -15,7 +15,7 @@ pub(super) fn coded<T>(
     column: Column,
     known: Known<'_, '_, '_>,
     mut of: impl FnMut(Option<&str>) -> T,
-) -> Result<Option<(Stored, Vec<T>)>, RowsError> {
+) -> Found<Option<(Stored, Vec<T>)>> {
     let state = known.archive.state;
     Ok(Some(match column {
         Column::Seed => (Stored::Seed, [false, true].map(|is| of(Some(yes_no(is)))).into()),

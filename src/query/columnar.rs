@@ -17,7 +17,7 @@ use super::hits::{Hits, KnownScores};
 use super::numbers::{Number, number, times};
 use super::plan::Plan;
 use super::prefilter::{Test, plain};
-use super::rows::RowsError;
+use super::rows::{Found, RowsError};
 use super::running::Running;
 use super::score::combined;
 use super::top::Top;
@@ -99,8 +99,6 @@ pub(super) struct Columnar<'a> {
     pub(super) test: Test<'a>,
     pub(super) running: &'a Running,
 }
-
-type Found<T> = Result<T, RowsError>;
 
 /// Sort key of a row: captured pages (or rows that need not be captured) first, then rank, then id.
 type Place = (Reverse<bool>, u64, u32);

@@ -15,11 +15,9 @@ use super::filter::Filter;
 use super::hits::Hits;
 use super::plan::Search;
 use super::prefilter::plain;
-use super::rows::{PageType, RowsError};
+use super::rows::{Found, PageType};
 use crate::access::Access;
 use crate::change::with_tree;
-
-type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
     /// See [`Rows::documents_for`](super::Rows::documents_for). If the answer is ordered by score, only the best pages

@@ -11,7 +11,7 @@ use roxmltree::{Attribute, Document, Node};
 use super::Instant;
 use super::expr::Subject;
 use super::filter::Filter;
-use super::rows::RowsError;
+use super::rows::{Found, RowsError};
 use super::value::Value;
 use crate::parse::{NAMESPACES, parse_date};
 
@@ -101,11 +101,7 @@ pub(crate) struct PlaceSubject<'a, 'i> {
 
 impl<'a, 'i> PlaceSubject<'a, 'i> {
     /// Passes each node that `path` selects from here to `visit`, until that returns true. Returns whether it did.
-    fn each(
-        &self,
-        path: &ElementPath,
-        visit: &mut dyn FnMut(&Self) -> Result<bool, RowsError>,
-    ) -> Result<bool, RowsError> {
+    fn each(&self, path: &ElementPath, visit: &mut dyn FnMut(&Self) -> Found<bool>) -> Found<bool> {
         let mut places = vec![self.place];
         for (index, step) in path.steps.iter().enumerate() {
             let is_last = index + 1 == path.steps.len();
@@ -145,7 +141,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
     }
 
     /// The nodes that a step selects from an element, regardless of its conditions.
-    fn below(&self, node: Node<'a, 'i>, step: &ElementStep) -> Result<Vec<Place<'a, 'i>>, RowsError> {
+    fn below(&self, node: Node<'a, 'i>, step: &ElementStep) -> Found<Vec<Place<'a, 'i>>> {
         let mut found = Vec::new();
         let look = |node: Node<'a, 'i>, found: &mut Vec<_>| {
             self.looked_at.set(self.looked_at.get() + 1);
@@ -180,7 +176,7 @@ impl<'a, 'i> PlaceSubject<'a, 'i> {
     }
 }
 
-fn all_hold(filters: &[Filter], subject: &dyn Subject) -> Result<bool, RowsError> {
+fn all_hold(filters: &[Filter], subject: &dyn Subject) -> Found<bool> {
     for filter in filters {
         if !filter.holds(subject)? {
             return Ok(false);
@@ -190,23 +186,19 @@ fn all_hold(filters: &[Filter], subject: &dyn Subject) -> Result<bool, RowsError
 }
 
 /// Whether a path selects a node in a document that passes `filter`.
-pub(crate) fn has(
-    tree: &Document<'_>,
-    path: &ElementPath,
-    filter: Option<&Filter>,
-) -> Result<bool, RowsError> {
+pub(crate) fn has(tree: &Document<'_>, path: &ElementPath, filter: Option<&Filter>) -> Found<bool> {
     let looked_at = Cell::new(0);
     let root = PlaceSubject { place: Place::Element(tree.root()), looked_at: &looked_at };
     root.some(path, filter)
 }
 
 /// Whether a filter on the content of a node holds for this text.
-pub(crate) fn holds_of_text(filter: &Filter, text: &str) -> Result<bool, RowsError> {
+pub(crate) fn holds_of_text(filter: &Filter, text: &str) -> Found<bool> {
     filter.holds(&PlaceSubject { place: Place::Text(text), looked_at: &Cell::new(0) })
 }
 
 /// The joined texts of all nodes that a path selects in a document.
-pub(crate) fn texts(tree: &Document<'_>, path: &ElementPath) -> Result<Value, RowsError> {
+pub(crate) fn texts(tree: &Document<'_>, path: &ElementPath) -> Found<Value> {
     let looked_at = Cell::new(0);
     let root = PlaceSubject { place: Place::Element(tree.root()), looked_at: &looked_at };
     let mut texts: Option<String> = None;
@@ -222,7 +214,7 @@ pub(crate) fn texts(tree: &Document<'_>, path: &ElementPath) -> Result<Value, Ro
 }
 
 impl Subject for PlaceSubject<'_, '_> {
-    fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Result<bool, RowsError> {
+    fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Found<bool> {
         self.each(path, &mut |subject| filter.map_or(Ok(true), |filter| filter.holds(subject)))
     }
 

@@ -9,7 +9,7 @@ use super::columns::{Column, ColumnKind, Path};
 use super::expr::Expr;
 use super::plan::{Heading, Plan, Scores, Search};
 use super::related::related;
-use super::rows::{PageText, Rows, RowsError};
+use super::rows::{Found, PageText, Rows};
 use super::{Error, Together};
 
 impl Plan {
@@ -105,7 +105,7 @@ impl Together<'_> {
     ///
     /// # Errors
     /// When the archive cannot be read.
-    pub fn targets(&self, urls: &[String]) -> Result<Vec<String>, RowsError> {
+    pub fn targets(&self, urls: &[String]) -> Found<Vec<String>> {
         let ids = urls.iter().filter_map(|url| self.find(url).transpose());
         let found = related(self, Relation::LinkedFrom, &ids.collect::<Result<HashSet<_>, _>>()?)?;
         let mut targets = Vec::new();

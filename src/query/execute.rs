@@ -17,7 +17,7 @@ use super::groups::{Group, Groups};
 use super::hits::Hits;
 use super::ordered::{Candidate, Columns, Ordered, TakeRow};
 use super::plan::{GroupPlan, Heading, Plan};
-use super::rows::{Chosen, PageRow, Row, Rows, RowsError, SiteRow};
+use super::rows::{Chosen, Found, PageRow, Row, Rows, RowsError, SiteRow};
 use super::running::Running;
 use super::subject::World;
 use super::top::Top;
@@ -278,7 +278,7 @@ impl Plan {
     }
 
     /// The only pages that can match, if searches or URLs narrow them down.
-    pub(super) fn candidates(&self, world: &World<'_>) -> Result<Option<Vec<UrlId>>, RowsError> {
+    pub(super) fn candidates(&self, world: &World<'_>) -> Found<Option<Vec<UrlId>>> {
         let of_pages = matches!(self.target, Target::Pages | Target::Captures | Target::Versions);
         let Some(filter) = self.filter.as_ref().filter(|_| of_pages) else { return Ok(None) };
         if let Some(found) = world.hits.candidates(filter) {
@@ -393,7 +393,7 @@ impl Plan {
     }
 
     /// Whether the target includes a capture, conditions aside: a version has other bytes than the one before.
-    fn is_asked_for(&self, row: &Result<CaptureRow, RowsError>) -> bool {
+    fn is_asked_for(&self, row: &Found<CaptureRow>) -> bool {
         self.target != Target::Versions || row.as_ref().map_or(true, |row| row.bytes_changed)
     }
 
@@ -402,7 +402,7 @@ impl Plan {
         self.limit.map(|limit| limit.saturating_add(self.offset))
     }
 
-    pub(super) fn holds(&self, world: &World<'_>, row: &Row) -> Result<bool, RowsError> {
+    pub(super) fn holds(&self, world: &World<'_>, row: &Row) -> Found<bool> {
         match (&self.filter, &world.tally) {
             (None, _) => Ok(true),
             (Some(filter), None) => filter.holds(&world.subject(row)),
@@ -410,11 +410,11 @@ impl Plan {
         }
     }
 
-    pub(super) fn values(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
+    pub(super) fn values(&self, subject: &dyn Subject) -> Found<Vec<Value>> {
         self.select.iter().map(|expr| expr.value(subject)).collect()
     }
 
-    pub(super) fn keys(&self, subject: &dyn Subject) -> Result<Vec<Value>, RowsError> {
+    pub(super) fn keys(&self, subject: &dyn Subject) -> Found<Vec<Value>> {
         self.order.iter().map(|(expr, _)| expr.value(subject)).collect()
     }
 

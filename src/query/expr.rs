@@ -7,7 +7,7 @@ use super::Instant;
 use super::columns::{Column, Cost, Path};
 use super::elements::{Content, ElementPath};
 use super::filter::Filter;
-use super::rows::RowsError;
+use super::rows::Found;
 use super::times::Zone;
 use super::value::Value;
 
@@ -49,17 +49,17 @@ pub(crate) enum Function {
 
 /// A row or group that expressions and filters are evaluated on. What it does not have is unknown.
 pub(crate) trait Subject {
-    fn field(&self, path: Path) -> Result<Value, RowsError> {
+    fn field(&self, path: Path) -> Found<Value> {
         let _ = path;
         Ok(Value::Empty)
     }
 
-    fn header(&self, name: &str) -> Result<Value, RowsError> {
+    fn header(&self, name: &str) -> Found<Value> {
         let _ = name;
         Ok(Value::Empty)
     }
 
-    fn topic(&self, name: &str) -> Result<Value, RowsError> {
+    fn topic(&self, name: &str) -> Found<Value> {
         let _ = name;
         Ok(Value::Empty)
     }
@@ -71,7 +71,7 @@ pub(crate) trait Subject {
     }
 
     /// Whether the content changed within a period; the first version does not count.
-    fn changed(&self, from: Option<Instant>, until: Option<Instant>) -> Result<bool, RowsError> {
+    fn changed(&self, from: Option<Instant>, until: Option<Instant>) -> Found<bool> {
         let _ = (from, until);
         Ok(false)
     }
@@ -87,13 +87,13 @@ pub(crate) trait Subject {
     }
 
     /// Whether a path selects a node for which the filter holds.
-    fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Result<bool, RowsError> {
+    fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Found<bool> {
         let _ = (path, filter);
         Ok(false)
     }
 
     /// The texts of all nodes that a path selects.
-    fn elements(&self, path: &ElementPath) -> Result<Value, RowsError> {
+    fn elements(&self, path: &ElementPath) -> Found<Value> {
         let _ = path;
         Ok(Value::Empty)
     }
@@ -106,7 +106,7 @@ pub(crate) trait Subject {
 }
 
 impl Expr {
-    pub(crate) fn value(&self, subject: &dyn Subject) -> Result<Value, RowsError> {
+    pub(crate) fn value(&self, subject: &dyn Subject) -> Found<Value> {
         Ok(match self {
             Self::Value(value) => value.clone(),
             Self::Field(path) => subject.field(*path)?,

@@ -15,7 +15,7 @@ use super::columns::{Column, Cost, Path};
 use super::elements::ElementPath;
 use super::expr::{Expr, Subject};
 use super::glob::Glob;
-use super::rows::RowsError;
+use super::rows::Found;
 use super::value::Value;
 use crate::ledger::{authority, host_name};
 use crate::search::words;
@@ -168,7 +168,7 @@ impl Filter {
     }
 
     /// Whether the condition holds for a row.
-    pub(crate) fn holds(&self, subject: &dyn Subject) -> Result<bool, RowsError> {
+    pub(crate) fn holds(&self, subject: &dyn Subject) -> Found<bool> {
         Ok(match self {
             Self::All(parts) => {
                 for part in parts {

@@ -16,7 +16,7 @@ use super::groups::{Aggregate, Gather};
 use super::numbers::{Number, Times, times, whole};
 use super::plan::Plan;
 use super::prefilter::plain;
-use super::rows::{RowsError, Sum};
+use super::rows::{Found, RowsError, Sum};
 use crate::prepared::{Column as Stored, Facts};
 
 /// Maximum number of buckets in one set of counters, and maximum number of sets that are counted in parallel. A bucket
@@ -184,8 +184,6 @@ impl Sums {
         }
     }
 }
-
-type Found<T> = Result<T, RowsError>;
 
 impl Columnar<'_> {
     /// Returns the non-empty buckets, and how many were left out because only the largest are wanted; `None` if there

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use super::Error;
 use super::expr::{self, Expr, Subject};
 use super::group_runs::GroupRuns;
-use super::rows::{RowsError, Sort, Sum};
+use super::rows::{Found, Sort, Sum};
 use super::running::Running;
 use super::value::Value;
 
@@ -131,7 +131,7 @@ impl<'a> Groups<'a> {
     /// Adds a row to its group.
     pub(crate) fn add(&mut self, subject: &dyn Subject) -> Result<(), Error> {
         let of = |aggregate: &Aggregate| aggregate.of.as_ref().map(|of| of.value(subject)).transpose();
-        let values = self.aggregates.iter().map(of).collect::<Result<Vec<_>, RowsError>>()?;
+        let values = self.aggregates.iter().map(of).collect::<Found<Vec<_>>>()?;
         self.gather(subject, |gathered, gather, place| {
             gathered.add(gather, values.get(place).cloned().flatten())
         })
@@ -143,7 +143,7 @@ impl<'a> Groups<'a> {
             (Gather::Distinct, Some(of)) => of.value(subject).map(Some),
             _ => Ok(None),
         };
-        let mut values = self.aggregates.iter().map(of).collect::<Result<Vec<_>, RowsError>>()?;
+        let mut values = self.aggregates.iter().map(of).collect::<Found<Vec<_>>>()?;
         self.gather(subject, |gathered, gather, place| match values.get_mut(place).and_then(Option::take) {
             Some(value) => gathered.add(gather, Some(value)),
             None => {
@@ -187,7 +187,7 @@ impl<'a> Groups<'a> {
         subject: &dyn Subject,
         add: impl FnMut(&mut Gathered, Gather, usize) -> usize,
     ) -> Result<(), Error> {
-        let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Result<Vec<_>, RowsError>>()?;
+        let keys = self.keys.iter().map(|key| key.value(subject)).collect::<Found<Vec<_>>>()?;
         self.gather_of(keys, add)
     }
 

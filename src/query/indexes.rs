@@ -2,13 +2,11 @@
 
 use archive_storage::UrlId;
 
-use super::rows::RowsError;
+use super::rows::Found;
 use super::together::{Part, Together};
 use super::{FullText, TextQuery};
 use crate::search::elements::ElementQuery;
 use crate::search::{Structures, View};
-
-type Found<T> = Result<T, RowsError>;
 
 /// Views of the archives' full-text indexes, in the order of the archives.
 pub(super) struct Indexes<'r, 'a> {

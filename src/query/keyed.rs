@@ -16,13 +16,11 @@ use super::expr::{Expr, Subject};
 use super::filter::Filter;
 use super::plan::Plan;
 use super::prefilter::Known;
-use super::rows::RowsError;
+use super::rows::Found;
 use super::text_tests::{BLOCKS_TOGETHER, split};
 use super::top::Top;
 use super::value::{Value, by_texts};
 use crate::prepared::Column as Stored;
-
-type Found<T> = Result<T, RowsError>;
 
 /// The sort keys of a row, and its id.
 type Place = (Vec<Value>, u32);

@@ -6,7 +6,7 @@ use archive_storage::UrlId;
 
 use super::batch::Batch;
 use super::prefilter::Test;
-use super::rows::RowsError;
+use super::rows::Found;
 use super::running::Running;
 use crate::prepared::{Facts, Prepared};
 
@@ -16,7 +16,7 @@ pub(super) fn facts_that<'a>(
     test: Test<'a>,
     batch: &'a RefCell<Batch>,
     running: &'a Running,
-) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
+) -> impl Iterator<Item = Found<(UrlId, Facts)>> + 'a {
     let chosen = move |block| {
         Ok(test.rows(prepared, block)?.of_ids(prepared.ids(block)).into_iter().map(UrlId).collect())
     };
@@ -29,7 +29,7 @@ pub(super) fn facts_of<'a>(
     ids: Vec<UrlId>,
     batch: &'a RefCell<Batch>,
     running: &'a Running,
-) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
+) -> impl Iterator<Item = Found<(UrlId, Facts)>> + 'a {
     let chosen = move |block| {
         let urls = prepared.ids(block);
         let place = |url: u32| ids.partition_point(|id| id.0 < url);
@@ -41,11 +41,11 @@ pub(super) fn facts_of<'a>(
 /// The facts of the pages that `chosen` returns for each block.
 fn blocks<'a>(
     prepared: &'a Prepared,
-    chosen: impl Fn(u32) -> Result<Vec<UrlId>, RowsError> + 'a,
+    chosen: impl Fn(u32) -> Found<Vec<UrlId>> + 'a,
     batch: &'a RefCell<Batch>,
     running: &'a Running,
-) -> impl Iterator<Item = Result<(UrlId, Facts), RowsError>> + 'a {
-    let read = move |block| -> Result<_, RowsError> {
+) -> impl Iterator<Item = Found<(UrlId, Facts)>> + 'a {
+    let read = move |block| -> Found<_> {
         running.check()?;
         let ids = chosen(block)?;
         Ok(if ids.is_empty() { None } else { Some((prepared.facts(block, &ids)?, ids)) })

@@ -15,13 +15,11 @@ use super::expr::Subject as _;
 use super::filter::{Filter, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::prefilter::Test;
-use super::rows::{Row, Rows as _, RowsError};
+use super::rows::{Found, Row, Rows as _};
 use super::subject::World;
 use crate::decisions::Subject;
 use crate::ledger::SiteRule;
 use crate::prepared::{Column as Stored, Facts};
-
-type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
     /// For each page, whether a test holds; `None` without columns.

@@ -15,7 +15,7 @@ use super::expr::Subject as _;
 use super::groups::{Gathered, Groups};
 use super::ordered::Candidate;
 use super::plan::{GroupPlan, Plan};
-use super::rows::{Row, Rows, RowsError};
+use super::rows::{Found, Row, Rows, RowsError};
 use super::running::{Limits, Running};
 use super::sent::{Partial, Sent};
 use super::subject::World;
@@ -197,7 +197,7 @@ struct Part<'a> {
 
 impl Part<'_> {
     /// What settles whether a row counts, if the archive does not know.
-    fn doubt(&self, row: &Row) -> Result<Option<Doubt>, RowsError> {
+    fn doubt(&self, row: &Row) -> Found<Option<Doubt>> {
         let (site, is_page) = match row {
             Row::Page(page) => (page.site, true),
             Row::Site(site) => (site.id, false),

@@ -20,7 +20,7 @@ use super::expr::Expr;
 use super::filter::{Filter, Ranges, TextTest, TextTestKind};
 use super::hits::Hits;
 use super::numbers::{Number, number, times};
-use super::rows::RowsError;
+use super::rows::{Found, RowsError};
 use super::text_tests::{OnText, Titles, Urls};
 use super::visit_tests::{Changes, Expected};
 use crate::ledger::{SiteRule, capture_flags};
@@ -78,7 +78,7 @@ pub(super) enum Test<'a> {
 impl<'a> Test<'a> {
     /// The test of a filter, or of some of its conjuncts, and whether it is equivalent to the filter; `None` if columns
     /// say nothing about it.
-    pub(super) fn of(filter: &Filter, known: Known<'a, '_, '_>) -> Result<(Option<Self>, bool), RowsError> {
+    pub(super) fn of(filter: &Filter, known: Known<'a, '_, '_>) -> Found<(Option<Self>, bool)> {
         let Filter::All(parts) = filter else {
             let of_pages = known.target == Target::Pages;
             if of_pages && let Some((each, is_exact)) = known.archive.pages_structured(filter, known.hits)? {
@@ -124,7 +124,7 @@ impl<'a> Test<'a> {
     }
 
     /// Reads the titles that the test needs for all pages, unless other tests leave only a few of these.
-    pub(super) fn prepare(&mut self) -> Result<(), RowsError> {
+    pub(super) fn prepare(&mut self) -> Found<()> {
         match self {
             Self::All(tests) if tests.first().is_some_and(|test| test.turn() == 0) => Ok(()),
             Self::All(tests) | Self::Any(tests) => tests.iter_mut().try_for_each(Self::prepare),
@@ -180,13 +180,13 @@ impl<'a> Test<'a> {
     }
 
     /// The test equivalent to a filter, if there is one.
-    fn exact(filter: &Filter, known: Known<'a, '_, '_>) -> Result<Option<Self>, RowsError> {
+    fn exact(filter: &Filter, known: Known<'a, '_, '_>) -> Found<Option<Self>> {
         if known.target == Target::Pages
             && let Some(test) = Expected::of(filter)
         {
             return Ok(Some(Self::Passed(known.archive.pages_expected(test)?)));
         }
-        let each = |parts: &[Filter]| -> Result<Option<Vec<Self>>, RowsError> {
+        let each = |parts: &[Filter]| -> Found<Option<Vec<Self>>> {
             parts.iter().map(|part| Self::exact(part, known)).collect()
         };
         let direct = match filter {
@@ -236,7 +236,7 @@ impl<'a> Test<'a> {
     }
 
     /// A test for rows that have a value in a field.
-    fn is_known(column: Column, known: Known<'a, '_, '_>) -> Result<Option<Self>, RowsError> {
+    fn is_known(column: Column, known: Known<'a, '_, '_>) -> Found<Option<Self>> {
         let number = number(column, known.target).or_else(|| times(column).map(|times| times.0));
         if let Some(number) = number {
             let unknown = number.zero_is_unknown.then_some(Self::Is(number.column, 0));
@@ -247,11 +247,7 @@ impl<'a> Test<'a> {
         Ok(Self::text(column, &is_empty, known)?.map(|is_empty| Self::Not(Box::new(is_empty))))
     }
 
-    pub(super) fn text(
-        column: Column,
-        test: &TextTest,
-        known: Known<'a, '_, '_>,
-    ) -> Result<Option<Self>, RowsError> {
+    pub(super) fn text(column: Column, test: &TextTest, known: Known<'a, '_, '_>) -> Found<Option<Self>> {
         let (state, of_pages) = (known.archive.state, known.target == Target::Pages);
         match column {
             Column::Via | Column::Redirect if of_pages => {
@@ -305,7 +301,7 @@ impl<'a> Test<'a> {
         are: Vec<bool>,
         unknown: bool,
         known: Known<'a, '_, '_>,
-    ) -> Result<Self, RowsError> {
+    ) -> Found<Self> {
         let wanted = || (0_u32..).zip(&are).filter(|(_, is)| **is).map(|(number, _)| number);
         let of_pages = known.target == Target::Pages;
         let among = if of_pages && !unknown { Self::of_sites(stored, wanted(), known)? } else { None };
@@ -325,7 +321,7 @@ impl<'a> Test<'a> {
         stored: Stored,
         wanted: impl Iterator<Item = u32>,
         known: Known<'a, '_, '_>,
-    ) -> Result<Option<Self>, RowsError> {
+    ) -> Found<Option<Self>> {
         let (state, rules) = (known.archive.state, known.archive.pages.credits().rules());
         let is_site_of_host = !matches!(rules.sites, SiteRule::Path(_));
         let Some(by_site) = known.by_site else { return Ok(None) };
@@ -352,17 +348,12 @@ impl<'a> Test<'a> {
     }
 
     /// The rows of a block that pass the test.
-    pub(super) fn rows(&self, prepared: &Prepared, block: u32) -> Result<Rows, RowsError> {
+    pub(super) fn rows(&self, prepared: &Prepared, block: u32) -> Found<Rows> {
         self.rows_among(prepared, block, &Rows::All)
     }
 
     /// Like `rows`; the result is unspecified for rows outside `among`.
-    pub(super) fn rows_among(
-        &self,
-        prepared: &Prepared,
-        block: u32,
-        among: &Rows,
-    ) -> Result<Rows, RowsError> {
+    pub(super) fn rows_among(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
         Ok(match self {
             Self::All(tests) => tests.iter().try_fold(Rows::All, |rows, test| {
                 let rest = if matches!(rows, Rows::Some(_) | Rows::Few(..)) { &rows } else { among };
@@ -429,7 +420,7 @@ fn captures_that(
     ids: Range<u32>,
     among: &Rows,
     holds: impl Fn(&Capture) -> bool,
-) -> Result<Rows, RowsError> {
+) -> Found<Rows> {
     let Some(rows) = among.few() else {
         let captures = state.captures_from(CaptureId(ids.start)).take(ids.len());
         let each = captures.map(|found| found.map(|(_, capture)| holds(&capture)));

@@ -9,7 +9,7 @@ use super::Error;
 use super::expr::Expr;
 use super::filter::Filter;
 use super::plan::Plan;
-use super::rows::{Row, RowsError};
+use super::rows::{Found, Row, RowsError};
 use super::subject::World;
 
 /// Initial number of rows whose records are read in parallel: a few may be all that is needed.
@@ -63,7 +63,7 @@ impl Plan {
     pub(super) fn with_records(
         &self,
         world: &World<'_>,
-        mut rows: impl Iterator<Item = Result<Row, RowsError>>,
+        mut rows: impl Iterator<Item = Found<Row>>,
         look: &mut dyn FnMut(Row) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let parts = self.filter.as_ref().map_or(&[][..], Filter::parts);

@@ -22,6 +22,12 @@ use crate::parse::{Structure, Validity};
 /// Why rows could not be read: the store's own error, boxed.
 pub type RowsError = Box<dyn std::error::Error + Send + Sync>;
 
+/// What was read of a store.
+pub(super) type Found<T> = Result<T, RowsError>;
+
+/// Rows as they are read.
+pub(super) type Each<'a, T> = Box<dyn Iterator<Item = Found<T>> + 'a>;
+
 /// The type of a page's newest capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PageType {

@@ -10,13 +10,11 @@ use super::archive::ArchiveRows;
 use super::columns::Column;
 use super::filter::TextTest;
 use super::prefilter::Test;
-use super::rows::RowsError;
+use super::rows::Found;
 
 /// The field of a segment's `warcinfo` record that names the program. It is repeated if the segment was rewritten from
 /// segments of several programs.
 const FIELD_SOFTWARE: &str = "software";
-
-type Found<T> = Result<T, RowsError>;
 
 impl ArchiveRows<'_> {
     /// Returns the program that wrote a segment, if known.

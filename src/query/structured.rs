@@ -12,13 +12,11 @@ use super::calculated::Given;
 use super::columns::{Column, Path, yes_no};
 use super::filter::Filter;
 use super::hits::Hits;
-use super::rows::{PageType, RowsError};
+use super::rows::{Found, PageType};
 use super::value::Value;
 use crate::parse::{Structure, Validity, is_definition};
 use crate::prepared::{self, Column as Stored};
 use crate::search::Structures;
-
-type Found<T> = Result<T, RowsError>;
 
 /// A field of an XML document's structure.
 pub(super) fn value(structure: &Structure, column: Column) -> Value {

@@ -17,7 +17,7 @@ use super::expr::{self, Subject};
 use super::filter::Filter;
 use super::hits::Hits;
 use super::reading_ahead::Ahead;
-use super::rows::{DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
+use super::rows::{DocumentReader, Found, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
 use super::running::Running;
 use super::value::Value;
 use super::visit_tests;
@@ -52,8 +52,6 @@ pub(crate) struct RowSubject<'a> {
     pub(crate) world: &'a World<'a>,
     pub(crate) row: &'a Row,
 }
-
-type Found<T> = Result<T, RowsError>;
 
 /// The newest capture of a page to show: instead of a 304, the capture that it confirms.
 pub(super) fn newest(rows: &dyn Rows, page: &PageRow) -> Found<Option<CaptureRow>> {

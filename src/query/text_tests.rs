@@ -11,7 +11,7 @@ use super::calculated::Given;
 use super::columns::{Column, Path};
 use super::expr::{Expr, Function};
 use super::filter::{Filter, TextTest};
-use super::rows::RowsError;
+use super::rows::Found;
 use crate::prepared::{Column as Stored, Prepared};
 
 /// Number of URLs that are read together where only some are needed.
@@ -137,7 +137,7 @@ impl<'a> Titles<'a> {
     }
 
     /// The pages of a block whose titles match; the result is unspecified for rows outside `among`.
-    pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Result<Rows, RowsError> {
+    pub(super) fn rows(&self, prepared: &Prepared, block: u32, among: &Rows) -> Found<Rows> {
         let for_none = self.test.holds(None);
         if let Some(found) = &self.found {
             let holds = |value: u64| {

@@ -25,7 +25,7 @@ use super::details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::digests::{Digest, PageDigest};
 use super::hits::Hits;
 use super::plan::Plan;
-use super::rows::{Chosen, DocumentReader, PageRow, PageText, Row, Rows, RowsError, SiteRow, Sort};
+use super::rows::{Chosen, DocumentReader, Each, Found, PageRow, PageText, Row, Rows, SiteRow, Sort};
 use super::running::Running;
 use super::value::Value;
 use crate::access::Access;
@@ -40,9 +40,6 @@ const TARGETS_REMEMBERED: usize = 1 << 18;
 
 /// More than the number of links in any archive.
 const LINKS: u64 = 1 << 48;
-
-type Found<T> = Result<T, RowsError>;
-type Each<'a, T> = Box<dyn Iterator<Item = Found<T>> + 'a>;
 
 /// The pages and sites of one archive, or of several that have captured different sites.
 #[derive(Debug)]

@@ -14,14 +14,12 @@ use super::block_rows::Rows;
 use super::columns::Column;
 use super::filter::{Filter, Ranges};
 use super::prefilter::{Test, plain};
-use super::rows::RowsError;
+use super::rows::Found;
 use super::value::Value;
 use crate::ledger::capture_flags;
 use crate::prepared::Prepared;
 use crate::refresh::rate::ChangeObservations;
 use crate::selection::freshness::fresh;
-
-type Found<T> = Result<T, RowsError>;
 
 /// A condition on an estimate for a page.
 #[derive(Clone, Copy, Debug)]

@@ -14,16 +14,8 @@ fuzz_target!(|text: &str| {
             let printed = query.to_string();
             let again = archive_grammar::parse(&printed).expect("what is printed is a query");
             assert_eq!(again.to_string(), printed);
-            let now = DateTime::UNIX_EPOCH;
-            let context = Context {
-                now,
-                zone: Zone::Utc,
-                page_columns: &[],
-                site_columns: &[],
-                topics: &["maps".to_owned()],
-                of_several: false,
-                elsewhere: false,
-            };
+            let topics = &["maps".to_owned()];
+            let context = Context { topics, ..Context::bare(DateTime::UNIX_EPOCH, Zone::Utc) };
             if let Err(mistake) = Plan::new(&query, text, &context) {
                 assert!(text.get(mistake.span()).is_some());
             }

@@ -191,16 +191,7 @@ impl FullText for search::View<'_> {
 /// Returns the first instant after a time written as in `as of` (for a day, its end); `None` if the text is not a time.
 #[must_use]
 pub fn end_of(time: &str) -> Option<DateTime<Utc>> {
-    let nothing: &[String] = &[];
-    let context = Context {
-        now: Utc::now(),
-        zone: Zone::Local,
-        page_columns: nothing,
-        site_columns: nothing,
-        topics: nothing,
-        of_several: false,
-        elsewhere: false,
-    };
+    let context = Context::bare(Utc::now(), Zone::Local);
     let text = format!("page as of {time}");
     let query = archive_grammar::parse(&text).ok()?;
     let says_no_more = archive_grammar::Query { as_of: None, ..query.clone() } == Default::default();

@@ -40,14 +40,19 @@ impl<'a> Context<'a> {
     /// The context of a query over `rows`, asked here and now.
     pub fn of(rows: &'a dyn Rows) -> Self {
         Self {
-            now: Utc::now(),
-            zone: Zone::Local,
             page_columns: rows.page_columns(),
             site_columns: rows.site_columns(),
             topics: rows.topics(),
-            of_several: false,
-            elsewhere: false,
+            ..Self::bare(Utc::now(), Zone::Local)
         }
+    }
+
+    /// The context of a query over a store without additional columns and topics.
+    #[must_use]
+    pub fn bare(now: DateTime<Utc>, zone: Zone) -> Self {
+        let nothing: &[String] = &[];
+        let (page_columns, site_columns, topics) = (nothing, nothing, nothing);
+        Self { now, zone, page_columns, site_columns, topics, of_several: false, elsewhere: false }
     }
 }
 
@@ -139,16 +144,7 @@ impl Plan {
     /// # Errors
     /// [`Error::Query`] for a mistake in the text, [`Error::NotElsewhere`].
     pub fn of_several(text: &str, now: DateTime<Utc>) -> Result<Self, Error> {
-        let nothing: &[String] = &[];
-        let context = Context {
-            now,
-            zone: Zone::Utc,
-            page_columns: nothing,
-            site_columns: nothing,
-            topics: nothing,
-            of_several: true,
-            elsewhere: true,
-        };
+        let context = Context { of_several: true, elsewhere: true, ..Context::bare(now, Zone::Utc) };
         let plan = Self::parse(text, &context)?;
         plan.expect_portions()?;
         Ok(plan)

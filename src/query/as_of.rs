@@ -154,10 +154,6 @@ impl Rows for AsOf<'_> {
         }
     }
 
-    fn importance_max(&self) -> f64 {
-        self.rows.importance_max()
-    }
-
     fn page_columns(&self) -> &[String] {
         self.rows.page_columns()
     }

@@ -8,20 +8,17 @@ use super::Plan;
 use super::archive::ArchiveRows;
 use super::archive_pages::page_type;
 use super::captures::capture_row;
-use super::columns::{Column, NOT_MODIFIED};
+use super::columns::NOT_MODIFIED;
 use super::elements;
-use super::expr::Expr;
 use super::filter::Filter;
 use super::hits::Hits;
 use super::plan::Search;
-use super::prefilter::plain;
 use super::rows::{Found, PageType};
 use crate::access::Access;
 use crate::change::with_tree;
 
 impl ArchiveRows<'_> {
-    /// See [`Rows::documents_for`](super::Rows::documents_for). If the answer is ordered by score, only the best pages
-    /// need to be read, so this returns `None`.
+    /// See [`Rows::documents_for`](super::Rows::documents_for).
     pub(super) fn documents_that(
         &self,
         plan: &Plan,
@@ -31,8 +28,7 @@ impl ArchiveRows<'_> {
         let Some(Search::Elements { read: Some(condition), .. }) = plan.searches.get(search) else {
             return Ok(None);
         };
-        let is_score = |expr: &Expr| plain(expr) == Some(Column::Score);
-        if plan.target != Target::Pages || plan.order.first().is_some_and(|(expr, _)| is_score(expr)) {
+        if plan.target != Target::Pages {
             return Ok(None);
         }
         let Some((mut columnar, _)) = self.tested(plan, hits)? else { return Ok(None) };

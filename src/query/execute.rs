@@ -10,9 +10,8 @@ use archive_storage::{HostId, SiteId, UrlId};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::as_of::AsOf;
-use super::columns::{Column, Path};
 use super::details::CaptureRow;
-use super::expr::{Expr, Subject};
+use super::expr::Subject;
 use super::groups::{Group, Groups};
 use super::hits::Hits;
 use super::ordered::{Candidate, Columns, Ordered, TakeRow};
@@ -22,7 +21,7 @@ use super::running::Running;
 use super::subject::World;
 use super::top::Top;
 use super::value::Value;
-use super::{Error, FullText, explain, score};
+use super::{Error, FullText, explain};
 
 /// The answer to a query.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +30,8 @@ pub struct Answer {
     pub headings: Vec<Heading>,
     /// The rows in order, each with one value per column.
     pub rows: Vec<Vec<Value>>,
-    /// Number of rows that matched before offset and limit; `None` if the query stopped early.
+    /// Number of rows that matched before offset and limit; `None` if one of several archives has not counted all of its
+    /// own.
     pub matched: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ impl Plan {
             found.push(row);
             Ok(())
         })?;
-        Ok(Answer { headings: self.headings.clone(), rows: found, matched })
+        Ok(Answer { headings: self.headings.clone(), rows: found, matched: Some(matched) })
     }
 
     /// Like [`Plan::run`], but passes each row of the answer to `take` as soon as it is known, and returns how many
@@ -60,7 +60,7 @@ impl Plan {
         rows: &dyn Rows,
         full_text: Option<&dyn FullText>,
         take: &mut TakeRow<'_>,
-    ) -> Result<Option<u64>, Error> {
+    ) -> Result<u64, Error> {
         self.at(rows, &mut |rows| {
             let hits = self.hits(rows, full_text)?;
             let world = World::new(rows, &hits);
@@ -88,7 +88,7 @@ impl Plan {
         self.at(rows, &mut |rows| {
             let hits = self.hits(rows, full_text)?;
             let world = World::new(rows, &hits);
-            let (found, _) = self.found(&world, None)?;
+            let found = self.found(&world, None)?;
             let rows_found = found.into_sorted().collect();
             pages_of(rows, rows_found)
         })
@@ -115,7 +115,7 @@ impl Plan {
         self.at(rows, &mut |rows| {
             let hits = Hits::default();
             let world = World::new(rows, &hits);
-            let (found, _) = self.found(&world, None)?;
+            let found = self.found(&world, None)?;
             let matched = found.matched;
             let of_site = |row| if let Row::Site(site) = row { Some(site) } else { None };
             Ok((found.into_sorted().filter_map(of_site).collect(), matched))
@@ -135,7 +135,7 @@ impl Plan {
     }
 
     /// Streams rows that need no sorting; nothing is kept.
-    fn as_they_come(&self, world: &World<'_>, take: &mut TakeRow<'_>) -> Result<Option<u64>, Error> {
+    fn as_they_come(&self, world: &World<'_>, take: &mut TakeRow<'_>) -> Result<u64, Error> {
         let (first, last) = (self.offset as u64, self.last_row().map_or(u64::MAX, |last| last as u64));
         let mut matched = 0;
         self.scan(world, self.candidates(world)?, &mut |row| {
@@ -146,30 +146,25 @@ impl Plan {
             take(self.values(&world.subject(&row))?)
         })?;
         self.ordered_seen(world.running, matched.min(last).saturating_sub(first), Duration::ZERO);
-        Ok(Some(matched))
+        Ok(matched)
     }
 
-    fn in_order(&self, world: &World<'_>, take: &mut TakeRow<'_>) -> Result<Option<u64>, Error> {
+    fn in_order(&self, world: &World<'_>, take: &mut TakeRow<'_>) -> Result<u64, Error> {
         let columns = |row: &Row| -> Result<_, Error> { Ok(self.values(&world.subject(row))?) };
-        let (found, is_all) = self.found(world, Some(&columns))?;
+        let found = self.found(world, Some(&columns))?;
         let (began, matched) = (Instant::now(), found.matched);
         let rows = found.each(take)?;
         self.ordered_seen(world.running, rows, began.elapsed());
-        Ok(is_all.then_some(matched))
+        Ok(matched)
     }
 
-    /// Returns the matching rows, and whether they are complete: a search by score may stop early. Without `columns`
-    /// the rows stay in memory.
+    /// Returns the matching rows. Without `columns` they stay in memory.
     fn found<'a>(
         &'a self,
         world: &'a World<'_>,
         columns: Option<&'a Columns<'a, Row>>,
-    ) -> Result<(Ordered<'a, Row>, bool), Error> {
+    ) -> Result<Ordered<'a, Row>, Error> {
         let mut found = Ordered::new(self, world.running, columns);
-        let by_score = matches!(
-            self.order.first(),
-            Some((Expr::Field(Path { via: None, column: Column::Score }), Direction::Descending))
-        );
         let began = Instant::now();
         let mut offer = |row: Row| {
             let keys = self.keys(&world.subject(&row))?;
@@ -179,57 +174,14 @@ impl Plan {
             self.chosen_seen(world, matched, began);
             rows.into_iter().try_for_each(offer)?;
             found.matched = matched;
-            return Ok((found, true));
+            return Ok(found);
         }
-        match self.candidates(world)? {
-            Some(candidates) if by_score && self.sample.is_none() => {
-                let is_all = self.best_first(world, candidates, &mut found)?;
-                return Ok((found, is_all));
-            }
-            candidates => self.scan(world, candidates, &mut offer)?,
-        }
-        Ok((found, true))
-    }
-
-    /// Offers candidates by falling BM25 and stops when not even the most important page could still get in. Returns
-    /// whether it saw them all.
-    fn best_first(
-        &self,
-        world: &World<'_>,
-        candidates: Vec<UrlId>,
-        found: &mut Ordered<'_, Row>,
-    ) -> Result<bool, Error> {
-        let bm25 = |id| Ok::<_, RowsError>((world.hits.bm25(id)?, id));
-        let mut ranked: Vec<(f64, UrlId)> = candidates.into_iter().map(bm25).collect::<Result<_, _>>()?;
-        ranked.sort_unstable_by(|left, right| right.0.total_cmp(&left.0).then_with(|| left.1.cmp(&right.1)));
-        let importance_max = world.rows.importance_max();
-        let (began, mut is_all, all) = (Instant::now(), true, ranked.len() as u64);
-        for (bm25, id) in ranked {
-            world.running.check_row()?;
-            let best = score::combined(bm25, importance_max);
-            // The first key is the score.
-            let worst = found.last().and_then(|keys| keys.first()?.as_number());
-            if worst.is_some_and(|worst| best < worst) {
-                is_all = false;
-                break;
-            }
-            let Some(row) = world.rows.page(id)?.map(Row::Page) else { continue };
-            if self.holds(world, &row)? {
-                found.offer(Candidate { keys: self.keys(&world.subject(&row))?, id: row.id(), of: row })?;
-            }
-        }
-        let what = "pages from the text index, best first, until none can still make the answer";
-        self.scanned_seen(world, what.to_owned(), Some(all), (found.matched, began.elapsed()));
-        Ok(is_all)
+        self.scan(world, self.candidates(world)?, &mut offer)?;
+        Ok(found)
     }
 
     /// Passes the selected columns of each group to `take`.
-    fn grouped(
-        &self,
-        world: &World<'_>,
-        plan: &GroupPlan,
-        take: &mut TakeRow<'_>,
-    ) -> Result<Option<u64>, Error> {
+    fn grouped(&self, world: &World<'_>, plan: &GroupPlan, take: &mut TakeRow<'_>) -> Result<u64, Error> {
         let mut groups = Groups::new(&plan.keys, &plan.aggregates, world.running);
         let (mut left_out, began) = (0, Instant::now());
         match world.rows.sorts_for(self, world.hits)? {
@@ -246,7 +198,7 @@ impl Plan {
                 groups.make_room()
             })?,
         }
-        self.of_groups(groups, plan, (left_out, world.running), take).map(Some)
+        self.of_groups(groups, plan, (left_out, world.running), take)
     }
 
     /// Passes the selected columns of finished groups to `take`, and returns how many groups match, including

@@ -205,19 +205,6 @@ impl Plan {
             Some(_) => "the pages that searches or URLs name, one by one".to_owned(),
             None => format!("all {}", plural(self.target)),
         };
-        self.scanned_seen(world, usual, found, (rows, time));
-        world.running.note(|seen| seen.taking = taking);
-        Ok(())
-    }
-
-    /// Notes where rows came from, how many (`found`) there were to test, and how many matched in which time.
-    pub(super) fn scanned_seen(
-        &self,
-        world: &World<'_>,
-        usual: String,
-        found: Option<u64>,
-        (rows, time): (u64, Duration),
-    ) {
         let Tally { rows: looked_at, checks } = world.tally.as_ref().map(RefCell::take).unwrap_or_default();
         let checking: Duration = checks.iter().map(|check| check.time).sum();
         world.running.note(|seen| {
@@ -227,7 +214,9 @@ impl Plan {
                 seen.add("check", what.clone(), (Some(check.rows_in), check.rows_out), check.time);
             }
             self.drawn_seen(seen, rows);
+            seen.taking = taking;
         });
+        Ok(())
     }
 
     fn drawn_seen(&self, seen: &mut Seen, rows: u64) {

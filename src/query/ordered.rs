@@ -86,11 +86,6 @@ impl<'a, T: Weighed + 'a> Ordered<'a, T> {
         }))
     }
 
-    /// The keys of the last row that still counts, once known.
-    pub(super) fn last(&self) -> Option<&[Value]> {
-        self.top.last().map(|last| last.keys.as_slice())
-    }
-
     /// The wanted rows, in order.
     pub(super) fn into_sorted(mut self) -> impl Iterator<Item = T> {
         self.top.take_sorted().into_iter().skip(self.plan.offset).map(|candidate| candidate.of)

@@ -140,7 +140,7 @@ impl<'a> Question<'a> {
     ///
     /// # Errors
     /// As [`Question::answer`], and what `take` reports.
-    pub fn each(&self, take: &mut dyn FnMut(Vec<Value>) -> Result<(), Error>) -> Result<Option<u64>, Error> {
+    pub fn each(&self, take: &mut dyn FnMut(Vec<Value>) -> Result<(), Error>) -> Result<u64, Error> {
         let index = self.index()?;
         self.plan.run_each(&self.rows, index.as_ref().map(|index| index as &dyn FullText), take)
     }

@@ -357,11 +357,6 @@ pub trait Rows {
         Ok(vec![None; captures.len()])
     }
 
-    /// Upper bound of the importance of pages, used to stop early; infinity, the default, never does.
-    fn importance_max(&self) -> f64 {
-        f64::INFINITY
-    }
-
     /// Names of additional numeric columns of pages, for example of an importance computed offline; lower-case letters
     /// and `_`.
     fn page_columns(&self) -> &[String] {

@@ -5,7 +5,9 @@
 //! root mean square of (estimate / true rate - 1).
 
 use archive::graphs::random::Random;
-use archive::refresh::rate::{ChangeObservations, Observation, RateInterval, RatePrior};
+use archive::refresh::rate::{ChangeObservations, Observation, RatePrior};
+
+use crate::intervals::RateInterval;
 
 /// Spacing of visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,7 +199,7 @@ fn estimate(estimator: Estimator, visits: &[Observation], prior: &RatePrior) -> 
         }),
         Estimator::Archive | Estimator::ArchiveDated => {
             let page = observed(estimator, visits);
-            return (page.rate(prior).per_day, Some(page.interval(prior)));
+            return (page.rate(prior).per_day, Some(RateInterval::of(&page, prior)));
         }
     };
     (point, None)
@@ -267,6 +269,23 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn coverage_is_right_for_each_rate() {
+        let mut random = Random::for_item(7, 0);
+        let (archive, dated) = (Estimator::Archive, Estimator::ArchiveDated);
+        for (rate, estimator) in [(0.1, archive), (0.5, archive), (2.0, archive), (0.1, dated), (2.0, dated)]
+        {
+            let prior = RatePrior::broad(rate);
+            let mut holds = || {
+                let page = observed(estimator, &visits(&mut random, Spacing::Irregular, rate, 20));
+                let stated = RateInterval::of(&page, &prior);
+                (stated.low..=stated.high).contains(&rate)
+            };
+            let coverage = (0..4000).filter(|_| holds()).count() as f64 / 4000.0;
+            assert!((0.84..=0.97).contains(&coverage), "{} at {rate}: {coverage}", estimator.name());
         }
     }
 }

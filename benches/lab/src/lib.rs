@@ -6,6 +6,7 @@ pub mod convergence;
 pub mod estimators;
 pub mod focus;
 pub mod hosts;
+mod intervals;
 pub mod librarian;
 pub mod orders;
 pub mod passes;

@@ -7,12 +7,11 @@
 
 mod learned;
 mod observations;
-mod posterior;
 mod prior;
 #[cfg(test)]
 mod tests;
 mod within;
 
-pub use observations::{ChangeObservations, OBSERVATION_BYTES, Observation, Rate, RateInterval};
+pub use observations::{ChangeObservations, OBSERVATION_BYTES, Observation, Rate};
 pub use prior::RatePrior;
 pub use within::days_before_change;

@@ -14,7 +14,6 @@
 //! to be free of changes (equation 10 with the exposure of unchanged intervals, which the printed form omits).
 
 use super::RatePrior;
-use super::posterior::Posterior;
 
 /// Size of a serialised [`ChangeObservations`].
 pub const OBSERVATION_BYTES: usize = 48;
@@ -34,8 +33,6 @@ const FIXED_POINT: f64 = 64.0;
 const CHANGED_MAX: u16 = i16::MAX as u16 - 2 * FIXED_POINT as u16;
 /// Maximum share of dated visits whose date contradicts the content; beyond it, last-modified dates are ignored.
 const CONTRADICTED_SHARE_MAX: f64 = 0.05;
-/// Probability that the true rate is in a reported interval.
-const STATED: f64 = 0.9;
 
 /// The result of a visit after the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,15 +52,6 @@ pub struct Rate {
     pub per_day: f64,
     /// Shape of the Gamma distribution that approximates the posterior: 1 / variance of ln λ.
     pub shape: f64,
-}
-
-/// The interval of rates that contains the true one with 90 % probability, in changes per day.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RateInterval {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
 }
 
 /// Everything that the visits of a page say about its change rate, in fixed size.
@@ -206,26 +194,8 @@ impl ChangeObservations {
         Rate { per_day: log_rate.exp(), shape: (deviation * deviation).recip() }
     }
 
-    /// Returns the shortest interval of ln λ that contains the true rate with 90 % probability, if rates are
-    /// distributed as in `prior`. It uses the exact posterior, which is far from normal if there are few visits, or if
-    /// all or none of them found a change.
-    ///
-    /// With shape ½ and half the interval between visits as days, the prior is nearly Jeffreys'. Its intervals have the
-    /// right coverage on average for all rates (Brown, Cai, DasGupta, "Interval estimation for a binomial proportion",
-    /// 2001).
-    pub fn interval(&self, prior: &RatePrior) -> RateInterval {
-        let law = Posterior::new(|log_rate| {
-            let rate = log_rate.exp();
-            prior.shape * log_rate - rate * prior.days + self.log_likelihood_at(rate)
-        });
-        let (low, high) = law.shortest(STATED);
-        // The estimate is the most probable rate, computed with a different rounding error.
-        let estimate = self.rate(prior).per_day;
-        RateInterval { low: low.min(estimate), high: high.max(estimate) }
-    }
-
     /// Returns the log-likelihood of all visits at `rate`, up to a constant; by dates if they are reliable.
-    pub(super) fn log_likelihood_at(&self, rate: f64) -> f64 {
+    pub fn log_likelihood_at(&self, rate: f64) -> f64 {
         if self.dates_reliable() {
             f64::from(self.dated_changes) * rate.ln() - rate * f64::from(self.dated_days)
         } else {

@@ -36,11 +36,6 @@ fn equal_intervals_have_the_closed_form() {
     let exact = -(0.75_f64).ln() / 2.0;
     let rate = page.rate(&weak);
     assert!((rate.per_day / exact - 1.0).abs() < 0.05, "{rate:?} instead of {exact}");
-    // 25 of 100 under Jeffreys' prior: the equal-tailed interval of the share is 0.1858 to 0.3272.
-    let interval = page.interval(&RatePrior { shape: 0.5, days: 1.0 });
-    for (end, share) in [(interval.low, 0.1858_f64), (interval.high, 0.3272)] {
-        assert!((end / (-(1.0 - share).ln() / 2.0) - 1.0).abs() < 0.05, "{interval:?}");
-    }
 }
 
 #[test]
@@ -68,30 +63,26 @@ fn wrong_dates_are_found_out() {
     assert!(page.rate(&RatePrior::default()).per_day < 0.1);
 }
 
-/// Returns the relative root mean square error and the share of true rates inside the reported interval.
-fn study(rate: f64, dated: bool) -> (f64, f64) {
+/// Returns the relative root mean square error.
+fn study(rate: f64, dated: bool) -> f64 {
     let mut random = fastrand::Rng::with_seed(7);
-    let (mut square, mut inside) = (0.0, 0);
+    let mut square = 0.0;
     let pages = 4000;
     let prior = RatePrior::broad(rate);
     for _ in 0..pages {
         let page = visit(&mut random, rate, 20, dated);
         square += (page.rate(&prior).per_day / rate - 1.0).powi(2);
-        let interval = page.interval(&prior);
-        inside += usize::from((interval.low..=interval.high).contains(&rate));
     }
-    ((square / f64::from(pages)).sqrt(), inside as f64 / f64::from(pages))
+    (square / f64::from(pages)).sqrt()
 }
 
 #[test]
-fn rates_are_found_with_stated_confidence() {
+fn rates_are_found() {
     for (rate, dated, error_max) in
         [(0.1, false, 0.75), (0.5, false, 0.40), (2.0, false, 0.45), (0.1, true, 0.75), (2.0, true, 0.30)]
     {
-        let (error, inside) = study(rate, dated);
-        eprintln!("rate {rate} {dated} {error} {inside}");
+        let error = study(rate, dated);
         assert!(error < error_max, "rate {rate}, dated {dated}: error {error}");
-        assert!((0.84..=0.97).contains(&inside), "rate {rate}, dated {dated}: {inside} inside");
     }
 }
 
@@ -113,8 +104,6 @@ proptest! {
         let mut page = ChangeObservations::from_bytes(&all);
         page.observe(&Observation { interval: 1.0, changed: true, last_modified: Some(0.5) });
         let rate = page.rate(&RatePrior::default());
-        let interval = page.interval(&RatePrior::default());
         prop_assert!(rate.per_day.is_finite() && rate.shape > 0.0);
-        prop_assert!(interval.low <= rate.per_day && rate.per_day <= interval.high && interval.high.is_finite());
     }
 }

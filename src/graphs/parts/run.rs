@@ -17,7 +17,8 @@ const INNER_SWEEPS_MAX: u32 = 16;
 pub struct Chaotic {
     /// Stop when the L1 error is proven to be at most this.
     pub tolerance: f64,
-    /// Stop as soon as any part was swept this often.
+    /// Stop as soon as the parts were swept this often on average. While the thread of a part has to wait for a
+    /// processor, other parts may be swept much more often.
     pub sweeps_max: u32,
     /// Number of parts processed at the same time.
     pub threads: usize,
@@ -46,6 +47,8 @@ struct Board {
     /// The newest batches, by receiver and sender.
     mail: Vec<Vec<Option<Batch>>>,
     accounts: Vec<Account>,
+    /// How often each part was swept.
+    sweeps: Vec<u32>,
     rounds: u64,
     bytes: u64,
     is_over: bool,
@@ -61,16 +64,17 @@ impl Chaotic {
         let accounts: Vec<Account> = parts.iter().map(Part::account).collect();
         let mail = (0..count).map(|_| vec![None; count]).collect();
         let waiting = VecDeque::from(parts);
-        let mut board = Board { waiting, mail, accounts, rounds: 0, bytes: 0, is_over: false };
+        let sweeps = vec![0; count];
+        let mut board = Board { waiting, mail, accounts, sweeps, rounds: 0, bytes: 0, is_over: false };
         // Work in progress at the end of the last pass may have raised the bound slightly.
         while !self.is_over(&board) {
             board = self.work_together(Board { is_over: false, ..board })?;
         }
-        let Board { waiting, accounts, rounds, bytes, .. } = board;
+        let Board { waiting, accounts, sweeps, rounds, bytes, .. } = board;
         let mut parts = Vec::from(waiting);
         parts.sort_by_key(Part::number);
         let each = 1.0 / count.max(1) as f64;
-        let sweeps = parts.iter().map(|part| f64::from(part.sweeps)).sum::<f64>() * each;
+        let sweeps = total(&sweeps) as f64 * each;
         let operations = parts.iter().map(|part| part.links * u64::from(part.sweeps)).sum();
         let mut values: Vec<Vec<f64>> = parts.into_iter().map(Part::into_values).collect();
         let total: f64 = values.iter().flatten().sum();
@@ -80,8 +84,8 @@ impl Chaotic {
     }
 
     fn is_over(&self, board: &Board) -> bool {
-        let is_at_end = |part: &Part| part.sweeps >= self.sweeps_max;
-        bound(&board.accounts) <= self.tolerance || board.waiting.iter().any(is_at_end)
+        let sweeps_max = u64::from(self.sweeps_max) * board.sweeps.len() as u64;
+        bound(&board.accounts) <= self.tolerance || total(&board.sweeps) >= sweeps_max
     }
 
     fn work_together(&self, board: Board) -> Result<Board, PartError> {
@@ -141,6 +145,7 @@ impl Chaotic {
                     shared.mail[to][from] = Some(batch);
                 }
                 shared.accounts[part.number()] = part.account();
+                shared.sweeps[part.number()] = part.sweeps;
                 shared.waiting.push_back(part);
                 shared.is_over |= self.is_over(&shared);
                 Ok(())
@@ -153,13 +158,17 @@ impl Chaotic {
     }
 }
 
-/// Receives batches, sweeps the part, and returns what flows out.
+fn total(sweeps: &[u32]) -> u64 {
+    sweeps.iter().map(|sweeps| u64::from(*sweeps)).sum()
+}
+
+/// Receives batches, sweeps the part unless its residual can be ignored, and returns what flows out.
 fn advance(part: &mut Part, mail: &[Batch], enough: f64) -> Result<Vec<Batch>, PartError> {
-    if mail.is_empty() && part.account().kept <= enough {
+    mail.iter().try_for_each(|batch| part.hear(batch))?;
+    if part.account().kept <= enough {
         thread::yield_now();
         return Ok(Vec::new());
     }
-    mail.iter().try_for_each(|batch| part.hear(batch))?;
     let goal = (part.residual() * INNER_SHARE).max(enough / 2.0);
     for _ in 0..INNER_SWEEPS_MAX {
         part.sweep()?;

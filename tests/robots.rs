@@ -318,6 +318,20 @@ fn redirects_over_names_without_end_come_to_an_end() {
     assert_eq!(found(&archive).len(), 3);
 }
 
+/// RFC 9309, section 2.3.1. 429 asks for fewer requests and does not say that there is no file.
+#[test]
+fn without_the_file_its_status_decides() {
+    let served = Answers::start(|host, path| match (path, host.trim_end_matches(".test").parse()) {
+        ("/robots.txt", Ok(status)) => whole(status, "", b"User-agent: *\nDisallow: /"),
+        _ => html("<title>t</title>text"),
+    });
+    let archive = Archive::new();
+    let seeds = [200, 301, 403, 404, 410, 429, 500, 503].map(|status| format!("http://{status}.test/"));
+    start(&mut archive.crawl(&seeds, &served.at_once())).wait();
+    let fetched: Vec<String> = found(&archive).into_iter().map(|(url, _)| url).collect();
+    assert_eq!(fetched, [301, 403, 404, 410].map(|status| format!("http://{status}.test/")));
+}
+
 /// A page that links to hosts without a page: each costs a robots.txt, which counts for no limit of pages.
 #[test]
 fn a_limit_of_pages_bounds_the_hosts_that_are_asked_for_their_robots_txt() {

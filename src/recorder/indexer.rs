@@ -218,8 +218,6 @@ struct Pipeline<'a> {
     under_way_max: usize,
     /// Bytes of their payloads.
     bytes: usize,
-    /// Whether earlier documents of pages may be in the index.
-    replaces: bool,
 }
 
 impl<'a> Pipeline<'a> {
@@ -230,18 +228,7 @@ impl<'a> Pipeline<'a> {
         let parsing = Parsing { said: Said::default() };
         let crew = Crew::start(parsing, threads, store.path(), Limits::default(), &stored, &sender)
             .map_err(RecorderError::Thread)?;
-        let replaces = !writer.was_empty();
-        Ok(Self {
-            store,
-            writer,
-            items,
-            parsed,
-            _crew: crew,
-            under_way: 0,
-            under_way_max,
-            bytes: 0,
-            replaces,
-        })
+        Ok(Self { store, writer, items, parsed, _crew: crew, under_way: 0, under_way_max, bytes: 0 })
     }
 
     /// Adds a searchable capture, unless it is a robots.txt file or its payload is not in the archive.
@@ -288,7 +275,7 @@ impl<'a> Pipeline<'a> {
         self.bytes -= bytes;
         if let Some(text) = text {
             let document = text.document(self.store.state(), id, &url)?;
-            let replaces = self.replaces && version.is_none();
+            let replaces = version.is_none() && !self.writer.was_empty();
             self.writer.add(&Document { version, replaces, ..document })?;
         }
         Ok(())

@@ -47,8 +47,8 @@ struct Board {
     /// The newest batches, by receiver and sender.
     mail: Vec<Vec<Option<Batch>>>,
     accounts: Vec<Account>,
-    /// How often each part was swept.
-    sweeps: Vec<u32>,
+    /// Number of sweeps over all parts.
+    sweeps: u64,
     rounds: u64,
     bytes: u64,
     is_over: bool,
@@ -64,8 +64,7 @@ impl Chaotic {
         let accounts: Vec<Account> = parts.iter().map(Part::account).collect();
         let mail = (0..count).map(|_| vec![None; count]).collect();
         let waiting = VecDeque::from(parts);
-        let sweeps = vec![0; count];
-        let mut board = Board { waiting, mail, accounts, sweeps, rounds: 0, bytes: 0, is_over: false };
+        let mut board = Board { waiting, mail, accounts, sweeps: 0, rounds: 0, bytes: 0, is_over: false };
         // Work in progress at the end of the last pass may have raised the bound slightly.
         while !self.is_over(&board) {
             board = self.work_together(Board { is_over: false, ..board })?;
@@ -74,7 +73,7 @@ impl Chaotic {
         let mut parts = Vec::from(waiting);
         parts.sort_by_key(Part::number);
         let each = 1.0 / count.max(1) as f64;
-        let sweeps = total(&sweeps) as f64 * each;
+        let sweeps = sweeps as f64 * each;
         let operations = parts.iter().map(|part| part.links * u64::from(part.sweeps)).sum();
         let mut values: Vec<Vec<f64>> = parts.into_iter().map(Part::into_values).collect();
         let total: f64 = values.iter().flatten().sum();
@@ -84,8 +83,8 @@ impl Chaotic {
     }
 
     fn is_over(&self, board: &Board) -> bool {
-        let sweeps_max = u64::from(self.sweeps_max) * board.sweeps.len() as u64;
-        bound(&board.accounts) <= self.tolerance || total(&board.sweeps) >= sweeps_max
+        let sweeps_max = u64::from(self.sweeps_max) * board.accounts.len() as u64;
+        bound(&board.accounts) <= self.tolerance || board.sweeps >= sweeps_max
     }
 
     fn work_together(&self, board: Board) -> Result<Board, PartError> {
@@ -118,8 +117,11 @@ impl Chaotic {
             let mail: Vec<Batch> = shared.mail[part.number()].iter_mut().filter_map(Option::take).collect();
             let enough = self.enough(&shared.accounts);
             drop(shared);
+            let before = part.sweeps;
             let outcome = advance(&mut part, &mail, enough);
-            self.put_back(lock(), part, outcome)?;
+            let mut shared = lock();
+            shared.sweeps += u64::from(part.sweeps - before);
+            self.put_back(shared, part, outcome)?;
         }
     }
 
@@ -145,7 +147,6 @@ impl Chaotic {
                     shared.mail[to][from] = Some(batch);
                 }
                 shared.accounts[part.number()] = part.account();
-                shared.sweeps[part.number()] = part.sweeps;
                 shared.waiting.push_back(part);
                 shared.is_over |= self.is_over(&shared);
                 Ok(())
@@ -156,10 +157,6 @@ impl Chaotic {
             }
         }
     }
-}
-
-fn total(sweeps: &[u32]) -> u64 {
-    sweeps.iter().map(|sweeps| u64::from(*sweeps)).sum()
 }
 
 /// Receives batches, sweeps the part unless its residual can be ignored, and returns what flows out.

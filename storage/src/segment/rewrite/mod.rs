@@ -14,7 +14,7 @@
 //! 3. The checkpoint that makes them durable also exchanges the files ([`swap`]).
 //!
 //! Disk space: the new segments of one call in addition to the old ones. Memory: [`RewriteOptions::dictionary_bytes`],
-//! some 40 MB for each of [`RewriteOptions::threads`], and samples of the texts.
+//! some 40 MB for each of [`RewriteOptions::threads`], samples of the texts, and a few captures decoded ahead.
 
 mod choice;
 mod plan;

@@ -4,6 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use archive_testweb::Config;
+use chrono::{TimeDelta, Utc};
 
 use crate::imports::import;
 use crate::support::program::start;
@@ -41,6 +42,15 @@ fn captures(archive: &Archive, site: &str) -> u64 {
     rows[0]["captures"].as_u64().unwrap()
 }
 
+/// Refreshes long after the crawl, so that all pages are about equally old, however long the crawl took.
+fn refresh_later(served: &TestWeb, archive: &Archive, budget: &str, more: &[&str]) {
+    let later = (Utc::now() + TimeDelta::days(30)).to_rfc3339();
+    let options = served.at_once();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let words = [&["--budget", budget, "--clock", &later], more, &options].concat();
+    archive.run("refresh", &words).succeeded();
+}
+
 #[test]
 fn dropped_sites_are_not_refreshed_and_rated_ones_come_first() {
     let (served, archive) = crawled(3);
@@ -50,12 +60,7 @@ fn dropped_sites_are_not_refreshed_and_rated_ones_come_first() {
     set(&archive, &high, &["--rating", "4"]);
     set(&archive, &high, &["--verdict", "often"]);
     let before = [&low, &dropped, &high].map(|site| captures(&archive, site));
-    let refresh = |budget: &str, more: &[&str]| {
-        let options = served.at_once();
-        let options: Vec<&str> = options.iter().map(String::as_str).collect();
-        let words = [&["--budget", budget, "--shortest", "0s"], more, &options].concat();
-        archive.run("refresh", &words).succeeded();
-    };
+    let refresh = |budget: &str, more: &[&str]| refresh_later(&served, &archive, budget, more);
     refresh("12", &[]);
     let after = [&low, &dropped, &high].map(|site| captures(&archive, site));
     assert_eq!(after[1], before[1], "what is dropped is not fetched");
@@ -329,9 +334,7 @@ fn each_decision_does_what_it_says_to_the_next_crawl_and_to_the_next_refresh() {
     assert!(best >= 2 * begun[5] && best > plain, "{pages:?}");
 
     let before = counted("captures");
-    let options =
-        [&served.at_once()[..], &["--budget", "20", "--shortest", "0s"].map(str::to_owned)].concat();
-    archive.run("refresh", &options).succeeded();
+    refresh_later(&served, &archive, "20", &[]);
     let gained: Vec<u64> = counted("captures").iter().zip(before).map(|(now, before)| now - before).collect();
     let [_, often, drop, never, _, best, worst, plain] = <[u64; 8]>::try_from(gained.clone()).unwrap();
     assert_eq!((drop, never), (0, 0), "{gained:?}");

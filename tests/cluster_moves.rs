@@ -2,6 +2,7 @@
 //! disk loss.
 
 use std::collections::BTreeMap;
+use std::fs::{self, ReadDir};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -15,7 +16,7 @@ use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, kills, ledger_balances};
 
 /// Longest time that a partition may be without a fetching node after its node was killed and another one was started.
-const TAKEOVER_MAX: Duration = Duration::from_secs(20);
+const TAKEOVER_MAX: Duration = Duration::from_secs(28);
 
 /// Number of lost disks, unless `ARCHIVE_KILLS` overrides it.
 const LOST_DISKS: u64 = 2;
@@ -238,7 +239,7 @@ fn a_partition_moves_to_another_node_without_loss_or_delay() {
     let mut next = slow(nodes.crawl_in(&moved, 0));
     assert!(next.wait_until(|| !statuses().is_empty()));
     println!("the next node writes after {:.1?}", begun.elapsed());
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(14), "a lease is not over before: {:?}", begun.elapsed());
     let next = next.wait().succeeded();
     assert!(!next.errors.contains("another node had this partition"), "{}", next.errors);
     other.wait().succeeded();
@@ -247,6 +248,11 @@ fn a_partition_moves_to_another_node_without_loss_or_delay() {
     ledger_balances(&moved.path);
     // The first node's archive is a branch that was continued elsewhere.
     start(&mut nodes.crawl(0)).wait().refused(1, &["has exchanged batches that this archive does not have"]);
+}
+
+/// Whether a copy is complete: a manifest that is being written has another ending.
+fn has_manifest(mut files: ReadDir) -> bool {
+    files.any(|file| file.unwrap().path().extension().is_some_and(|ending| ending == "jsonl"))
 }
 
 #[test]
@@ -264,7 +270,9 @@ fn a_lost_disk_costs_what_was_captured_since_the_last_copy_and_no_cash() {
     for lost in 1..=kills(LOST_DISKS) {
         let node = dice.below(2) as usize;
         let (from, more) = (served.server.requests(), 50 + dice.below(100));
-        running[node].wait_until(|| served.server.requests() > from + more);
+        let manifests = copies.path().join(node.to_string()).join("manifests");
+        let has_copy = || fs::read_dir(&manifests).is_ok_and(has_manifest);
+        running[node].wait_until(|| served.server.requests() > from + more && has_copy());
         running.remove(node).kill();
         let had = captures(&nodes.archives[node].path).count();
         nodes.archives[node] = Archive::new();

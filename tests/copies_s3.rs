@@ -157,7 +157,9 @@ fn a_manifest_whose_answer_is_lost_is_known_to_be_there_and_another_ones_is_not_
     std::fs::write(archive.path.join("access.toml"), "# this one\n").unwrap();
     let mut command = archive.command("copy");
     let words = ["another copy was made at the same time and is copy 6 now", "run the command again"];
-    run(to(proxy.address, command.args(["--to", &url]))).refused(3, &words);
+    // It waits for its answer until the other one is done, however long that takes.
+    let patient = to(proxy.address, command.args(["--to", &url])).env("AWS_READ_TIMEOUT", "60s");
+    run(patient).refused(3, &words);
     let mut command = archive.command("copy");
     let made = run(to(server.address, command.args(["--json", "--to", &url]))).succeeded().json();
     assert_eq!(made[0]["number"], 7);

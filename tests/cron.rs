@@ -77,7 +77,8 @@ fn a_run_ends_within_its_time_and_keeps_others_out() {
     assert!(first.errors.lines().last().unwrap().contains("the time is up"), "{}", first.errors);
     let summary: Value = first.json().remove(0);
     assert_eq!(summary["end"], "time");
-    assert!(summary["seconds"].as_f64().unwrap() <= 8.0, "{summary}");
+    // With all pages it would be more than 35; the end itself may wait for a busy disk.
+    assert!(summary["seconds"].as_f64().unwrap() <= 12.0, "{summary}");
     let refreshed = visits(&archive.path).values().filter(|(_, visit)| visit.captures > 1).count();
     assert!((5..150).contains(&refreshed), "{refreshed} pages were fetched again");
     assert_eq!(archive.verify(), capture_count(&archive.path) as u64);

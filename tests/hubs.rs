@@ -176,7 +176,7 @@ impl Node {
         let connections = [connect.clone(), format!("hub.test:80:{}", hub.address), connect, to_site];
         let node = Self { archive: Archive::new(), connections };
         let mut crawl = node.archive.crawl(&[format!("http://{host}/")], &node.connections);
-        crawl.args(["--scope", "host", "--delay", "0", "--for", "4s"]);
+        crawl.args(["--scope", "host", "--delay", "0", "--for", "20s"]);
         start(crawl.args(["--cluster", cluster, "--partition", &format!("{number}/2")])).wait().succeeded();
         node.archive.run("watch", &["page captures > 0", "--every", "1d", "--name", "all"]).succeeded();
         node

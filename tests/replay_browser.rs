@@ -196,7 +196,9 @@ addEventListener("load", () => {
   written.click();
   history.pushState({}, "", "/deep/er?q=1"); say("pushed", location.pathname, location.search, document.URL);
   location.hash = "part"; say("hash", location.hash, location.href); location.hash = "part";
-  setTimeout(() => go.click(), 400);
+  const late = ["worker ", "hash changed ", "message from", "message to"];
+  const leave = () => late.every(it => sessionStorage.said.includes(it)) ? go.click() : setTimeout(leave, 20);
+  setTimeout(leave, 400);
 });
 </script>"##;
 

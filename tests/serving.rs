@@ -202,15 +202,14 @@ fn two_packages_are_made_at_once_and_who_does_not_read_is_given_up() {
     let noise: String = (0..(24 << 20)).map(|_| char::from(b'!' + dice.below(90) as u8)).collect();
     let archive = holding(&[("http://a.test/", &noise)]);
     let served = Served::of(&archive);
-    let silent: Vec<TcpStream> = (0..2)
-        .map(|_| {
-            let mut client = TcpStream::connect(&served.application).unwrap();
-            let head = format!("GET /wacz?site=a.test HTTP/1.1\r\nHost: {}\r\n\r\n", served.application);
-            client.write_all(head.as_bytes()).unwrap();
-            client.read_exact(&mut [0; 15]).unwrap();
-            client
-        })
-        .collect();
+    let ask = |_| {
+        let mut client = TcpStream::connect(&served.application).unwrap();
+        let head = format!("GET /wacz?site=a.test HTTP/1.1\r\nHost: {}\r\n\r\n", served.application);
+        client.write_all(head.as_bytes()).unwrap();
+        client
+    };
+    let mut silent = [0, 1].map(ask);
+    silent.iter_mut().for_each(|client| client.read_exact(&mut [0; 15]).unwrap());
     let refused = get(&served.application, "/wacz?site=a.test");
     assert_eq!(refused.status, 503, "{}", text(&refused));
     while get(&served.application, "/wacz?site=a.test").status == 503 {

@@ -341,7 +341,7 @@ mod tests {
     use super::*;
 
     const KEY: Key = [1; 16];
-    const SOON: Duration = Duration::from_millis(20);
+    const SOON: Duration = Duration::from_millis(200);
 
     /// A document here is a channel: reading it ends when its sender is dropped.
     #[derive(Clone)]

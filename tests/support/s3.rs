@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::judges;
+use super::judges::{self, Judges};
 
 /// Timeout for the start of the server.
 const START_MAX: Duration = Duration::from_secs(120);
@@ -27,19 +27,27 @@ impl S3 {
     /// Starts a server with an empty bucket; `None` if it is not installed.
     pub(crate) fn start(folder: &Path) -> Option<Self> {
         let judges = judges::find().filter(|judges| judges.have("moto_server"))?;
+        let begun = Instant::now();
+        let mut server = Self::on_a_free_port(&judges, folder);
+        while !server.put_bucket() {
+            assert!(begun.elapsed() < START_MAX, "moto does not begin; see moto.log");
+            if server.server.try_wait().unwrap().is_some() {
+                // Another program may have taken the port.
+                server = Self::on_a_free_port(&judges, folder);
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        Some(server)
+    }
+
+    fn on_a_free_port(judges: &Judges, folder: &Path) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let address = SocketAddr::from(([127, 0, 0, 1], port));
         let log = File::create(folder.join("moto.log")).unwrap();
         let mut command = judges.program("moto_server");
         command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        let server = Self { server: command.spawn().unwrap(), address };
-        let begun = Instant::now();
-        while !server.put_bucket() {
-            assert!(begun.elapsed() < START_MAX, "moto does not begin; see moto.log");
-            thread::sleep(Duration::from_millis(50));
-        }
-        Some(server)
+        Self { server: command.spawn().unwrap(), address }
     }
 
     fn put_bucket(&self) -> bool {

@@ -233,7 +233,7 @@ fn readers_always_see_one_whole_checkpoint() {
 fn a_reader_learns_that_a_checkpoint_waits_for_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut owner = open(folder.path(), Mode::Own).unwrap();
-    owner.options.reader_wait = Duration::from_millis(1);
+    owner.options.reader_wait = Duration::from_millis(100);
     owner.checkpoint(watermarks(0)).unwrap();
     for number in 1..=2 {
         let mut reader = open(folder.path(), Mode::Read).unwrap();

@@ -68,7 +68,7 @@ fn a_run_ends_within_its_time_and_keeps_others_out() {
     // The same web again, on a slow server.
     let served = TestWeb::start(Config { latency: Duration::from_millis(400), ..config });
     served.web.clock().advance(TimeDelta::days(9));
-    let arguments = ["--budget", "1000", "--for", "8s", "--workers", "2", "--json"];
+    let arguments = ["--budget", "1000", "--for", "20s", "--workers", "2", "--json"];
     let mut running = start(&mut refresh(&served, &archive, &arguments));
     assert!(running.wait_until(|| served.server.requests() > 3));
     let second = start(&mut refresh(&served, &archive, &arguments)).wait();
@@ -77,8 +77,7 @@ fn a_run_ends_within_its_time_and_keeps_others_out() {
     assert!(first.errors.lines().last().unwrap().contains("the time is up"), "{}", first.errors);
     let summary: Value = first.json().remove(0);
     assert_eq!(summary["end"], "time");
-    // With all pages it would be more than 35; the end itself may wait for a busy disk.
-    assert!(summary["seconds"].as_f64().unwrap() <= 12.0, "{summary}");
+    assert!(summary["seconds"].as_f64().unwrap() <= 20.0, "{summary}");
     let refreshed = visits(&archive.path).values().filter(|(_, visit)| visit.captures > 1).count();
     assert!((5..150).contains(&refreshed), "{refreshed} pages were fetched again");
     assert_eq!(archive.verify(), capture_count(&archive.path) as u64);

@@ -95,6 +95,100 @@ fn captures_of_one_second_do_not_lead_in_circles() {
     }
 }
 
+fn moved(number: usize, from: &str, to: &str) -> Vec<u8> {
+    let block = format!("HTTP/1.1 301 Moved\r\nLocation: {to}\r\n\r\n");
+    answer(&format!("urn:uuid:moved{number}"), from, DAYS[0], &[], &block)
+}
+
+#[test]
+fn a_redirect_to_another_spelling_leads_to_its_captures() {
+    let pairs = [
+        ("http://a.org/About", "http://a.org/about"),
+        ("http://a.org/x?p=77", "http://a.org/x/?p=77"),
+        ("http://a.org/l?b=2&a=1", "http://a.org/l?a=1&b=2"),
+        ("http://a.org//docs//x", "http://a.org/docs/x"),
+        ("http://www2.b.org/", "http://www.b.org/"),
+        ("http://a.org/q?A=B", "http://a.org/q?a=b"),
+        ("http://a.org/%41%2fb", "http://a.org/a/b"),
+        ("http://a.org/dir", "https://www.a.org/Dir/"),
+        ("http://a.org/s/", "http://a.org/s"),
+    ];
+    let mut records = Vec::new();
+    for (number, (from, to)) in pairs.iter().enumerate() {
+        records.push(moved(number, from, to));
+        records.push(response(&format!("urn:uuid:{number}"), to, DAYS[1], &format!("<p>target {number}")));
+    }
+    // Two steps, each to another spelling.
+    records.push(moved(90, "http://a.org/Two", "http://a.org/TWO"));
+    records.push(moved(91, "http://a.org/TWO", "http://a.org/two"));
+    records.push(response("urn:uuid:92", "http://a.org/two", DAYS[2], "<p>target of two"));
+    let replay = Replay::of(&records);
+    let shown = |path: &str| {
+        let mut path = path.to_owned();
+        for _ in 0..3 {
+            let response = replay.get(&path);
+            match response.get("Location") {
+                Some(to) => path = to.trim_start_matches(BASE).to_owned(),
+                None => return (response.status, text(&response)),
+            }
+        }
+        panic!("{path} leads on and on");
+    };
+    for (number, (from, to)) in pairs.iter().enumerate() {
+        let to = archive::ledger::canonical_of(to);
+        for asked in
+            [format!("/web/{}/{from}", STAMPS[0]), format!("/web/2020/{from}"), format!("/timegate/{from}")]
+        {
+            let (status, text) = shown(&asked);
+            assert!(status == 200 && text.contains(&format!("target {number}")), "{asked}: {status} {text}");
+        }
+        let map = replay.text(&format!("/timemap/link/{from}"));
+        assert!(map.contains(&format!("/web/{}/{to}>", STAMPS[1])), "{map}");
+        let lines = replay
+            .lines(&format!("url={}&output=text&fl=status", to.replace('%', "%25").replace('&', "%26")));
+        assert_eq!(lines, ["301", "200"], "{from}");
+        let picture = replay.get(&format!("/web/{}im_/{from}", STAMPS[0]));
+        assert!(text(&picture).contains(&format!("target {number}")), "{from}");
+    }
+    assert!(shown(&path("http://a.org/Two")).1.contains("target of two"));
+}
+
+#[test]
+fn each_spelling_has_its_own_captures() {
+    let page = |number: usize, url: &str, day: &str| {
+        response(
+            &format!("urn:uuid:{number}"),
+            url,
+            day,
+            &format!("<p>as {}", url.replace("http://a.org", "")),
+        )
+    };
+    let replay = Replay::of(&[
+        page(1, "http://a.org/Page", DAYS[0]),
+        page(2, "http://a.org/page", DAYS[1]),
+        page(3, "http://a.org/page/", DAYS[2]),
+        page(4, "http://a.org/ABC", DAYS[0]),
+        moved(5, "http://a.org/lost", "http://a.org/Lost"),
+        moved(6, "http://a.org/one", "http://a.org/ONE"),
+        moved(7, "http://a.org/ONE", "http://a.org/one"),
+    ]);
+    for (url, place) in [("Page", 0), ("page", 1), ("page/", 2), ("ABC", 0)] {
+        let exact = format!("/web/{}/http://a.org/{url}", STAMPS[place]);
+        assert_eq!(replay.leads(&format!("/web/2020/http://a.org/{url}")), exact);
+        assert!(replay.text(&exact).contains(&format!("as /{url}")));
+    }
+    // A spelling without captures of its own has those of the others.
+    assert_eq!(replay.leads("/web/2020/http://a.org/abc"), path("http://a.org/ABC"));
+    assert_eq!(replay.leads("/web/2013/http://a.org/PAGE"), path("http://a.org/Page"));
+    assert_eq!(replay.lines("url=a.org/PAGE&output=text&fl=url").len(), 3);
+    for url in ["http://a.org/lost", "http://a.org/one", "http://a.org/ONE"] {
+        let missing = replay.get(&path(url));
+        assert_eq!(missing.status, 404, "{url}");
+        assert!(text(&missing).contains("was captured only as a redirect to"), "{}", text(&missing));
+        assert_eq!(replay.get(&format!("/timegate/{url}")).status, 404);
+    }
+}
+
 #[test]
 fn a_redirect_to_another_form_of_the_same_url_is_passed_over() {
     let moved = |id: &str, from: &str, to: &str| {
@@ -149,6 +243,43 @@ fn a_revisit_shows_its_original_under_its_own_date() {
     let again = Archive::new();
     let (_, summary) = import(&again, &[("got.warc.gz", download.body.to_vec())]);
     assert_eq!(summary["captures"], 2, "{summary}");
+}
+
+#[test]
+fn a_record_without_a_type_is_what_it_begins_like() {
+    let untyped = |url: &str, block: &[u8]| {
+        let fields = [
+            "WARC-Type: response".to_owned(),
+            format!("WARC-Record-ID: <urn:test:{}>", url.len()),
+            format!("WARC-Target-URI: {url}"),
+            format!("WARC-Date: {}", DAYS[0]),
+        ];
+        record(&fields.each_ref().map(String::as_str), block)
+    };
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>untyped</title>hello";
+    let replay = Replay::of(&[
+        untyped("http://a.org/", head),
+        untyped("http://a.org/moved", b"HTTP/1.0 302 Found\nLocation: /\n\n"),
+        untyped("http://a.org/none", b"GET no head"),
+    ]);
+    let shown = replay.get(&path("http://a.org/"));
+    assert_eq!((shown.status, shown.get("Content-Type")), (200, Some("text/html")));
+    assert!(text(&shown).contains("<title>untyped</title>hello") && !text(&shown).contains("HTTP/1.1"));
+    let moved = replay.get(&path("http://a.org/moved"));
+    assert_eq!((moved.status, moved.get("Location")), (302, Some(&*path("http://a.org/"))));
+    assert_eq!(replay.get(&path("http://a.org/none")).body, "GET no head");
+    let found = replay.archive.json("query", &["page title = untyped select status"]);
+    assert_eq!(found[0]["status"], 200, "{found:?}");
+}
+
+#[test]
+fn a_form_without_fields_keeps_its_question_mark() {
+    let replay = Replay::of(&[response("urn:uuid:1", "http://a.org/s", DAYS[0], "<form action='/s?'>")]);
+    assert_eq!(replay.leads("/web/2014/http://a.org/s?"), path("http://a.org/s?"));
+    assert!(
+        replay.text(&path("http://a.org/s?")).contains(&format!("action=\"{}\"", path("http://a.org/s?")))
+    );
+    assert_eq!(replay.leads("/web/2014/http://a.org/s"), path("http://a.org/s"));
 }
 
 #[test]
@@ -231,6 +362,77 @@ fn xml_stays_well_formed() {
     assert!(shown.contains("/static/replay.js"), "{shown}");
     let feed = replay.text(&path("http://a.org/feed"));
     assert_eq!(feed, page.replace("/s.xsl", &format!("/web/{}cs_/http://a.org/s.xsl", STAMPS[0])));
+}
+
+fn ranged(replay: &Replay, url: &str, modifier: &str, range: Option<&str>) -> replay::Response {
+    let path = &format!("/web/{}{modifier}/{url}", STAMPS[1]);
+    replay.request(&Request { path, range, base: BASE, ..Request::default() })
+}
+
+#[test]
+fn a_captured_part_is_shown_as_one() {
+    let film: Vec<u8> = (0..=255).collect();
+    let part = |id: &str, url: &str, day: &str, first: usize, last: usize, more: &str| {
+        let head = format!(
+            "HTTP/1.1 206 Partial Content\r\nContent-Type: video/mp4\r\nContent-Range: bytes {first}-{last}/256\r\n{more}\r\n"
+        );
+        let block = [head.as_bytes(), &film[first..=last]].concat();
+        let stated = [
+            format!("WARC-Record-ID: <{id}>"),
+            format!("WARC-Target-URI: {url}"),
+            format!("WARC-Date: {day}"),
+        ];
+        let mut fields = vec!["WARC-Type: response", "Content-Type: application/http; msgtype=response"];
+        fields.extend(stated.iter().map(String::as_str));
+        record(&fields, block)
+    };
+    let (one, two, all) = ("http://a.org/one", "http://a.org/two", "http://a.org/all");
+    let whole = headed(two, "200 OK\r\nContent-Type: video/mp4", &film);
+    let replay = Replay::of(&[
+        part("urn:uuid:1", one, DAYS[1], 16, 31, ""),
+        part("urn:uuid:2", one, DAYS[2], 32, 63, ""),
+        whole,
+        part("urn:uuid:3", two, DAYS[1], 16, 31, ""),
+        part("urn:uuid:4", all, DAYS[1], 0, 255, ""),
+    ]);
+    let get = |url: &str, range: Option<&str>| ranged(&replay, url, "oe_", range);
+    for (range, status, content_range, bytes) in [
+        (Some("bytes=16-"), 206, Some("bytes 16-31/256"), &film[16..32]),
+        (Some("bytes=20-23"), 206, Some("bytes 20-23/256"), &film[20..24]),
+        (Some("bytes=40-99"), 206, Some("bytes 40-63/256"), &film[40..64]),
+    ] {
+        let shown = get(one, range);
+        assert_eq!(
+            (shown.status, shown.get("Content-Range"), &shown.body[..]),
+            (status, content_range, bytes)
+        );
+    }
+    let missing = get(one, None);
+    assert_eq!(missing.status, 404);
+    assert!(text(&missing).contains("Only bytes 16 to 31 of it were captured."), "{}", text(&missing));
+    for range in ["bytes=0-", "bytes=64-", "bytes=-3", "bytes=400-"] {
+        let refused = get(one, Some(range));
+        assert_eq!((refused.status, refused.get("Content-Range")), (416, Some("bytes */256")), "{range}");
+        assert!(text(&refused).contains("Only bytes"), "{range}");
+    }
+    // As received, with what the server said.
+    let raw = ranged(&replay, one, "id_", None);
+    assert_eq!(
+        (raw.status, raw.get("Content-Range"), &raw.body[..]),
+        (206, Some("bytes 16-31/256"), &film[16..32])
+    );
+    // A whole capture of another day is better than a part that has not what is asked for.
+    assert_eq!((get(two, None).status, &get(two, None).body[..]), (200, &film[..]));
+    assert_eq!(&get(two, Some("bytes=0-9")).body[..], &film[..10]);
+    let near = get(two, Some("bytes=16-"));
+    assert_eq!(
+        (near.get("Content-Range"), near.get("Memento-Datetime")),
+        (Some("bytes 16-31/256"), Some("Wed, 03 Feb 2016 04:05:06 GMT"))
+    );
+    assert_eq!((get(all, None).status, get(all, None).body.len()), (200, 256));
+    assert_eq!(get(all, Some("bytes=250-")).get("Content-Range"), Some("bytes 250-255/256"));
+    let printed = replay.archive.run("get", &[two]);
+    assert_eq!(printed.output, film);
 }
 
 #[test]
@@ -472,7 +674,8 @@ fn the_program_serves_the_replay() {
     assert_eq!(shown.get("x-content-type-options"), None);
     let head = ask(&served.replay, "HEAD", &page, &[]);
     assert_eq!((head.status, head.body.len(), head.get("link")), (200, 0, shown.get("link")));
-    assert_eq!(ask(&served.replay, "POST", &page, &[]).status, 405);
+    assert_eq!(ask(&served.replay, "POST", &page, &["Content-Length: 0"]).status, 404);
+    assert_eq!(ask(&served.replay, "POST", "/cdx?url=a.org", &["Content-Length: 0"]).status, 405);
     let gate = get(&format!("/timegate/{URL}"), &["Accept-Datetime: Fri, 03 Jan 2014 00:00:00 GMT"]);
     assert_eq!(gate.get("location"), Some(&*format!("http://{}/web/{}/{URL}", served.replay, STAMPS[0])));
     let part = get(&format!("/web/{}id_/{URL}", STAMPS[0]), &["Range: bytes=3-9"]);
@@ -543,5 +746,179 @@ fn relative_links_stay_at_the_exact_address_alone() {
     for place in [format!("2014mp_/{url}"), format!("{stamp}mp_/https://www.a.org/b/c.html")] {
         let written = format!("<a href=\"/web/{stamp}mp_/http://a.org/b/d.html\">");
         assert!(replay.text(&format!("/web/{place}")).contains(&written), "{place}");
+    }
+}
+
+/// Returns an answer and the request that it answers.
+pub(crate) fn exchanged(number: usize, url: &str, day: &str, request: &str, block: &str) -> Vec<u8> {
+    let id = format!("urn:uuid:{number}");
+    let fields = [
+        "WARC-Type: request".to_owned(),
+        "Content-Type: application/http; msgtype=request".to_owned(),
+        format!("WARC-Record-ID: <urn:uuid:request{number}>"),
+        format!("WARC-Target-URI: {url}"),
+        format!("WARC-Date: {day}"),
+        format!("WARC-Concurrent-To: <{id}>"),
+    ];
+    let request = record(&fields.each_ref().map(String::as_str), request);
+    [answer(&id, url, day, &[], block), request].concat()
+}
+
+const FORM: &str = "application/x-www-form-urlencoded";
+
+#[test]
+fn only_what_get_gave_is_the_page() {
+    let page = "http://a.org/p";
+    let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    let post = |sent: &str| {
+        format!("POST /p HTTP/1.1\r\nContent-Type: {FORM}\r\nContent-Length: {}\r\n\r\n{sent}", sent.len())
+    };
+    let replay = Replay::of(&[
+        exchanged(
+            1,
+            page,
+            DAYS[0],
+            "GET /p HTTP/1.1\r\n\r\n",
+            &format!("{html}<title>the page</title>itself"),
+        ),
+        exchanged(2, page, DAYS[1], "HEAD /p HTTP/1.1\r\n\r\n", html),
+        exchanged(3, page, DAYS[1], "OPTIONS /p HTTP/1.1\r\n\r\n", "HTTP/1.1 204 No Content\r\n\r\n"),
+        exchanged(4, page, DAYS[1], &post("a=1&b=x+y"), &format!("{html}<a href=q>first</a>")),
+        exchanged(5, page, DAYS[2], &post("a=2"), &format!("{html}itself second")),
+    ]);
+    assert!(replay.text(&path(page)).contains("itself"));
+    assert_eq!(replay.leads(&format!("/web/{page}")), path(page));
+    assert_eq!(replay.lines("url=a.org/p&output=text&fl=timestamp,method"), [format!("{} -", STAMPS[0])]);
+    let lines = replay.lines("url=a.org/p*&output=text&fl=url,method&filter=method:POST");
+    assert_eq!(lines, [format!("{page} POST"), format!("{page} POST")]);
+    assert!(
+        replay.lines("url=a.org/p*&output=cdxj").iter().any(|line| line.contains("\"method\": \"HEAD\""))
+    );
+    let sent = |method: &str, content_type: &str, body: &str| {
+        let sent = archive::parse::Sent { method, content_type: Some(content_type), body: body.as_bytes() };
+        let path = &format!("/web/2020mp_/{page}");
+        let response = replay.request(&Request { path, sent, base: BASE, ..Request::default() });
+        (response.status, text(&response))
+    };
+    let first = sent("POST", FORM, "b=x%20y&a=1");
+    assert!(
+        first.0 == 200 && first.1.contains(&format!("href=\"/web/{}mp_/http://a.org/q\"", STAMPS[1])),
+        "{first:?}"
+    );
+    assert!(sent("POST", FORM, "a=2").1.contains("second"));
+    assert_eq!(sent("POST", FORM, "a=3").0, 404);
+    assert_eq!(sent("PUT", FORM, "a=1").0, 404);
+    assert_eq!(sent("OPTIONS", "", "").0, 204);
+
+    let archive = &replay.archive;
+    assert!(archive.run("get", &[page]).text().contains("the page"));
+    assert!(archive.run("get", &[page, "--method", "post"]).text().contains("second"));
+    let check = |archive: &Archive| {
+        let found = archive.json("query", &["capture select url, method order by time"]);
+        let methods: Vec<_> = found.iter().map(|row| row["method"].as_str().unwrap().to_owned()).collect();
+        let sorted = |mut methods: Vec<String>| {
+            methods.sort();
+            methods
+        };
+        assert_eq!(sorted(methods), ["GET", "HEAD", "OPTIONS", "POST", "POST"]);
+        let found = archive.json("search", &["itself"]);
+        let urls: Vec<_> = found.iter().filter_map(|row| row["url"].as_str()).collect();
+        assert_eq!(urls, [page]);
+    };
+    check(archive);
+    assert_eq!(archive.verify(), 5);
+    archive.run::<&str>("rebuild", &[]).succeeded();
+    let found = archive.json("query", &["capture method = POST select url"]);
+    assert_eq!(found.len(), 2, "{found:?}");
+
+    let served = Served::of(archive);
+    let asked = format!("/web/{}/{page}", STAMPS[0]);
+    let fields = [format!("Content-Type: {FORM}"), "Content-Length: 3\r\n\r\na=2".to_owned()];
+    let given = ask(&served.replay, "POST", &asked, &fields.each_ref().map(String::as_str));
+    assert!(given.status == 200 && String::from_utf8_lossy(&given.body).contains("second"), "{given:?}");
+    let long = ask(&served.replay, "POST", &asked, &["Content-Length: 1048577"]);
+    assert_eq!(long.status, 413);
+    let head = ask(&served.replay, "HEAD", &asked, &[]);
+    assert_eq!((head.status, head.get("memento-datetime")), (200, Some("Fri, 03 Jan 2014 03:03:21 GMT")));
+}
+
+#[test]
+fn numbers_against_caches_and_callbacks_do_not_matter() {
+    let (old, new) = (1_577_836_800_001_u64, 1_700_000_000_001_u64);
+    let pairs = [
+        ("a.json".to_owned(), format!("a.json?_={new}")),
+        (format!("b.json?_={old}"), "b.json".to_owned()),
+        (format!("c.json?id=7&_={old}"), format!("c.json?id=7&_={new}")),
+        (format!("d.js?callback=jQuery34_{old}&_={old}"), format!("d.js?callback=jQuery35_{new}&_={new}")),
+        ("e.js?v=1577836800".to_owned(), "e.js?v=2".to_owned()),
+        ("f?utm_source=a".to_owned(), "f?utm_source=b".to_owned()),
+        ("g.png".to_owned(), format!("g.png?{new}")),
+        (format!("h?rand=0.{old}&x=1"), format!("h?x=1&rand=0.{new}")),
+        ("i.css?theme=1".to_owned(), "i.css".to_owned()),
+        (format!("j?nocache={old}"), "j".to_owned()),
+    ];
+    let records: Vec<_> = pairs
+        .iter()
+        .enumerate()
+        .map(|(number, (captured, _))| {
+            let url = format!("http://a.org/{captured}");
+            let body = format!("jQuery34_{old}({{\"number\":{number}}});");
+            let block = format!("HTTP/1.1 200 OK\r\nContent-Type: application/javascript\r\n\r\n{body}");
+            answer(&format!("urn:uuid:{number}"), &url, DAYS[0], &[], &block)
+        })
+        .collect();
+    let replay = Replay::of(&records);
+    for (number, (captured, asked)) in pairs.iter().enumerate() {
+        let shown = replay.get(&format!("/web/{}js_/http://a.org/{asked}", STAMPS[1]));
+        assert!(
+            shown.status == 200 && text(&shown).contains(&format!("\"number\":{number}}}")),
+            "{asked}: {}",
+            text(&shown)
+        );
+        let exact = replay.get(&format!("/web/{}js_/http://a.org/{captured}", STAMPS[1]));
+        assert!(text(&exact).starts_with(&format!("jQuery34_{old}(")), "{captured}");
+        // A page is not replaced, but named.
+        let missing = replay.get(&format!("/web/{}/http://a.org/{asked}", STAMPS[1]));
+        if captured.contains("nocache") {
+            assert_eq!(missing.status, 404, "{asked}");
+            assert!(
+                text(&missing).contains(&format!("/web/{}/http://a.org/{captured}", STAMPS[0])),
+                "{}",
+                text(&missing)
+            );
+        }
+    }
+    let renamed = replay.get(&format!("/web/{}js_/http://a.org/{}", STAMPS[1], pairs[3].1));
+    assert!(text(&renamed).starts_with(&format!("jQuery35_{new}({{")), "{}", text(&renamed));
+    assert_eq!(replay.get(&format!("/web/{}mp_/http://a.org/c.json?id=8&_={new}", STAMPS[1])).status, 404);
+}
+
+#[test]
+fn pages_that_embed_pdfs_are_in_no_sandbox() {
+    let pdf = |url: &str, head: &str| headed(url, head, b"%PDF-1.4");
+    let replay = Replay::of(&[
+        response("urn:uuid:1", "http://a.org/", DAYS[0], "<embed src=x.pdf>"),
+        pdf("http://a.org/x.pdf", "200 OK\r\nContent-Type: application/pdf"),
+        pdf("http://a.org/untyped", "200 OK"),
+    ]);
+    let is_sandboxed = |url: &str, destination: Option<&str>, referer: Option<&str>| {
+        let path = &path(url);
+        let response =
+            replay.request(&Request { path, destination, referer, base: BASE, ..Request::default() });
+        response.get("Content-Security-Policy").unwrap().contains("sandbox")
+    };
+    let page = "http://a.org/";
+    let own = format!("{BASE}{}", path(page));
+    for (destination, referer, expected) in [
+        (None, None, true),
+        (Some("document"), None, false),
+        (Some("iframe"), None, true),
+        (Some("iframe"), Some("http://other.test/web/2014/http://a.org/"), true),
+        (Some("iframe"), Some(own.as_str()), false),
+    ] {
+        assert_eq!(is_sandboxed(page, destination, referer), expected, "{destination:?} {referer:?}");
+    }
+    for url in ["http://a.org/x.pdf", "http://a.org/untyped"] {
+        assert!(!is_sandboxed(url, Some("embed"), None), "{url}");
     }
 }

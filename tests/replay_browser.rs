@@ -10,6 +10,7 @@ use std::thread;
 use serde_json::json;
 
 use crate::imports::import;
+use crate::replay::exchanged;
 use crate::support::browser::Browser;
 use crate::support::program::start;
 use crate::support::served::Served;
@@ -276,4 +277,67 @@ fn scripts_see_the_address_of_their_page() {
     assert!(live.contains(&"router the view".to_owned()) && live.len() > 30, "{live:#?}");
     let replayed = said(&format!("http://{}/web/{STAMP}/{host}/routed?a=b", served.replay));
     assert_eq!(replayed, live);
+}
+
+/// The smallest page that browsers show as a PDF.
+const PDF: &str = "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n\
+                   3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 300 200]>>endobj\ntrailer<</Root 1 0 R/Size 4>>\n%%EOF\n";
+
+#[test]
+fn pages_show_their_pdfs_and_get_answers_to_what_they_send() {
+    let Some(browser) = Browser::start(true) else { return };
+    let archive = Archive::new();
+    let page = |id: &str, url: &str, body: &str| response(&format!("urn:uuid:{id}"), url, DAY, body);
+    let asking = r#"<form method=post action=/f><input name=x value="1 2"></form><script>
+        const sent = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ b: 1, a: [2] }) };
+        fetch("http://api.org/q?r", sent).then(answer => answer.text()).then(text => document.body.append(`given: ${text}`));
+        </script>"#;
+    let html = "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    let json = "POST /q?r HTTP/1.1\r\nContent-Type: application/json\r\n\r\n{\"a\":[2],\"b\":1}";
+    let form = "POST /f HTTP/1.1\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\nx=1+2";
+    let pdf = format!("HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n{PDF}");
+    let records = [
+        answer("urn:uuid:1", "http://a.org/x.pdf", DAY, &[], &pdf),
+        page("2", "http://a.org/embed", "<embed src=x.pdf type=application/pdf width=400 height=300>"),
+        page(
+            "3",
+            "http://a.org/object",
+            "<object data=x.pdf type=application/pdf width=400 height=300></object>",
+        ),
+        page("4", "http://a.org/iframe", "<iframe src=x.pdf width=400 height=300></iframe>"),
+        page("5", "http://a.org/nested", "<iframe src=embed width=500 height=400></iframe>"),
+        page("6", "http://a.org/asking", asking),
+        exchanged(7, "http://api.org/q?r", DAY, json, &format!("{html}of the request")),
+        exchanged(8, "http://a.org/f", DAY, form, &format!("{html}of the form")),
+        page("9", "http://a.org/style", "<p>x</p><style>@import url(s.css)"),
+        answer(
+            "urn:uuid:10",
+            "http://a.org/s.css",
+            DAY,
+            &[],
+            "HTTP/1.1 200 OK\r\nContent-Type: text/css\r\n\r\np { color: red }",
+        ),
+    ];
+    import(&archive, &[("all.warc", records.concat())]);
+    let served = Served::of(&archive);
+    let address = |url: &str| format!("http://{}/web/{STAMP}/http://a.org/{url}", served.replay);
+    for url in ["embed", "object", "iframe", "nested"] {
+        browser.go(&address(url));
+        browser.wait_until(&format!("{url} shows no PDF"), || {
+            let targets = browser.devtools("Target.getTargets", &json!({ "filter": [{}] }));
+            targets["targetInfos"].as_array().unwrap().iter().any(|target| {
+                target["url"].as_str().is_some_and(|url| url.starts_with("chrome-extension://"))
+            })
+        });
+        browser.go("about:blank");
+    }
+    browser.go(&address("asking"));
+    browser.wait_for("given: of the request");
+    browser.run("document.forms[0].submit()", &json!([]));
+    browser.wait_for("of the form");
+    browser.go(&address("style"));
+    browser.wait_for("archive-banner");
+    let seen = "return [getComputedStyle(document.querySelector('p')).color, document.querySelector('archive-banner').offsetParent !== null || \
+                document.querySelector('archive-banner').shadowRoot.querySelector('p').offsetHeight > 0]";
+    assert_eq!(browser.run(seen, &json!([])), json!(["rgb(255, 0, 0)", true]));
 }

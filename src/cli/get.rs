@@ -3,9 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
+use archive::access::Access;
 use archive::parse::decode_content;
+use archive_storage::address::{method_of, without_request};
 use archive_storage::warc::split;
-use archive_storage::{CaptureKind, Store};
+use archive_storage::{CaptureKind, Store, UrlId};
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
 
 use super::options::{ArchiveArgs, ReaderArgs};
@@ -30,6 +32,9 @@ pub(crate) struct Args {
     /// Print the version nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
+    /// Print the answer to a request with this method, such as POST; that of the newest, whatever it sent
+    #[arg(long, value_name = "METHOD", default_value = "GET")]
+    method: String,
     /// Print the HTTP head as received instead of the content
     #[arg(long, conflicts_with = "raw")]
     headers: bool,
@@ -42,12 +47,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let time = args.at.as_deref().map(read_time).transpose()?;
     let store = Store::read_only(&args.archive.path)?;
     let access = args.reader.access(&args.archive.path)?;
-    let id = super::find_shown(&store, &access, &args.url)?;
+    let id = match args.method.to_ascii_uppercase().as_str() {
+        "GET" => super::find_shown(&store, &access, &args.url)?,
+        method => find_request(&store, &access, &args.url, method)?,
+    };
     let time = time.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
     let mut nearest = None;
     for capture in access.history(store.state(), id)? {
         let (_, capture) = capture?;
-        let distance = capture.time.abs_diff(time);
+        // A part of a body is printed only where there is nothing else.
+        let distance = (capture.status == 206, capture.time.abs_diff(time));
         let is_nearer = nearest.as_ref().is_none_or(|(best, _)| distance < *best);
         if capture.kind != CaptureKind::Failed && is_nearer {
             nearest = Some((distance, capture));
@@ -70,11 +79,34 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::content(&split(&record.content).0)?;
     } else {
         let head = record.http_head();
+        if let Some(range) = head.get("Content-Range").filter(|_| head.status() == Some(206)) {
+            output::note(format_args!("only a part was captured: {range}"));
+        }
         let payload = record.payload();
         let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
         output::content(&plain.body)?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The page of the newest request with a method for a URL.
+fn find_request(store: &Store, access: &Access, url: &str, method: &str) -> anyhow::Result<UrlId> {
+    let (state, url) = (store.state(), super::url_of(url)?);
+    let mut found = Vec::new();
+    state.scan_urls(0..state.url_count(), |id, name| {
+        if name.starts_with(&url) && without_request(name) == url && method_of(name) == Some(method) {
+            found.push(id);
+        }
+        Ok(())
+    })?;
+    let mut newest = None;
+    for id in found {
+        if let Some((_, capture)) = access.history(state, id)?.next().transpose()? {
+            newest = newest.max(Some((capture.time, id)));
+        }
+    }
+    let (_, id) = newest.with_context(|| format!("no answer to {method} {url} is in the archive"))?;
+    Ok(id)
 }
 
 /// Parses a time; without a time zone it is local time.

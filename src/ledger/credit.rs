@@ -471,9 +471,11 @@ impl Credits {
     }
 }
 
-/// Whether a capture says nothing about its page: the page was found before, and now an error hides it.
+/// Whether a capture says nothing about its page: the page was found before, and now an error hides it, or only a part of
+/// it was requested.
 fn says_nothing(outcome: &Outcome, before: Option<&Visit>) -> bool {
-    !outcome.is_page() && !outcome.is_gone() && before.is_some_and(|visit| visit.versions > 0)
+    let hides = !outcome.is_page() && !outcome.is_gone() || outcome.status == 206;
+    hides && before.is_some_and(|visit| visit.versions > 0)
 }
 
 /// Counts the consecutive redirects that led to a page, up to [`REDIRECTS_MAX`] + 1.

@@ -5,15 +5,15 @@
 
 use std::borrow::Cow;
 
-use archive_storage::address::canonical;
+use archive_storage::address::{canonical, is_url_in_bounds, method_of};
 use archive_storage::segment::ReplayedCapture;
-use archive_storage::{Capture, CaptureId, CaptureKind, Validators};
+use archive_storage::{Capture, CaptureId, CaptureKind, NAME_BYTES_MAX, Validators};
 use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::facts::Facts;
 use super::robots_txt::name_as_robots_txt;
-use crate::parse::DocumentKind;
+use crate::parse::{DocumentKind, page_of_request};
 
 /// The outcome of one fetch.
 #[derive(Debug, Clone)]
@@ -60,7 +60,7 @@ impl Outcome {
         let kind = capture.kind;
         Self {
             url: match &facts.imported {
-                Some(_) => canonical_of(&capture.url),
+                Some(_) => page_asked_for(capture),
                 None => capture.url.clone(),
             },
             time: capture.time,
@@ -131,8 +131,15 @@ impl Outcome {
         let is_web = self.url.starts_with("http://") || self.url.starts_with("https://");
         let kinds = [DocumentKind::Html, DocumentKind::Xml, DocumentKind::Feed, DocumentKind::OaiPmh];
         let is_document = self.facts.document.is_some_and(|kind| kinds.contains(&kind));
-        is_web && is_document && !self.facts.robots && self.is_page()
+        is_web && is_document && !self.facts.robots && self.is_page() && method_of(&self.url).is_none()
     }
+}
+
+/// Returns the canonical URL of the page that another tool's request asked for; without a request, it was `GET`.
+fn page_asked_for(capture: &ReplayedCapture) -> String {
+    let url = canonical_of(&capture.url);
+    let page = capture.request.as_ref().and_then(|request| page_of_request(&url, request));
+    page.filter(|page| is_url_in_bounds(page, NAME_BYTES_MAX)).unwrap_or(url)
 }
 
 /// Returns the canonical form of a URL written by another tool; an invalid URL stays as it is.

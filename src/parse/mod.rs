@@ -12,6 +12,7 @@
 //! | `html`, `css`, `json`, `xml` | documents |
 //! | `link`, `outlinks`, `resolve` | references to canonical links |
 //! | `signature`, `language` | what a text is like |
+//! | `sent` | requests with other methods than `GET` |
 
 pub(crate) mod charset;
 mod coding;
@@ -28,6 +29,7 @@ mod link;
 mod outlinks;
 pub(crate) mod refresh;
 pub(crate) mod resolve;
+mod sent;
 mod signature;
 mod xml;
 
@@ -47,6 +49,7 @@ pub(crate) use self::kind::is_definition;
 pub use self::link::{Link, LinkKind};
 pub(crate) use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
+pub use self::sent::{Sent, page_of_request};
 pub use self::signature::{NEAR_BITS_MAX, is_near};
 pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};
 pub use self::xml::{

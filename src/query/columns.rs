@@ -66,6 +66,7 @@ pub(crate) enum Column {
     Context,
     Nofollow,
     Template,
+    Method,
     /// Whether the row was captured. Only used for ordering; has no name in queries.
     Captured,
     /// An additional number from the store, by its index in `Rows::page_columns` or `Rows::site_columns`.
@@ -133,13 +134,21 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [Known; 58] = {
+pub(crate) const KNOWN: [Known; 59] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
     [
         known(Column::Importance, "importance", PS, Number, Row, "mean 1 over all known pages, or sites"),
         known(Column::Score, "score", P, Number, Row, "how well a page answers `text contains`"),
         known(Column::Url, "url", PC, Text, Look, "the URL"),
+        known(
+            Column::Method,
+            "method",
+            PC,
+            Text,
+            Look,
+            "the method of the request: GET, or what an import has",
+        ),
         known(Column::Host, "host", PHC, Text, Look, "the host, with its port if that is not the usual one"),
         known(Column::Site, "site", PSHC, Text, Look, "the site: a group of hosts, mostly a domain"),
         known(Column::Title, "title", P, Text, Look, "the title of the newest version"),

@@ -5,6 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
+use archive_storage::address::method_of;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 
 use super::answered;
@@ -223,6 +224,10 @@ impl<'a> World<'a> {
             Column::Changed => page.changed.into(),
             Column::Type => page.kind.map(PageType::name).into(),
             Column::Url => text(PageText::Url)?,
+            Column::Method => {
+                let url = self.rows.text(page, PageText::Url)?.unwrap_or_default();
+                method_of(&url).unwrap_or("GET").into()
+            }
             Column::Host => text(PageText::Host)?,
             Column::Site => text(PageText::Site)?,
             Column::Title => text(PageText::Title)?,

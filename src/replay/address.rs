@@ -73,6 +73,9 @@ pub(super) struct Target {
     pub modifier: Modifier,
     /// The canonical URL, or the text itself if it is not a URL.
     pub url: String,
+    /// Whether the URL ends with the question mark of an empty query, as that of a sent form without fields does. It is
+    /// no part of the canonical URL, but scripts see it.
+    pub has_empty_query: bool,
 }
 
 impl Target {
@@ -80,9 +83,14 @@ impl Target {
     pub(super) fn parse(rest: &str) -> Self {
         let (first, after) = rest.split_once('/').unwrap_or((rest, ""));
         match time_and_modifier(first).filter(|_| !after.is_empty()) {
-            Some((when, modifier)) => Self { when, modifier, url: requested_url(after) },
-            None => Self { when: When::Newest, modifier: Modifier::Page, url: requested_url(rest) },
+            Some((when, modifier)) => Self::of(when, modifier, after),
+            None => Self::of(When::Newest, Modifier::Page, rest),
         }
+    }
+
+    fn of(when: When, modifier: Modifier, url: &str) -> Self {
+        let has_empty_query = url.find('?').is_some_and(|at| at + 1 == url.len());
+        Self { when, modifier, url: requested_url(url), has_empty_query }
     }
 }
 

@@ -3,18 +3,18 @@
 
 use archive_storage::warc::HttpHead;
 
-use super::Response;
 use super::address::uri;
 use super::rewrite::Links;
 use super::rewrite::html::refreshed;
+use super::{PATH_BYTES_MAX, Response};
 use crate::parse::headers::{parameter, split_link};
 use crate::parse::html::kind_of_relation;
 
 /// Prefix for the names of an original's fields.
 const PREFIX: &str = "X-Archive-Orig-";
 
-/// Maximum number of an original's fields to repeat, and maximum length of a value in bytes. Clients reject more than
-/// about a hundred fields.
+/// Maximum number of an original's fields to repeat, and maximum length of a value in bytes; addresses are never cut.
+/// Clients reject more than about a hundred fields.
 pub(super) const ORIGINAL_FIELDS_MAX: usize = 64;
 pub(super) const VALUE_BYTES_MAX: usize = 4096;
 
@@ -28,24 +28,30 @@ const OF_MEMENTOS: [&str; 9] =
 /// Adds the fields of an original, except `Content-Type` and lengths, which depend on the body. Returns the original's
 /// own links, which share a field with those of the capture.
 pub(super) fn add(response: &mut Response, head: &HttpHead, links: &Links) -> Vec<String> {
-    let mut own_links = Vec::new();
-    for (name, value) in head.fields.iter().take(ORIGINAL_FIELDS_MAX) {
-        let value = clean(value);
+    let (mut own_links, mut repeated) = (Vec::new(), 0);
+    for (name, value) in &head.fields {
         let lower = name.to_ascii_lowercase();
         let rewritten = match lower.as_str() {
-            "location" => links.address(&value, links.page()),
-            "content-location" => links.address(&value, links.page()),
-            "refresh" => refreshed(&value, links),
-            "content-language" | "content-disposition" => Some(value.clone()),
-            "link" => {
-                own_links.extend(linked(&value, links));
+            // An address that is cut would be another address.
+            "location" | "content-location" => links.address(&without_controls(value), links.page()),
+            "refresh" => refreshed(&without_controls(value), links),
+            "content-language" | "content-disposition" => Some(clean(value)),
+            "link" if own_links.len() < LINKS_MAX => {
+                own_links.extend(linked(&clean(value), links));
                 None
             }
             _ => None,
         };
-        match rewritten {
-            Some(rewritten) => response.set(name_of(&lower), &rewritten),
-            None if is_token(name) => response.add(&format!("{PREFIX}{name}"), &value),
+        match rewritten.filter(|rewritten| rewritten.len() <= PATH_BYTES_MAX) {
+            // Of several, clients take the first.
+            Some(rewritten) if response.get(name_of(&lower)).is_none() => {
+                response.set(name_of(&lower), &rewritten);
+            }
+            Some(_) => {}
+            None if is_token(name) && repeated < ORIGINAL_FIELDS_MAX => {
+                response.add(&format!("{PREFIX}{name}"), &clean(value));
+                repeated += 1;
+            }
             None => {}
         }
     }
@@ -88,7 +94,11 @@ pub(super) fn clean(value: &str) -> String {
     while !value.is_char_boundary(end) {
         end -= 1;
     }
-    value[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+    without_controls(&value[..end])
+}
+
+fn without_controls(value: &str) -> String {
+    value.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
 }
 
 /// Whether a text is a valid field name (RFC 9110, section 5.6.2).
@@ -148,5 +158,24 @@ mod tests {
         let mut response = Response::new(200);
         add(&mut response, &HttpHead::parse(format!("HTTP/1.1 200 OK\r\n{fields}\r\n").as_bytes()), &links());
         assert_eq!(response.headers.len(), ORIGINAL_FIELDS_MAX);
+    }
+
+    #[test]
+    fn fields_that_count_are_found_among_a_thousand() {
+        let many = "Set-Cookie: x\r\n".repeat(1000);
+        let long = format!("http://b.org/{}", "x".repeat(2 * VALUE_BYTES_MAX));
+        let head = format!(
+            "HTTP/1.1 302 Found\r\n{many}Location: {long}\r\nContent-Disposition: inline\r\n\
+             Location: http://c.org/\r\n\r\n"
+        );
+        let mut response = Response::new(302);
+        add(&mut response, &HttpHead::parse(head.as_bytes()), &links());
+        assert_eq!(response.get("Location"), Some(&*format!("/web/20200101000000/{long}")));
+        assert_eq!(response.get("Content-Disposition"), Some("inline"));
+        assert_eq!(response.headers.len(), ORIGINAL_FIELDS_MAX + 2);
+        let long = format!("HTTP/1.1 302 Found\r\nLocation: /{}\r\n\r\n", "x".repeat(PATH_BYTES_MAX));
+        let mut response = Response::new(302);
+        add(&mut response, &HttpHead::parse(long.as_bytes()), &links());
+        assert_eq!(response.get("Location"), None, "no request can name it");
     }
 }

@@ -8,6 +8,7 @@ mod cdx;
 mod fields;
 mod mementos;
 mod pages;
+mod parts;
 mod policy;
 mod records;
 mod rewrite;
@@ -24,8 +25,10 @@ use url::Url;
 pub use self::cdx::{ROWS_MAX, Values, merged, sent};
 
 use self::address::{Modifier, Target, When, requested_url};
-use self::mementos::{Mementos, is_spelled_alike, without_number};
+use self::mementos::{Mementos, is_spelled_alike};
+use self::parts::RangeAsked;
 use crate::access::Access;
+use crate::parse::Sent;
 use crate::texts::Language;
 
 /// Maximum length of a request's path and query in bytes; longer ones are refused.
@@ -36,6 +39,8 @@ pub const PATH_BYTES_MAX: usize = 16 << 10;
 pub struct Request<'a> {
     /// Path and query as received.
     pub path: &'a str,
+    /// Method and body, unless the method is `GET` or `HEAD`.
+    pub sent: Sent<'a>,
     /// `Accept-Datetime`.
     pub accept_datetime: Option<&'a str>,
     /// `Range`.
@@ -141,7 +146,8 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     };
     let media_type =
         response.get("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let policy = policy::of_answer(request.application, media_type);
+    let is_pdf = show::is_pdf(media_type, &response.body);
+    let policy = policy::of_answer(request.application, !is_pdf && !asked.is_among_pages());
     // The language affects only the banner of mementos, and these are revalidated each time.
     if media_type == "text/html" && response.get("Memento-Datetime").is_none() {
         response.add("Vary", "Accept-Language");
@@ -177,6 +183,12 @@ pub fn site_asked(path: &str) -> Result<(Option<String>, Option<&str>), String> 
 }
 
 impl Asked<'_> {
+    /// Whether the response is for a window of its own, or for a frame of a replayed page.
+    fn is_among_pages(&self) -> bool {
+        let from = self.request.referer.and_then(|referer| referer.strip_prefix(self.request.base));
+        self.request.destination == Some("document") || from.is_some_and(|path| path.starts_with("/web/"))
+    }
+
     fn route(&self) -> Result<Response, Error> {
         let path = self.request.path;
         let (bare, query) = path.split_once('?').unwrap_or((path, ""));
@@ -215,26 +227,28 @@ impl Asked<'_> {
         if target.when == When::All {
             return Ok(self.list(&target.url));
         }
-        if target.when == When::Newest && self.request.accept_datetime.is_some() {
+        let sent = self.request.sent;
+        if target.when == When::Newest && self.request.accept_datetime.is_some() && sent.is_get() {
             return self.timegate(&target.url);
         }
-        let mut found = Mementos::of(self.store, self.access, &target.url)?;
-        // A resource that a script requests with a cache-busting number may have been captured without it.
+        let mut found = Mementos::of(self.store, self.access, &sent.page(&target.url))?;
+        // What a page requests may have been captured with another number against caches, or another callback.
         let is_exact = target.modifier.is_document() || target.modifier == Modifier::Identity;
-        if found.list.is_empty()
-            && !is_exact
-            && let Some(url) = without_number(&target.url)
-        {
-            found = Mementos::of(self.store, self.access, &url)?;
+        if !is_exact || !sent.is_get() {
+            found.widen_to_like(self.store, self.access)?;
         }
-        let Some(place) = found.choose(self.store, target.when)? else { return self.missing(&target) };
+        let range = self.request.range.and_then(RangeAsked::parse);
+        let Some(place) = found.choose(self.store, self.access, target.when, range)? else {
+            return self.missing(&target, found);
+        };
         let memento = &found.list[place];
-        if target.modifier.is_document() {
+        if target.modifier.is_document() && sent.is_get() {
             let stamp = address::stamp(memento.capture.time);
             let is_exact = matches!(target.when, When::Second(time) if address::stamp(time) == stamp);
             // No redirect if only the spelling differs: the client may change it again.
             if !is_exact || !is_spelled_alike(found.url(memento), &target.url) {
-                return Ok(Response::redirect(&found.path(memento, target.modifier.as_str())));
+                let query = if target.has_empty_query { "?" } else { "" };
+                return Ok(Response::redirect(&(found.path(memento, target.modifier.as_str()) + query)));
             }
         }
         let mut response = self.show(&found, place, target.modifier)?;

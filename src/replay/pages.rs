@@ -4,6 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::address::{Target, uri};
 use super::mementos::{Memento, Mementos};
+use super::parts::Part;
 use super::{Asked, Error, Response};
 use crate::texts::Language;
 use url::Url;
@@ -17,6 +18,9 @@ padding:0 1rem}td,th{text-align:left;padding:.1rem 1rem .1rem 0}code{overflow-wr
 const BANNER_STYLE: &str = ":host{all:initial}p{position:fixed;right:8px;bottom:8px;z-index:2147483647;margin:0;\
 padding:4px 10px;border-radius:4px;background:#222d;color:#fff;font:13px/1.5 system-ui,sans-serif}\
 a{color:#9cf}@media print{p{display:none}}";
+
+/// Path, URL and date of a capture that a page links to.
+type Nearest = (String, String, String);
 
 /// URL of a page at another archive's TimeGate.
 fn other(timegate: &str, url: &str) -> String {
@@ -45,6 +49,25 @@ impl Asked<'_> {
         Response::text(status, "text/html; charset=utf-8", whole.into_string())
     }
 
+    /// The page for a request of which only other bytes were captured.
+    pub(super) fn only_part(&self, part: Part) -> Response {
+        let t = self.request.language;
+        let (status, title) = match self.request.range {
+            Some(_) => (416, "Not possible"),
+            None => (404, "Not in the archive"),
+        };
+        let Part::Range { first, last, length } = part else {
+            return self.problem(status, "Only several parts of it were captured, in one answer.");
+        };
+        let bytes = [first, last].map(|byte| html! { (byte) });
+        let content = html! { p { (t.markup("Only bytes {} to {} of it were captured.", &bytes)) } };
+        let mut response = self.page(status, title, &content);
+        if let (416, Some(length)) = (status, length) {
+            response.set("Content-Range", &format!("bytes */{length}"));
+        }
+        response
+    }
+
     /// An error page with one sentence.
     pub(super) fn problem(&self, status: u16, sentence: &'static str) -> Response {
         let title = match status {
@@ -62,20 +85,36 @@ impl Asked<'_> {
         self.page(200, "Replay", &html! { p { (self.request.language.markup(what, &ways)) } })
     }
 
-    /// The page for a missing capture; it links to the nearest folder that was captured.
-    pub(super) fn missing(&self, target: &Target) -> Result<Response, Error> {
+    /// The response for a missing capture in one sentence.
+    pub(super) fn none(&self, found: &Mementos) -> Response {
+        match found.own_redirect() {
+            Some(_) => self.problem(404, "All captures of this URL redirect to another spelling of it."),
+            None => self.problem(404, "There is no capture of this URL."),
+        }
+    }
+
+    /// The page for a missing capture; it links to what was captured of a URL that differs only in what varies from request
+    /// to request, or to the nearest folder that was captured. `found` has nothing to show.
+    pub(super) fn missing(&self, target: &Target, mut found: Mementos) -> Result<Response, Error> {
         if !target.modifier.is_document() {
-            let problem = self.problem(404, "There is no capture of this URL.");
-            return Ok(self.elsewhere(problem, &target.url));
+            return Ok(self.elsewhere(self.none(&found), &target.url));
         }
         if target.url.bytes().all(|byte| byte.is_ascii_digit() || byte == b'/') {
             // The address has no URL, or only a timestamp.
             return Ok(Response { status: 404, ..self.start() });
         }
         let t = self.request.language;
-        let nearest = self.folder_above(target)?;
+        found.widen_to_like(self.store, self.access)?;
+        let nearest = match self.nearest(&mut found, target)? {
+            Some(nearest) => Some(nearest),
+            None => self.folder_above(target)?,
+        };
         let content = html! {
-            p { (t.markup("There is no capture of {}.", &[html! { code { (target.url) } }])) }
+            @if let Some(other) = found.own_redirect() {
+                p { (t.markup("{} was captured only as a redirect to {}, which was not captured.", &[html! { code { (target.url) } }, html! { code { (other) } }])) }
+            } @else {
+                p { (t.markup("There is no capture of {}.", &[html! { code { (target.url) } }])) }
+            }
             @if let Some((path, url, date)) = nearest {
                 p { (t.markup("The nearest that there is: {}, captured {}.", &[html! { a href=(path) { (url) } }, html! { (date) }])) }
             }
@@ -102,8 +141,18 @@ impl Asked<'_> {
         response
     }
 
+    /// Path, URL and date of the memento nearest to the requested time.
+    fn nearest(&self, found: &mut Mementos, target: &Target) -> Result<Option<Nearest>, Error> {
+        let place = found.choose(self.store, self.access, target.when, None)?;
+        Ok(place.map(|place| {
+            let memento = &found.list[place];
+            let path = found.path(memento, target.modifier.as_str());
+            (path, found.url(memento).to_owned(), Mementos::date(memento, self.request.language))
+        }))
+    }
+
     /// The nearest parent folder of a URL that has a capture.
-    fn folder_above(&self, target: &Target) -> Result<Option<(String, String, String)>, Error> {
+    fn folder_above(&self, target: &Target) -> Result<Option<Nearest>, Error> {
         let Ok(mut url) = Url::parse(&target.url) else { return Ok(None) };
         for _ in 0..FOLDERS_MAX {
             url.set_query(None);
@@ -112,15 +161,10 @@ impl Asked<'_> {
                 None => break,
             };
             url.set_path(&above);
-            let found = Mementos::of(self.store, self.access, &super::address::requested_url(url.as_str()))?;
-            if let Some(place) = found.choose(self.store, target.when)? {
-                let memento = &found.list[place];
-                let path = found.path(memento, target.modifier.as_str());
-                return Ok(Some((
-                    path,
-                    found.url(memento).to_owned(),
-                    Mementos::date(memento, self.request.language),
-                )));
+            let mut found =
+                Mementos::of(self.store, self.access, &super::address::requested_url(url.as_str()))?;
+            if let Some(nearest) = self.nearest(&mut found, target)? {
+                return Ok(Some(nearest));
             }
         }
         Ok(None)

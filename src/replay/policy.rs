@@ -16,19 +16,21 @@ const OWN: &str = "'self' data: blob: 'unsafe-inline' 'unsafe-eval'";
 const ALWAYS: &str = "frame-src 'self'; object-src 'self'; manifest-src 'self'; worker-src 'self' blob:; \
                       form-action 'self'; base-uri 'self'; webrtc 'block'";
 
-/// A page must not navigate the window that frames it.
+/// A page must not navigate the window of the application that frames it.
 const SANDBOX: &str = "sandbox allow-scripts allow-same-origin allow-forms allow-popups allow-modals allow-downloads \
                        allow-presentation allow-orientation-lock";
 
-/// The policy of every response; `application` is the origin that may frame it. PDFs are exempt from the sandbox: they
-/// have no scripts to restrict, and browsers do not display PDFs in a sandbox.
-pub(super) fn of_answer(application: &str, media_type: &str) -> String {
-    let is_pdf = media_type.eq_ignore_ascii_case("application/pdf");
-    let sandbox = if is_pdf { String::new() } else { format!("; {SANDBOX}") };
+/// The policy of every response; `application` is the origin that may frame it.
+///
+/// Browsers show no PDF in a sandbox, nor in a page in one. So PDFs, which have no scripts to restrict, are exempt from
+/// it, and so are pages in a window of their own or in a frame of a replayed page, for the PDFs that they embed: there is
+/// no application to navigate.
+pub(super) fn of_answer(application: &str, is_sandboxed: bool) -> String {
+    let sandbox = if is_sandboxed { format!("; {SANDBOX}") } else { String::new() };
     format!("default-src {OWN}; {ALWAYS}; {}{sandbox}", ancestors(application))
 }
 
-/// The policy of a page that the worker serves. On a secure origin, browsers block insecure requests before they ask
+/// The policy of a page that the worker serves; the worker takes the sandbox away where this would not be one. On a secure origin, browsers block insecure requests before they ask
 /// the worker, so all requests are upgraded; the archive does not distinguish the schemes.
 pub(super) fn under_worker(application: &str, base: &str) -> String {
     let upgrade = if base.starts_with("https:") { "; upgrade-insecure-requests" } else { "" };
@@ -51,18 +53,15 @@ mod tests {
 
     #[test]
     fn an_origin_adds_no_directive() {
-        assert!(
-            of_answer("http://127.0.0.1:8070", "").contains("frame-ancestors 'self' http://127.0.0.1:8070;")
-        );
+        let policy = of_answer("http://127.0.0.1:8070", true);
+        assert!(policy.contains("frame-ancestors 'self' http://127.0.0.1:8070;"));
         for wrong in
             ["http://a; script-src *", "http://a http://b", "*", "'unsafe-inline'", "http://a\r\nX: y"]
         {
-            assert!(of_answer(wrong, "").contains("frame-ancestors 'self';"), "{wrong}");
+            assert!(of_answer(wrong, true).contains("frame-ancestors 'self';"), "{wrong}");
         }
-        assert!(!of_answer("", "application/pdf").contains("http:"));
-        assert!(
-            !of_answer("", "Application/PDF").contains("sandbox") && of_answer("", "x").contains("sandbox")
-        );
+        assert!(!of_answer("", true).contains("http:"));
+        assert!(!of_answer("", false).contains("sandbox") && of_answer("", true).contains("sandbox"));
         assert!(under_worker("", "https://a").ends_with("upgrade-insecure-requests"));
         assert!(!under_worker("", "http://a").contains("upgrade"));
     }

@@ -56,8 +56,9 @@ impl Asked<'_> {
             return Ok(is_shown.then_some(CaptureId(id)));
         }
         let target = Target::parse(rest);
-        let found = Mementos::of(self.store, self.access, &target.url)?;
-        Ok(found.choose(self.store, target.when)?.map(|place| found.list[place].id))
+        let mut found = Mementos::of(self.store, self.access, &target.url)?;
+        let place = found.choose(self.store, self.access, target.when, None)?;
+        Ok(place.map(|place| found.list[place].id))
     }
 }
 

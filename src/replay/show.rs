@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use archive_storage::address::{callback_of, without_request};
 use archive_storage::warc::{HttpHead, media_type};
 use archive_storage::{CaptureKind, StoreError};
 use bytes::Bytes;
@@ -10,6 +11,7 @@ use url::Url;
 
 use super::address::{Modifier, http_date, stamp};
 use super::mementos::{Memento, Mementos};
+use super::parts::{Part, RangeAsked};
 use super::rewrite::html::{self, Additions, HEAD};
 use super::rewrite::{Links, css, script, xml};
 use super::{Asked, Error, Response, fields, policy};
@@ -51,12 +53,14 @@ impl Asked<'_> {
         let Some(recorded) = self.recorded(memento)? else {
             return Ok(self.problem(404, "The capture that has this one's content is not in the archive."));
         };
-        let links = Links::new(Url::parse(found.url(memento)).ok(), stamp(memento.capture.time), modifier)
-            .shown_at(self.request.path);
+        let part = if recorded.status == 206 { Part::of_head(&recorded.head) } else { Part::Whole };
+        let range = self.request.range.and_then(RangeAsked::parse);
+        let page = Url::parse(without_request(found.url(memento))).ok();
+        let links = Links::new(page, stamp(memento.capture.time), modifier).shown_at(self.request.path);
         let mut response = Response::new(recorded.status);
         let own_links = fields::add(&mut response, &recorded.head, &links);
         self.describe(&mut response, found, place, own_links);
-        if modifier == Modifier::Identity {
+        if modifier == Modifier::Identity || part != Part::Whole {
             for name in ["Content-Type", "Content-Encoding"] {
                 if let Some(value) = recorded.head.get(name) {
                     response.set(name, &fields::clean(value));
@@ -64,12 +68,46 @@ impl Asked<'_> {
             }
             response.body = recorded.body;
         } else {
+            response.status = if response.status == 206 { 200 } else { response.status };
             self.write(&mut response, &recorded, links, modifier, &|| self.banner(found, memento));
+            response.body = called(response.body, found.requested(), found.url(memento));
+        }
+        if part != Part::Whole {
+            return Ok(self.part(response, part, range, modifier));
         }
         if matches!(response.status, 204 | 205) {
             response.body = Bytes::new();
         }
-        Ok(ranged(response, self.request.range))
+        Ok(ranged(response, range))
+    }
+
+    /// The requested range of a captured part, whose bytes are counted from where it begins. As it was received, the part
+    /// is shown without a request for a range as well.
+    fn part(
+        &self,
+        mut response: Response,
+        part: Part,
+        range: Option<RangeAsked>,
+        modifier: Modifier,
+    ) -> Response {
+        let found = match (part, range) {
+            (Part::Range { first, last, .. }, None) if modifier == Modifier::Identity => Some((first, last)),
+            (Part::Several, None) if modifier == Modifier::Identity => return response,
+            (_, range) => range.and_then(|range| part.has(range)),
+        };
+        let (Some((from, to)), Part::Range { first, length, .. }) = (found, part) else {
+            return self.only_part(part);
+        };
+        // A body that was cut off has less than its head says.
+        let end = (to - first + 1).min(response.body.len() as u64);
+        if from - first >= end {
+            return self.only_part(part);
+        }
+        let length = length.map_or_else(|| "*".to_owned(), |length| length.to_string());
+        response.set("Content-Range", &format!("bytes {from}-{}/{length}", first + end - 1));
+        // Both are within the body.
+        response.body = response.body.slice((from - first) as usize..end as usize);
+        response
     }
 
     /// Reads head and payload. A revisit has the payload of its original. If the same payload was received again, the
@@ -85,8 +123,7 @@ impl Asked<'_> {
             }
         }
         let status = head.status().filter(|status| (200..600).contains(status)).unwrap_or(200);
-        // A partial response is all that was captured, so it is served as a complete one.
-        let status = if matches!(status, 206 | 304) { 200 } else { status };
+        let status = if status == 304 { 200 } else { status };
         Ok(Some(Recorded { head, status, body: record.payload() }))
     }
 
@@ -178,9 +215,17 @@ impl Asked<'_> {
         links.extend(own_links);
         response.set("Link", &links.join(", "));
         response.set("X-Archive-Capture", &memento.id.to_string());
-        if response.status == 200 {
+        if matches!(response.status, 200 | 206) {
             response.set("Accept-Ranges", "bytes");
         }
+    }
+}
+
+/// Whether browsers show a body as a PDF; those without a type are recognised by their first bytes.
+pub(super) fn is_pdf(media_type: &str, body: &[u8]) -> bool {
+    match media_type.to_ascii_lowercase().as_str() {
+        "" => body.starts_with(b"%PDF-"),
+        stated => matches!(stated, "application/pdf" | "text/pdf"),
     }
 }
 
@@ -250,32 +295,50 @@ fn xml_document(body: &[u8], stated: &str, links: Links) -> Option<Vec<u8>> {
     Some([&body[..charset.mark_bytes], &new].concat())
 }
 
-/// Applies a range request (RFC 9110, section 14) with a single range; several ranges get the complete response.
-fn ranged(mut response: Response, range: Option<&str>) -> Response {
-    let Some(range) = range.filter(|_| response.status == 200) else { return response };
-    let Some((first, last)) = range.trim().strip_prefix("bytes=").and_then(|range| range.split_once('-'))
-    else {
-        return response;
-    };
-    let length = response.body.len() as u64;
-    let (first, last) = match (first.trim().parse::<u64>(), last.trim().parse::<u64>()) {
-        (Ok(first), Ok(last)) if first <= last => (first, last.min(length.saturating_sub(1))),
-        (Ok(first), Err(_)) if last.trim().is_empty() => (first, length.saturating_sub(1)),
-        (Err(_), Ok(count)) if first.trim().is_empty() => {
-            (if count == 0 { length } else { length.saturating_sub(count) }, length.saturating_sub(1))
-        }
-        _ => return response,
-    };
-    if first >= length {
-        response.status = 416;
-        response.set("Content-Range", &format!("bytes */{length}"));
-        response.body = Bytes::new();
-        return response;
+/// Gives the answer of a script to the function that the request names, if the captured request named another one.
+fn called(body: Bytes, requested: &str, captured: &str) -> Bytes {
+    /// Maximum length of what comes before the answer's first bracket, in bytes.
+    const START_BYTES_MAX: usize = 1024;
+    let (Some(new), Some(old)) = (callback_of(requested), callback_of(captured)) else { return body };
+    let start = body.iter().take(START_BYTES_MAX).position(|byte| *byte == b'(');
+    let start = start.and_then(|end| std::str::from_utf8(&body[..end]).ok());
+    match start.filter(|start| new != old && start.trim_end().ends_with(old)) {
+        Some(start) => [renamed(start, old, new).as_bytes(), &body[start.len()..]].concat().into(),
+        None => body,
     }
-    response.status = 206;
-    response.set("Content-Range", &format!("bytes {first}-{last}/{length}"));
-    // Both are within the body.
-    response.body = response.body.slice(first as usize..=last as usize);
+}
+
+/// Replaces a name wherever it stands: some servers ask first whether there is such a function, `typeof f === 'function'`.
+fn renamed(script: &str, old: &str, new: &str) -> String {
+    let is_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | '.');
+    let (mut written, mut from) = (String::new(), 0);
+    for (at, _) in script.match_indices(old) {
+        let end = at + old.len();
+        if !script[..at].ends_with(is_of_name) && !script[end..].starts_with(is_of_name) && at >= from {
+            written.extend([&script[from..at], new]);
+            from = end;
+        }
+    }
+    written + &script[from..]
+}
+
+/// Applies a range request with a single range; several ranges get the complete response.
+fn ranged(mut response: Response, range: Option<RangeAsked>) -> Response {
+    let Some(range) = range.filter(|_| response.status == 200) else { return response };
+    let length = response.body.len() as u64;
+    match range.within(length) {
+        Some((first, last)) => {
+            response.status = 206;
+            response.set("Content-Range", &format!("bytes {first}-{last}/{length}"));
+            // Both are within the body.
+            response.body = response.body.slice(first as usize..=last as usize);
+        }
+        None => {
+            response.status = 416;
+            response.set("Content-Range", &format!("bytes */{length}"));
+            response.body = Bytes::new();
+        }
+    }
     response
 }
 
@@ -284,26 +347,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_of_all_forms() {
+    fn a_range_of_the_body_is_cut_out() {
         let whole = || Response::text(200, "text/plain", &b"0123456789"[..]);
-        for (range, status, body) in [
-            ("bytes=0-3", 206, "0123"),
-            ("bytes=4-", 206, "456789"),
-            ("bytes=-2", 206, "89"),
-            ("bytes=8-99", 206, "89"),
-            ("bytes=-99", 206, "0123456789"),
-            ("bytes=10-", 416, ""),
-            ("bytes=-0", 416, ""),
-            ("bytes=3-1", 200, "0123456789"),
-            ("bytes=0-1,4-5", 200, "0123456789"),
-            ("lines=0-1", 200, "0123456789"),
-            ("bytes=99999999999999999999-", 200, "0123456789"),
+        let part = |range| ranged(whole(), RangeAsked::parse(range));
+        let cut = part("bytes=2-4");
+        assert_eq!(
+            (cut.status, &cut.body[..], cut.get("Content-Range")),
+            (206, &b"234"[..], Some("bytes 2-4/10"))
+        );
+        let none = part("bytes=10-");
+        assert_eq!((none.status, none.body.len(), none.get("Content-Range")), (416, 0, Some("bytes */10")));
+        assert_eq!((part("bytes=0-1,4-5").status, part("").body.len()), (200, 10));
+    }
+
+    #[test]
+    fn an_answer_is_given_to_the_function_that_is_named() {
+        let url = |callback: &str| format!("http://a.org/?callback={callback}");
+        for (body, new) in [
+            ("f1({})", "g.h({})"),
+            (" /**/ f1 ({f1: 1})", " /**/ g.h ({f1: 1})"),
+            ("f1.f1(f1({}))", "f1.f1(f1({}))"),
+            ("/**/ typeof f1 === 'function' && f1({})", "/**/ typeof g.h === 'function' && g.h({})"),
+            ("other({})", "other({})"),
+            ("{}", "{}"),
         ] {
-            let part = ranged(whole(), Some(range));
-            assert_eq!((part.status, &part.body[..]), (status, body.as_bytes()), "{range}");
+            assert_eq!(called(body.into(), &url("g.h"), &url("f1")), new, "{body}");
         }
-        assert_eq!(ranged(whole(), Some("bytes=2-4")).get("Content-Range"), Some("bytes 2-4/10"));
-        assert_eq!(ranged(whole(), Some("bytes=10-")).get("Content-Range"), Some("bytes */10"));
-        assert_eq!(ranged(Response::text(200, "x", ""), Some("bytes=0-")).status, 416);
+        assert_eq!(called("f1()".into(), "http://a.org/", &url("f1")), "f1()");
+        let asking = |name: &str| format!("typeof {name} === 'function' && {name}()");
+        assert_eq!(called(asking("f").into(), &url("g"), &url("f")), asking("g"));
     }
 }

@@ -17,10 +17,9 @@ impl Asked<'_> {
                 return Ok(vary(self.problem(400, problem)));
             }
         };
-        let found = Mementos::of(self.store, self.access, url)?;
-        let Some(place) = found.choose(self.store, when)? else {
-            let problem = self.problem(404, "There is no capture of this URL.");
-            return Ok(vary(self.elsewhere(problem, url)));
+        let mut found = Mementos::of(self.store, self.access, url)?;
+        let Some(place) = found.choose(self.store, self.access, when, None)? else {
+            return Ok(vary(self.elsewhere(self.none(&found), url)));
         };
         let memento = &found.list[place];
         let mut response = Response::redirect(&format!("{}{}", self.request.base, found.path(memento, "")));

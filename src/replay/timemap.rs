@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use super::address::{http_date, moment, requested_url, stamp, uri};
+use super::address::{When, http_date, moment, requested_url, stamp, uri};
 use super::mementos::{Memento, Mementos};
 use super::{Asked, Error, Response};
 
@@ -41,7 +41,9 @@ impl Asked<'_> {
             _ => return Ok(self.problem(404, "TimeMaps are in link, json and cdxj.")),
         };
         let url = requested_url(url);
-        let found = Mementos::of(self.store, self.access, &url)?;
+        let mut found = Mementos::of(self.store, self.access, &url)?;
+        // It lists what the TimeGate chooses from: also the captures of the spelling that a redirect leads to.
+        found.choose(self.store, self.access, When::Newest, None)?;
         let Some((last, entries)) = part(&found.list, number) else {
             return Ok(self.problem(404, "There is no capture of this URL on this page of the TimeMap."));
         };

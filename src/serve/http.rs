@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -25,6 +25,7 @@ use super::people::{Event, What, Who};
 use super::pings::{self, Pings};
 use super::{Held, OpenError, Place, Shared};
 use crate::ledger::{host_name, names_this_machine};
+use crate::parse::Sent;
 use crate::replay;
 
 /// Time limit for receiving the head of a request, and for an idle connection.
@@ -36,6 +37,9 @@ const FIELDS_MAX: usize = 100;
 
 /// Maximum size of a submitted form in bytes.
 const FORM_BYTES_MAX: usize = 32 << 10;
+
+/// Maximum size of the body of a request to replay, in bytes. Requests are told apart by their bodies.
+const REPLAYED_BYTES_MAX: usize = 1 << 20;
 
 /// Time limit for an answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
@@ -108,6 +112,8 @@ pub(super) struct Received {
     range: Option<String>,
     referer: Option<String>,
     destination: Option<String>,
+    /// Method of a request to replay that is not `GET` or `HEAD`, type and data of its body.
+    sent: Option<(Method, Option<String>, Bytes)>,
     /// Data of a submitted form.
     pub(super) form: Option<Bytes>,
     /// Request of a program that queries several archives.
@@ -145,7 +151,9 @@ async fn answered(
     let asks = head.method == Method::POST && origin == Origin::Application && path == ask::PATH;
     let asks = asks && shared.archive().is_some();
     let sends = sends && !asks;
-    if pings.is_none() && !sends && !asks && !matches!(head.method, Method::GET | Method::HEAD) {
+    let is_get = matches!(head.method, Method::GET | Method::HEAD);
+    let replays = !is_get && origin == Origin::Replay && path.starts_with("/web/");
+    if pings.is_none() && !sends && !asks && !replays && !is_get {
         let reply = Reply::problem(405, t, "Only GET and HEAD are understood.");
         return Err(reply.with("Allow", "GET, HEAD"));
     }
@@ -178,10 +186,15 @@ async fn answered(
     };
     let who = request.enter(shared).await?;
     // Request bodies are read only after the client is authenticated, and only as many as are answered concurrently.
-    let (mut ask, mut asking) = (None, None);
-    if let Some(body) = unread.filter(|_| asks) {
+    let (mut ask, mut asking, mut sent) = (None, None, None);
+    if let Some(body) = unread.filter(|_| asks || replays) {
         asking = Arc::clone(&shared.limits.asking).acquire_owned().await.ok();
-        ask = Some(ask::read(&head.headers, body).await?);
+        if asks {
+            ask = Some(ask::read(&head.headers, body).await?);
+        } else {
+            let body = read_body(body, REPLAYED_BYTES_MAX, t, "This request is too long.").await?;
+            sent = Some((head.method.clone(), field("content-type"), body));
+        }
     }
     let received = Received {
         origin,
@@ -198,6 +211,7 @@ async fn answered(
         range: field("range"),
         referer: field("referer"),
         destination: field("sec-fetch-dest"),
+        sent,
     };
     if origin == Origin::Application
         && shared.archive().is_some()
@@ -242,10 +256,22 @@ async fn answered(
 
 /// Reads a form, within its limits.
 async fn form(body: Incoming, t: Speech) -> Result<Bytes, Reply> {
-    let whole = Limited::new(body, FORM_BYTES_MAX).collect();
+    read_body(body, FORM_BYTES_MAX, t, "This form is too long, or was cut off.").await
+}
+
+async fn read_body(
+    body: Incoming,
+    bytes_max: usize,
+    t: Speech,
+    too_long: &'static str,
+) -> Result<Bytes, Reply> {
+    if body.size_hint().lower() > bytes_max as u64 {
+        return Err(Reply::problem(413, t, too_long));
+    }
+    let whole = Limited::new(body, bytes_max).collect();
     match tokio::time::timeout(HEAD_TIME_MAX, whole).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(_)) => Err(Reply::problem(413, t, "This form is too long, or was cut off.")),
+        Ok(Err(_)) => Err(Reply::problem(413, t, too_long)),
         Err(_) => Err(Reply::problem(408, t, "This form took too long.")),
     }
 }
@@ -261,7 +287,12 @@ impl Received {
             Held::Archive(archive) => archive,
             Held::Together(front) => {
                 let answer = if self.origin == Origin::Application { page::of_front } else { page::led };
-                return Ok(answer(front, &request));
+                let mut reply = answer(front, &request);
+                if self.sent.is_some() && reply.status == 302 {
+                    // The client sends method and body again.
+                    reply.status = 307;
+                }
+                return Ok(reply);
             }
         };
         let opened =
@@ -274,8 +305,14 @@ impl Received {
                 None => page::answer(&request.of(&seen)),
             }),
             Origin::Replay => {
+                let sent = self.sent.as_ref().map(|(method, content_type, body)| Sent {
+                    method: method.as_str(),
+                    content_type: content_type.as_deref(),
+                    body,
+                });
                 let request = replay::Request {
                     path: &self.path,
+                    sent: sent.unwrap_or_default(),
                     accept_datetime: self.accept_datetime.as_deref(),
                     range: self.range.as_deref(),
                     referer: self.referer.as_deref(),

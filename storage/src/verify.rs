@@ -9,7 +9,7 @@ use std::thread;
 use serde::Serialize;
 use url::Url;
 
-use crate::address::canonical;
+use crate::address::{canonical, without_request};
 use crate::backend::RealDisk;
 use crate::capture_kind::CaptureKind;
 use crate::catalogue::SegmentState;
@@ -208,8 +208,8 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
     };
     let header = &record.header;
     let found = header.target_uri().unwrap_or("nothing");
-    // A fragment distinguishes captures of one URL for different purposes.
-    let expected = url.split_once('#').map_or(url.as_str(), |(fetched, _)| fetched);
+    // A fragment, or method and body, distinguish captures of one URL for different purposes.
+    let expected = without_request(url.split_once('#').map_or(url.as_str(), |(fetched, _)| fetched));
     // Records written by other tools keep their spelling of the URL.
     if found != expected && Url::parse(found).ok().is_none_or(|found| canonical(&found) != expected) {
         return Ok(Err(format!("the record is of {found}, the catalogue says {url}")));

@@ -126,9 +126,14 @@ impl Browser {
 
     /// Waits until the document contains `text`.
     pub(crate) fn wait_for(&self, text: &str) {
+        self.wait_until(&format!("{text} does not come"), || self.source().contains(text));
+    }
+
+    /// Waits until something holds; `missing` says what does not.
+    pub(crate) fn wait_until(&self, missing: &str, holds: impl Fn() -> bool) {
         let begun = Instant::now();
-        while !self.source().contains(text) {
-            assert!(begun.elapsed() < PATIENCE, "{text} does not come: {}", self.source());
+        while !holds() {
+            assert!(begun.elapsed() < PATIENCE, "{missing}: {}", self.source());
             thread::sleep(Duration::from_millis(30));
         }
     }

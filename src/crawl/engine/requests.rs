@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use archive_storage::address::method_of;
 use archive_storage::{HostId, UrlId};
 use url::Url;
 
@@ -78,6 +79,8 @@ impl Run<'_> {
         }
         let url = self.recorder.state().url(id)?;
         let verdict = match Url::parse(&url) {
+            // Only `GET` is sent.
+            Ok(_) if method_of(&url).is_some() => Err(Refusal::Unfetchable),
             Ok(parsed) => self.refused(host, id, &parsed)?.map_or(Ok(parsed), Err),
             Err(_) => Err(Refusal::Unfetchable),
         };

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use archive_storage::SegmentId;
+use archive_storage::address::without_request;
 use archive_storage::backend::RealDisk;
 use archive_storage::segment::{self, QUARANTINE};
 
@@ -48,9 +49,10 @@ pub(super) fn remove(
 fn clear_quarantine(archive: &Path, urls: &HashSet<String>, done: &mut Done) -> Result<(), EraseError> {
     let (mut list, _) = segment::put_aside(&RealDisk, archive)?;
     let mut is_changed = false;
+    let urls = urls.iter().map(|url| without_request(url)).collect();
     for entry in &mut list {
         let Some(file) = entry.file.clone() else { continue };
-        if holds(archive, &file, urls) {
+        if holds(archive, &file, &urls) {
             take_away(&archive.join(QUARANTINE).join(file), done)?;
             entry.file = None;
             is_changed = true;
@@ -63,13 +65,13 @@ fn clear_quarantine(archive: &Path, urls: &HashSet<String>, done: &mut Done) -> 
 }
 
 /// Whether a quarantined segment contains one of the pages, or may contain one because it cannot be read.
-fn holds(archive: &Path, file: &str, urls: &HashSet<String>) -> bool {
+fn holds(archive: &Path, file: &str, urls: &HashSet<&str>) -> bool {
     let path = format!("../{QUARANTINE}/{file}");
     let Ok(mut records) = segment::records(archive, SegmentId(0), &path, 0) else {
         return true;
     };
     records.any(|record| match record {
-        Ok(record) => record.header.target_uri().is_some_and(|url| urls.contains(&canonical_of(url))),
+        Ok(record) => record.header.target_uri().is_some_and(|url| urls.contains(canonical_of(url).as_str())),
         Err(_) => true,
     })
 }

@@ -5,7 +5,9 @@ use std::io;
 use archive_storage::Digest;
 use archive_storage::backend::Spool;
 use archive_storage::digest::{Algorithm, decode};
-use archive_storage::warc::{Dechunker, HttpHead, Record, RecordType, begins_with_chunk, dechunk, split};
+use archive_storage::warc::{
+    self, Dechunker, HttpHead, Record, RecordType, begins_with_chunk, dechunk, split,
+};
 use bytes::Bytes;
 use md5::Md5;
 use sha1::Sha1;
@@ -108,11 +110,8 @@ impl Payload {
 
 /// Whether a record holds an HTTP response.
 pub(super) fn is_http(main: &Record) -> bool {
-    let is_message = |kind: &str| {
-        kind.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case("application/http"))
-    };
     main.header.record_type() == RecordType::Response
-        && main.header.get("Content-Type").is_some_and(is_message)
+        && warc::is_http(main.header.get("Content-Type"), &main.content)
 }
 
 /// Returns the head of a record, and its body as it was received.

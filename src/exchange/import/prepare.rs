@@ -9,7 +9,7 @@ use archive_storage::NAME_BYTES_MAX;
 use archive_storage::address::{HOST_BYTES_MAX, canonical, is_url_in_bounds, url_hash};
 use archive_storage::digest::Algorithm;
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, ImportedRecord, ReplayedCapture};
-use archive_storage::warc::{Date, Header, Record, RecordType, fields};
+use archive_storage::warc::{Date, Header, Record, RecordType, fields, split};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use url::Url;
@@ -20,7 +20,7 @@ use super::gather::Group;
 use super::known::{Identity, content, unusual_date};
 use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
-use crate::parse::http_date;
+use crate::parse::{http_date, page_of_request};
 use crate::reading::{Page, Reader};
 use crate::recorder::Text;
 
@@ -171,7 +171,8 @@ pub(super) fn prepare(
         facts,
         links,
         kept: kept.collect(),
-        request: request.map(|request| request.content.clone()),
+        // The head of a long one says at least with which method it was sent.
+        request: request.map(|it| it.content.clone()).or_else(|| long.map(|it| split(&it.content).0)),
         reading,
         reader,
     };
@@ -325,6 +326,7 @@ impl Capture<'_> {
         let mut metadata = self.facts.to_fields();
         let facts = metadata.iter().filter(|(name, _)| !Facts::is_link(name)).cloned().collect();
         let mut capture = ReplayedCapture::of_foreign(main, facts)?;
+        capture.request.clone_from(&self.request);
         let stated = std::mem::replace(&mut capture.payload_digest, payload_digest);
         capture.payload_length = length.or(capture.payload_length);
         // Takes the facts as the stored record will state them, that is with long values cut; links are not cut.
@@ -370,7 +372,8 @@ impl Capture<'_> {
         let head = &payload.head;
         let status = if is_http(main) { head.status().unwrap_or(0) } else { 200 };
         self.facts.last_modified = head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp());
-        if self.facts.robots || !matches!(self.url.scheme(), "http" | "https") {
+        // A part of a document is not read as the whole.
+        if self.facts.robots || status == 206 || !matches!(self.url.scheme(), "http" | "https") {
             self.take_stated_links();
             return None;
         }
@@ -381,7 +384,10 @@ impl Capture<'_> {
             payload: payload.beginning.clone(),
             key: payload.entity.prefix(),
         });
-        let is_searched = self.reading.full_text && status == 200;
+        // Only what `GET` gave is the page.
+        let is_page =
+            self.request.as_ref().is_none_or(|request| page_of_request(&self.uri, request).is_none());
+        let is_searched = self.reading.full_text && status == 200 && is_page;
         // The text of each capture of a page replaces that of the previous one.
         let text = is_searched.then(|| Text::take(&mut parsed, None)).flatten();
         self.facts.take_parsed(parsed);

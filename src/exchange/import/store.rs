@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use archive_storage::address::without_request;
 use archive_storage::segment::{self, CaptureBody, Encoder, ReplayedCapture, SegmentError};
 use archive_storage::warc::RecordType;
 use archive_storage::{Capture, CaptureId, Digest, Store};
@@ -315,7 +316,9 @@ impl Import<'_> {
         let Some(time) = DateTime::from_timestamp_micros(original.time) else { return Ok(()) };
         record.fields.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("warc-refers-to-"));
         let date = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
-        record.fields.push(("WARC-Refers-To-Target-URI".to_owned(), fetched_url(&name).to_owned()));
+        record
+            .fields
+            .push(("WARC-Refers-To-Target-URI".to_owned(), without_request(fetched_url(&name)).to_owned()));
         record.fields.push(("WARC-Refers-To-Date".to_owned(), date));
         Ok(())
     }

@@ -102,6 +102,11 @@ impl<'a> Markup<'a> {
         }
     }
 
+    /// What has not been read: after the last token, the start of a comment, declaration or tag that does not end.
+    pub(crate) fn unread(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
     /// Returns the raw text after the start tag of an element that holds raw text; none for other elements.
     pub(crate) fn raw_text_of(&mut self, element: Element) -> Option<&'a str> {
         Some(match element {

@@ -14,6 +14,8 @@ pub(super) enum Field {
     Length,
     Offset,
     FileName,
+    /// The method of the request, unless it is `GET`.
+    Method,
     /// An unknown field, which never has a value.
     Unknown,
 }
@@ -34,6 +36,17 @@ impl Field {
         Self::FileName,
     ];
 
+    /// The fields of a JSON object, those without a value left out.
+    pub(super) const JSON: [Self; 12] = {
+        let mut fields = [Self::Method; 12];
+        let (mut place, cdx) = (0, Self::CDX);
+        while place < cdx.len() {
+            fields[place] = cdx[place];
+            place += 1;
+        }
+        fields
+    };
+
     pub(super) fn named(name: &str) -> Self {
         match name {
             "urlkey" | "k" => Self::UrlKey,
@@ -47,6 +60,7 @@ impl Field {
             "length" | "l" | "s" => Self::Length,
             "offset" | "o" => Self::Offset,
             "filename" | "f" => Self::FileName,
+            "method" => Self::Method,
             _ => Self::Unknown,
         }
     }
@@ -64,6 +78,7 @@ impl Field {
             Self::Length => "length",
             Self::Offset => "offset",
             Self::FileName => "filename",
+            Self::Method => "method",
             Self::Unknown => "",
         }
     }

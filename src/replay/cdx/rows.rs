@@ -12,7 +12,7 @@ use rayon::prelude::*;
 
 use super::field::Field;
 use super::query::{Keys, Query};
-use super::table::Table;
+use super::table::{Table, method_in};
 use crate::access::Access;
 use crate::replay::Error;
 use crate::replay::address::{requested_url, stamp, uri};
@@ -206,6 +206,7 @@ impl Table for Rows<'_> {
             Field::FileName => {
                 state.segment(capture.location.segment).map(|entry| Cow::Borrowed(entry.file.as_str()))
             }
+            Field::Method => method_in(&row.key),
             Field::Redirect | Field::RobotFlags | Field::Unknown => None,
         })
     }

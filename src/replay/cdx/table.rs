@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use archive_storage::address::method_of;
 use serde_json::json;
 
 use super::field::Field;
@@ -21,7 +22,7 @@ pub(super) trait Table {
 
     /// The row as a CDXJ line; `fields` selects the members of its JSON object, besides the two leading fields.
     fn cdxj(&self, row: &Self::Row, fields: Option<&[Field]>) -> Result<String, Error> {
-        let fields = fields.unwrap_or(&Field::CDX).iter();
+        let fields = fields.unwrap_or(&Field::JSON).iter();
         let fields = fields.filter(|field| !matches!(field, Field::UrlKey | Field::Timestamp));
         let before = |field| Ok::<_, Error>(self.value(row, field)?.unwrap_or_default());
         let (key, time) = (before(Field::UrlKey)?, before(Field::Timestamp)?);
@@ -39,6 +40,9 @@ impl Table for Sent {
     type Row = Values;
 
     fn value<'r>(&'r self, row: &'r Values, field: Field) -> Result<Option<Cow<'r, str>>, Error> {
+        if field == Field::Method {
+            return Ok(row[0].as_deref().and_then(method_in));
+        }
         let place = Field::CDX.iter().position(|known| *known == field);
         Ok(place.and_then(|place| row[place].as_deref()).map(Cow::Borrowed))
     }
@@ -46,6 +50,11 @@ impl Table for Sent {
     fn second(&self, row: &Values) -> i64 {
         row[1].as_deref().map_or(0, |stamp| time_of(stamp).timestamp())
     }
+}
+
+/// The method that the key of a capture names.
+pub(super) fn method_in(key: &str) -> Option<Cow<'static, str>> {
+    Some(method_of(key)?.to_ascii_uppercase().into())
 }
 
 /// Answers a query from its rows, which are sorted by key and time.
@@ -124,7 +133,7 @@ fn line<T: Table>(table: &T, query: &Query, row: &T::Row, text: &mut String) -> 
             text.push_str(&values.join(" "));
         }
         Output::Json => {
-            text.push_str(&object(table, row, query.fields.as_deref().unwrap_or(&Field::CDX).iter())?);
+            text.push_str(&object(table, row, query.fields.as_deref().unwrap_or(&Field::JSON).iter())?);
         }
         Output::Cdxj => text.push_str(&table.cdxj(row, query.fields.as_deref())?),
     }

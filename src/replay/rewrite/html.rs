@@ -27,7 +27,7 @@ pub(in super::super) const HEAD: &str = "<script src=\"/static/replay.js\"></scr
 pub(in super::super) struct Additions<'a> {
     /// Before anything that runs.
     pub head: &'a str,
-    /// At the end.
+    /// At the end; before an element, comment or tag that does not end there.
     pub end: &'a str,
 }
 
@@ -132,6 +132,7 @@ impl<'a> Document<'a> {
     fn written(mut self, text: &'a str, additions: Additions<'_>) -> Option<String> {
         let mut markup = Markup::of(text);
         let (mut namespaces, mut head, mut in_style) = (Namespaces::default(), additions.head, false);
+        let (mut start, mut unfinished) = (0, None);
         self.has_names |= !head.is_empty();
         while let Some(token) = markup.next_token() {
             let tag = match token {
@@ -150,6 +151,9 @@ impl<'a> Document<'a> {
                 let (before, after) =
                     if tag.name.eq_ignore_ascii_case("head") { ("", added) } else { (added, "") };
                 self.splice.replace(&tag.whole[..0], before);
+                if !additions.end.is_empty() {
+                    start = self.splice.write_before(tag.whole);
+                }
                 self.start_tag(element, &tag);
                 self.splice.replace(&tag.whole[tag.whole.len()..], after);
             }
@@ -158,13 +162,19 @@ impl<'a> Document<'a> {
             let is_script = element == Element::Script && is_javascript(&tag);
             markup.allow_cdata(namespaces.is_foreign() || self.syntax == Syntax::Xml);
             if may_be_raw && let Some(text) = markup.raw_text_of(element) {
+                if markup.unread().is_empty() {
+                    unfinished = Some(start);
+                }
                 match element {
                     Element::Script if is_script => self.script(text),
                     _ => self.raw_text(element, text),
                 }
             }
         }
-        self.splice.replace(&text[text.len()..], additions.end);
+        match unfinished {
+            Some(position) => self.splice.insert(position, additions.end),
+            None => self.splice.replace(&markup.unread()[..0], additions.end),
+        }
         self.splice.finish()
     }
 

@@ -170,11 +170,30 @@ impl<'a> Splice<'a> {
         }
     }
 
+    /// Writes everything before `part`; returns the position of `part` in what is written.
+    pub(super) fn write_before(&mut self, part: &str) -> usize {
+        if let Some(place) = self.place(part)
+            && let Some(before) = self.text.get(self.from..place.start)
+        {
+            self.written.push_str(before);
+            self.from = place.start;
+        }
+        self.written.len()
+    }
+
     /// The position of a slice in the text.
     pub(super) fn place(&self, part: &str) -> Option<Range<usize>> {
         let start = (part.as_ptr() as usize).wrapping_sub(self.text.as_ptr() as usize);
         let end = start.checked_add(part.len()).filter(|end| *end <= self.text.len())?;
         Some(start..end)
+    }
+
+    /// Inserts a text at a position that [`Splice::write_before`] gave.
+    pub(super) fn insert(&mut self, position: usize, text: &str) {
+        self.is_too_long |= self.written.len() + text.len() > WRITTEN_BYTES_MAX;
+        if !self.is_too_long {
+            self.written.insert_str(position, text);
+        }
     }
 
     pub(super) fn finish(mut self) -> Option<String> {

@@ -457,3 +457,27 @@ proptest! {
         xml::rewrite(&text, &links());
     }
 }
+
+#[test]
+fn what_is_added_at_the_end_is_in_nothing_unfinished() {
+    let additions = Additions { head: "<H>", end: "<E>" };
+    for (before, unfinished) in [
+        ("<p>x</p>", "<style>@import url(s.css)"),
+        ("<p>x</p>", "<script>f()"),
+        ("<head>", "<title>x<a href=y>"),
+        ("<p>", "<textarea>x"),
+        ("<p>", "<xmp>x"),
+        ("<p>", "<plaintext>x"),
+        ("<p>", "<iframe src=#>x"),
+        ("<p>", "<noscript><p>"),
+        ("<p>", "<!-- x"),
+        ("<p>", "<!doctype"),
+        ("<style>a{}</style>", "<a href='x"),
+        ("<style>a{}</style>", ""),
+        ("<style>a{}</style>x</html>", ""),
+        ("<svg><style>a{}", ""),
+    ] {
+        let new = added(&format!("{before}{unfinished}"), Syntax::Html, additions).replace("<H>", "");
+        assert_eq!(new.replace(&expected("cs_|http://a.org/b/"), ""), format!("{before}<E>{unfinished}"));
+    }
+}

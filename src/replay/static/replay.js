@@ -265,6 +265,12 @@
     mend(element);
   });
 
+  // Within an element that shows no other content, such as an unfinished list of options, the banner could not be seen.
+  addEventListener("DOMContentLoaded", () => {
+    const banner = document.querySelector("archive-banner");
+    if (banner && document.body && banner.parentNode !== document.body) document.body.append(banner);
+  });
+
   // How far from the page's date its parts were captured, as each answer says.
   addEventListener("load", () => {
     const banner = document.querySelector("archive-banner");

@@ -28,7 +28,9 @@ async function page(request) {
   const policy = response.headers.get("X-Archive-Worker-Policy");
   if (!policy || response.type !== "basic") return response;
   const headers = new Headers(response.headers);
-  headers.set("Content-Security-Policy", policy);
+  // A request from here does not say what it is for, so the server cannot leave out the sandbox.
+  const isAmongPages = request.destination === "document" || parsed(request.referrer);
+  headers.set("Content-Security-Policy", isAmongPages ? policy.replace(/; sandbox [^;]*/, "") : policy);
   return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
 }
 
@@ -55,14 +57,16 @@ async function onlyPage() {
 }
 
 // A requisite as it was at a time. A script is written for pages, which have the replay's own script; others get it as it was captured.
-function asked(request, client, time, target) {
+async function asked(request, client, time, target) {
   const headers = new Headers();
-  for (const name of ["Range", "Accept"]) {
+  for (const name of ["Range", "Accept", "Content-Type"]) {
     if (request.headers.has(name)) headers.set(name, request.headers.get(name));
   }
   const isOfPage = client && client.type === "window" && parsed(client.url);
   const modifier = (request.destination !== "script" || isOfPage) && modifiers[request.destination] || "mp_";
-  return fetch(`/web/${time}${modifier}/${target}`, { method: request.method === "HEAD" ? "HEAD" : "GET", headers });
+  const { method } = request;
+  const body = /^(GET|HEAD)$/.test(method) ? undefined : await request.arrayBuffer();
+  return fetch(`/web/${time}${modifier}/${target}`, { method, headers, body });
 }
 
 // Time and URL of the page at an address in the archive.

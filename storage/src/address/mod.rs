@@ -1,6 +1,6 @@
 //! Addresses: what makes two URLs the same page, the same host, the same site.
 //!
-//! Four keys, each with its own purpose:
+//! Five keys, each with its own purpose:
 //!
 //! | key | function | used for |
 //! |---|---|---|
@@ -8,6 +8,7 @@
 //! | URL hash | [`url_hash`] | the hash index in front of the URL table |
 //! | host key, site | [`host_key`], [`site_of`] | politeness, budgets, site importance |
 //! | SURT | [`surt`] | CDXJ lines and lookups by prefix, sorted as other archives' tools do |
+//! | lookup key | [`lookup_key`] | captures of a URL spelled otherwise, or with another number against caches |
 //!
 //! Invariants: a canonical URL can be parsed, and is canonical again (`canonical(parse(c)) == c`). It fetches the same
 //! page as the URL it was made from, so nothing that a server may distinguish is lower-cased or reordered. A SURT is a
@@ -18,11 +19,15 @@ use std::sync::LazyLock;
 
 mod canonical;
 mod host;
+mod lookup;
 mod parameters;
+mod request;
 mod surt;
 
 pub use canonical::{Parts, RULES, Rule, canonical, canonical_query_is_clean};
 pub use host::{HOST_BYTES_MAX, host_key, is_url_in_bounds, registry_suffix, site_of};
+pub use lookup::{callback_of, lookup_key, loose_key};
+pub use request::{method_of, requested_with, without_request};
 pub use surt::surt;
 
 /// Returns the 64-bit hash of a canonical URL, by which the seen-set finds it: the standard library's SipHash-1-3, with

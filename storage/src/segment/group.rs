@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use super::revisit::{PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, refer};
 use crate::backend::Spool;
 use crate::digest::{Algorithm, Digest};
-use crate::warc::{HeadWriter, RecordIds, RecordType, WarcDate, media_type};
+use crate::warc::{HeadWriter, RecordIds, RecordType, WarcDate, is_http};
 
 /// The metadata field for one line of the head of a 304 response; repeated for every line.
 ///
@@ -130,10 +130,8 @@ impl ImportedRecord {
     /// Whether the block is an HTTP message.
     #[must_use]
     pub fn is_http(&self) -> bool {
-        let content_type = self.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
-        content_type
-            .and_then(|(_, value)| media_type(value))
-            .is_some_and(|essence| essence == MEDIA_TYPE_HTTP)
+        let stated = self.fields.iter().find(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
+        is_http(stated.map(|(_, value)| value.as_str()), &self.content)
     }
 
     /// Whether the record holds a payload.
@@ -142,9 +140,6 @@ impl ImportedRecord {
         matches!(self.record_type, RecordType::Response | RecordType::Resource)
     }
 }
-
-/// The media type of records that hold HTTP messages, without parameters.
-pub(super) const MEDIA_TYPE_HTTP: &str = "application/http";
 
 /// Why a block is incomplete (`WARC-Truncated`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

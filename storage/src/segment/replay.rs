@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use super::group::{FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, MEDIA_TYPE_HTTP, Truncated};
+use super::group::{FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, Truncated};
 use super::revisit::is_not_modified;
 use crate::capture_kind::CaptureKind;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId, Watermark};
-use crate::warc::{self, Header, HttpHead, Record, RecordType};
+use crate::warc::{self, Header, HttpHead, MEDIA_TYPE_HTTP, Record, RecordType};
 
 /// A capture read back from its group.
 #[derive(Clone, Debug)]
@@ -90,8 +90,8 @@ impl ReplayedCapture {
     }
 }
 
-fn is_http(header: &Header) -> bool {
-    header.get("Content-Type").and_then(warc::media_type).is_some_and(|essence| essence == MEDIA_TYPE_HTTP)
+fn is_http(header: &Header, content: &[u8]) -> bool {
+    warc::is_http(header.get("Content-Type"), content)
 }
 
 fn message_payload(content: &Bytes, head: Option<&HttpHead>) -> Bytes {
@@ -171,7 +171,7 @@ fn capture(
 
 /// Builds a capture from its main record and metadata fields, without locations.
 fn capture_of(header: &Header, content: Bytes, mut fields: Vec<(String, String)>) -> Option<ReplayedCapture> {
-    let kind = kind_of(header);
+    let kind = kind_of(header, &content);
     let http = http_head(kind, header, &content, &mut fields);
     let mime = match &http {
         Some(head) => head.media_type(),
@@ -213,9 +213,9 @@ fn capture_of(header: &Header, content: Bytes, mut fields: Vec<(String, String)>
     })
 }
 
-fn kind_of(header: &Header) -> CaptureKind {
+fn kind_of(header: &Header, content: &[u8]) -> CaptureKind {
     match header.record_type() {
-        RecordType::Response if is_http(header) => CaptureKind::Response,
+        RecordType::Response if is_http(header, content) => CaptureKind::Response,
         // Other crawlers also store results of other protocols (DNS) as responses.
         RecordType::Response | RecordType::Resource => CaptureKind::Resource,
         RecordType::Revisit if header.get("WARC-Profile").is_some_and(is_not_modified) => {
@@ -234,7 +234,7 @@ fn http_head(
     fields: &mut Vec<(String, String)>,
 ) -> Option<HttpHead> {
     match kind {
-        CaptureKind::Identical if !is_http(header) => None,
+        CaptureKind::Identical if !is_http(header, content) => None,
         CaptureKind::Response | CaptureKind::Identical => Some(HttpHead::parse(&warc::split(content).0)),
         CaptureKind::NotModified => {
             let lines: Vec<String> =

@@ -48,9 +48,11 @@ impl State {
         for log in names.into_iter().chain([self.titles.log(), self.validators.log(), self.links.log()]) {
             log.check(self.identity(), &mut damage);
         }
-        match Finder::open(self.disk.as_ref(), &self.finder_path(), self.identity()) {
-            Ok(finder) => finder.iter().for_each(|finder| finder.check(&mut damage)),
-            Err(error) => damage(&error),
+        for path in [self.finder_path(), self.keys_path()] {
+            match Finder::open(self.disk.as_ref(), &path, self.identity()) {
+                Ok(finder) => finder.iter().for_each(|finder| finder.check(&mut damage)),
+                Err(error) => damage(&error),
+            }
         }
         if is_damaged { Ok(()) } else { self.check_references(&mut |found| report(&found)) }
     }

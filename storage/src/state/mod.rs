@@ -10,6 +10,7 @@
 //! `validators`, are maintained by the store, whatever the caller sets. Changes since the last checkpoint are lost in a
 //! crash, and are restored by replaying the segments from the watermark.
 
+mod alike;
 mod captures;
 mod check;
 mod commit;
@@ -35,6 +36,7 @@ use crate::index::HashIndex;
 use crate::links::LinkLog;
 use crate::pages::{Host, Page, Site, VisitRecord};
 use crate::urls::{Finder, NameTable};
+use alike::KeyIndex;
 
 pub use check::Inconsistency;
 pub use commit::Checkpointed;
@@ -104,6 +106,8 @@ pub struct State {
     urls: NameTable,
     /// Finds URLs for a reader; `None` if the file does not exist or is too old.
     finder: OnceLock<Option<Finder>>,
+    /// Finds captured URLs by their keys.
+    keys: OnceLock<KeyIndex>,
     host_names: NameTable,
     site_names: NameTable,
     pages: Table<Page>,

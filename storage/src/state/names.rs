@@ -1,7 +1,7 @@
 //! URLs, hosts and sites by name.
 
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{FOLDER, State};
 use crate::address::url_hash;
@@ -62,22 +62,29 @@ impl State {
         Ok(self.finder.get().and_then(Option::as_ref))
     }
 
-    /// Rewrites the file that finds URLs for readers if it covers too few URLs or belongs to another state.
+    /// Rewrites the files that find URLs for readers if they cover too few URLs or belong to another state.
     ///
     /// # Errors
     /// I/O errors; the state stays unchanged.
     pub(crate) fn prepare_finding(&self) -> Result<()> {
         let (disk, path) = (self.disk.as_ref(), self.finder_path());
         match Finder::open(disk, &path, self.identity()) {
-            Ok(Some(finder)) if finder.has_nearly(self.urls.len()) => return Ok(()),
-            _ => Finder::write(disk, &path.with_extension("new"), &self.urls, self.identity())?,
+            Ok(Some(finder)) if finder.has_nearly(self.urls.len()) => {}
+            _ => self.replace_finder(&path, |new| Finder::write(disk, new, &self.urls, self.identity()))?,
         }
+        self.prepare_keys()
+    }
+
+    /// Replaces a file by another one that `write` writes.
+    pub(super) fn replace_finder(&self, path: &Path, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let (disk, new) = (self.disk.as_ref(), path.with_extension("new"));
+        write(&new)?;
         // If readers stay, they keep their file and the next owner writes it again.
         let lock_path = self.lock_path();
         if lock::exclude_readers(self.checkpoint_lock.as_ref(), &lock_path, self.options.reader_wait)? {
-            let renamed = disk.rename(&path.with_extension("new"), &path);
+            let renamed = disk.rename(&new, path);
             self.checkpoint_lock.unlock().map_err(|error| StateError::io(&lock_path, error))?;
-            renamed.map_err(|error| StateError::io(&path, error))?;
+            renamed.map_err(|error| StateError::io(path, error))?;
         }
         Ok(())
     }

@@ -169,6 +169,7 @@ impl State {
         let mut state = Self {
             urls: files.names("urls", "pages")?,
             finder: OnceLock::new(),
+            keys: OnceLock::new(),
             host_names: files.names("host-names", "hosts")?,
             site_names: files.names("site-names", "sites")?,
             pages: files.table(0)?,
@@ -272,6 +273,7 @@ impl State {
         self.urls.adopt_index(&mut earlier.urls)?;
         self.host_names.adopt_index(&mut earlier.host_names)?;
         self.site_names.adopt_index(&mut earlier.site_names)?;
+        self.adopt_keys(earlier)?;
         if let Some(mut index) = earlier.digests.take() {
             captures::index_digests(&mut index, &self.captures, earlier.captures.len())?;
             self.digests = OnceLock::from(index);

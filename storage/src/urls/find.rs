@@ -1,11 +1,13 @@
-//! The file `urls.find`, which finds the id of a URL by reading one block; without it, a reader has to hash all URLs.
+//! The files `urls.find` and `keys.find`, which find the id of a URL by reading one block: `urls.find` by the URL itself,
+//! `keys.find` a captured URL by its [`lookup_key`](crate::address::lookup_key). Without them, a reader has to hash all
+//! URLs, or all captured ones.
 //!
-//! Block 0 starts with the state's identity, the number of URLs in the file (the first ones, so that the file stays
-//! valid for later checkpoints, which only add URLs) and the number of further blocks. The upper half of a URL's hash
-//! selects its block, which holds the lower half and the id. The hash is XXH3 seeded with the identity, which is
-//! secret. Names are compared, so hashes may collide. The file is derived data: without it, URLs are found as an
-//! archive's owner finds them.
+//! Block 0 starts with the state's identity, the number of URLs in the file (the first ones that were known or captured,
+//! so that the file stays valid for later checkpoints, which only add some) and the number of further blocks. The upper
+//! half of a hash selects its block, which holds the lower half and the id. The hash is XXH3 seeded with the identity,
+//! which is secret. Names are compared, so hashes may collide. The files are derived data.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -19,12 +21,17 @@ use crate::checkpoint::{FieldReader, FieldWriter, Record, Result, StateError, Ta
 /// of this number and this fraction of those in the file.
 const LATER_MIN: u32 = 1 << 9;
 const LATER_DIVISOR: u32 = 64;
+/// Maximum number of captured URLs with one key that are found.
+pub(crate) const ALIKE_MAX: usize = 64;
 /// Average number of names in a block: with 10^8 blocks, none overflows.
 const PER_BLOCK_MEAN: u32 = 360;
 /// Number of entries sorted into blocks at a time; each takes 12 bytes.
 const PART: usize = 1 << 24;
 /// Number of the table in the checksums of its blocks.
 const TABLE: u32 = 0x6669_6e64;
+
+/// Passes on hashes and ids of names, as often as it is called.
+type Each<'a> = dyn Fn(&mut dyn FnMut(u64, u32)) -> Result<()> + 'a;
 
 /// Entry of a name: the lower half of its hash, and its id plus one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,25 +85,36 @@ impl Finder {
         }
     }
 
-    /// Whether a table of `names` names has only a few more than the file.
+    /// Whether `names` names are only a few more than those in the file.
     pub(crate) fn has_nearly(&self, names: u32) -> bool {
         let later = names.checked_sub(self.names);
         later.is_some_and(|later| later <= LATER_MIN.max(self.names / LATER_DIVISOR))
     }
 
-    /// Returns the id of a name of the table, which has only a few more names than the file.
-    pub(crate) fn find(&self, table: &NameTable, name: &str) -> Result<Option<u32>> {
-        let is_it = |id: u32| Ok::<_, StateError>(table.get(id)?.as_deref() == Some(name));
-        let (block, low) = place(name.as_bytes(), self.identity, self.entries.len() / SLOTS - 1);
-        let mut entries = self.entries.cursor();
+    /// The ids under a hash in the file.
+    pub(crate) fn under(&self, hash: u64) -> Result<Vec<u32>> {
+        let (block, low) = place(hash, self.entries.len() / SLOTS - 1);
+        let (mut entries, mut ids) = (self.entries.cursor(), Vec::new());
         for slot in 0..SLOTS {
             match entries.get((block + 1) * SLOTS + slot)?.unwrap_or_default() {
                 Slot(_, 0) => break,
-                Slot(found, id) if found == low && is_it(id - 1)? => return Ok(Some(id - 1)),
+                Slot(found, id) if found == low => ids.push(id - 1),
                 Slot(..) => {}
             }
         }
-        let (later, hash) = (self.later(table)?, xxh3_64_with_seed(name.as_bytes(), self.identity));
+        Ok(ids)
+    }
+
+    /// Returns the id of a name of the table, which has only a few more names than the file.
+    pub(crate) fn find(&self, table: &NameTable, name: &str) -> Result<Option<u32>> {
+        let is_it = |id: u32| Ok::<_, StateError>(table.get(id)?.as_deref() == Some(name));
+        let hash = xxh3_64_with_seed(name.as_bytes(), self.identity);
+        for id in self.under(hash)? {
+            if is_it(id)? {
+                return Ok(Some(id));
+            }
+        }
+        let later = self.later(table)?;
         let first = later.partition_point(|(found, _)| *found < hash);
         for (_, id) in later[first..].iter().take_while(|(found, _)| *found == hash) {
             if is_it(*id)? {
@@ -126,16 +144,39 @@ impl Finder {
 
     /// Writes a file for all names of a table, and makes it durable.
     pub(crate) fn write(disk: &dyn Disk, path: &Path, table: &NameTable, identity: u64) -> Result<()> {
+        let each = |take: &mut dyn FnMut(u64, u32)| {
+            table.scan_bytes(0..table.len(), |id, name| {
+                take(xxh3_64_with_seed(name, identity), id);
+                Ok(())
+            })
+        };
+        Self::write_entries(disk, path, identity, table.len(), usize::MAX, &each)
+    }
+
+    /// Writes a file with the first `names` names, whose hashes and ids `each` passes on. Of one hash it holds `most` ids
+    /// at most, and fewer in a block that would be too long.
+    pub(crate) fn write_entries(
+        disk: &dyn Disk,
+        path: &Path,
+        identity: u64,
+        names: u32,
+        most: usize,
+        each: &Each<'_>,
+    ) -> Result<()> {
         let mut entries: Table<Slot> = Table::open(disk, path.to_owned(), TABLE, 0, OpenMode::Create, 0)?;
-        let blocks = table.len().div_ceil(PER_BLOCK_MEAN).max(1);
-        push_block(
-            &mut entries,
-            &[Slot(identity as u32, (identity >> 32) as u32), Slot(table.len(), blocks)],
-        )?;
+        let blocks = names.div_ceil(PER_BLOCK_MEAN).max(1);
+        push_block(&mut entries, &[Slot(identity as u32, (identity >> 32) as u32), Slot(names, blocks)])?;
         let step = ((PART as u32) / PER_BLOCK_MEAN).min(blocks);
         for first in (0..blocks).step_by(step as usize) {
-            for block in sorted(table, identity, blocks, first..first.saturating_add(step))? {
-                push_block(&mut entries, &block)?;
+            let mut sorted = vec![Vec::new(); step.min(blocks - first) as usize];
+            each(&mut |hash, id| {
+                let (block, low) = place(hash, blocks);
+                if let Some(entries) = block.checked_sub(first).and_then(|it| sorted.get_mut(it as usize)) {
+                    entries.push(Slot(low, id + 1));
+                }
+            })?;
+            for block in sorted {
+                push_block(&mut entries, &fitting(block, most))?;
             }
         }
         entries.write_new()?;
@@ -143,28 +184,29 @@ impl Finder {
     }
 }
 
-/// The block of a name among `blocks`, and the lower half of its hash.
-fn place(name: &[u8], identity: u64, blocks: u32) -> (u32, u32) {
-    let hash = xxh3_64_with_seed(name, identity);
+/// The block of a hash among `blocks`, and its lower half.
+fn place(hash: u64, blocks: u32) -> (u32, u32) {
     ((((hash >> 32) * u64::from(blocks)) >> 32) as u32, hash as u32)
 }
 
-/// The entries of a range of blocks.
-fn sorted(
-    table: &NameTable,
-    identity: u64,
-    blocks: u32,
-    wanted: std::ops::Range<u32>,
-) -> Result<Vec<Vec<Slot>>> {
-    let mut sorted = vec![Vec::new(); wanted.end.min(blocks).saturating_sub(wanted.start) as usize];
-    table.scan_bytes(0..table.len(), |id, name| {
-        let (block, low) = place(name, identity, blocks);
-        if let Some(entries) = block.checked_sub(wanted.start).and_then(|it| sorted.get_mut(it as usize)) {
-            entries.push(Slot(low, id + 1));
+/// The entries of a block with `most` ids of each hash at most, fewer if the block would be too long.
+fn fitting(block: Vec<Slot>, mut most: usize) -> Vec<Slot> {
+    if most == usize::MAX {
+        return block;
+    }
+    loop {
+        let mut counts = HashMap::new();
+        let mut is_kept = |slot: &&Slot| {
+            let count: &mut usize = counts.entry(slot.0).or_default();
+            *count += 1;
+            *count <= most
+        };
+        let kept: Vec<Slot> = block.iter().filter(&mut is_kept).copied().collect();
+        if kept.len() <= SLOTS as usize || most == 1 {
+            return kept;
         }
-        Ok(())
-    })?;
-    Ok(sorted)
+        most /= 2;
+    }
 }
 
 fn push_block(entries: &mut Table<Slot>, block: &[Slot]) -> Result<()> {

@@ -27,7 +27,7 @@ use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{BlockLog, Result, StateError};
 use crate::index::{Batch, HashIndex};
 pub(crate) use cache::NameCache;
-pub(crate) use find::Finder;
+pub(crate) use find::{ALIKE_MAX, Finder};
 use front::{Decoder, FrontCoder, SEPARATOR};
 
 /// Number of names in a block of the log.

@@ -13,6 +13,9 @@ use super::header::{Header, RecordType, text};
 /// 80 in total.
 pub const MEDIA_TYPE_BYTES_MAX: usize = 127;
 
+/// The media type of records that hold HTTP messages, without parameters.
+pub(crate) const MEDIA_TYPE_HTTP: &str = "application/http";
+
 /// The head of an HTTP message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpHead {
@@ -183,7 +186,7 @@ pub(super) const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
 /// Returns the content of a record, without the HTTP head if it is an HTTP message.
 pub(crate) fn body(header: &Header, content: &Bytes) -> Bytes {
-    if is_http(header) { split(content).1 } else { content.clone() }
+    if is_message(header, content) { split(content).1 } else { content.clone() }
 }
 
 /// Returns the payload of a record: what a browser gets before it removes content codings.
@@ -191,7 +194,7 @@ pub(crate) fn body(header: &Header, content: &Bytes) -> Bytes {
 /// For an HTTP message that is the body without the transfer coding, for any other record the unchanged content.
 #[must_use]
 pub fn payload(header: &Header, content: &Bytes) -> Bytes {
-    if !is_http(header) {
+    if !is_message(header, content) {
         return content.clone();
     }
     let (head, body) = split(content);
@@ -201,21 +204,27 @@ pub fn payload(header: &Header, content: &Bytes) -> Bytes {
 /// Returns the head of a record's HTTP message; for any other record, a head that only states its media type.
 #[must_use]
 pub fn http_head(header: &Header, content: &Bytes) -> HttpHead {
-    if is_http(header) {
+    if is_message(header, content) {
         return HttpHead::parse(&split(content).0);
     }
     let media_type = header.get("Content-Type").unwrap_or_default().to_owned();
     HttpHead { first_line: String::new(), fields: vec![("Content-Type".to_owned(), media_type)] }
 }
 
+/// Whether a block is an HTTP message, by the type that its record states. Some tools state none; then it is one if it
+/// begins like a response.
+#[must_use]
+pub fn is_http(content_type: Option<&str>, content: &[u8]) -> bool {
+    match content_type.filter(|stated| !stated.trim().is_empty()) {
+        Some(stated) => media_type(stated).is_some_and(|essence| essence == MEDIA_TYPE_HTTP),
+        None => content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/")),
+    }
+}
+
 /// Whether a record's content is an HTTP message.
-fn is_http(header: &Header) -> bool {
-    let declared = header
-        .get("Content-Type")
-        .and_then(media_type)
-        .is_some_and(|media_type| media_type == "application/http");
-    declared
-        && matches!(header.record_type(), RecordType::Response | RecordType::Request | RecordType::Revisit)
+fn is_message(header: &Header, content: &[u8]) -> bool {
+    matches!(header.record_type(), RecordType::Response | RecordType::Request | RecordType::Revisit)
+        && is_http(header.get("Content-Type"), content)
 }
 
 #[cfg(test)]

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use archive::crawl::{
-    self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Purpose, Seed, Timings, read_seeds, scope_of,
+    self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Manners, Purpose, Seed, Timings, read_seeds, scope_of,
 };
 use archive::ledger::{Credits, Refusal, ScopeKind, page_flags};
 use archive::publish::KEYS_MAX;
 use archive::recorder;
-use archive::selection::{Budgets, CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
+use archive::selection::{CrawlOrder, FocusMode, FocusPolicy, robots_of};
 use archive::topics;
 use archive_storage::Store;
 use archive_storage::address::canonical;
@@ -21,11 +21,11 @@ use indicatif::HumanCount;
 
 use super::cash::CashArgs;
 use super::cluster::{ClusterArgs, orders};
-use super::fetching::FetchArgs;
+use super::fetching::{FetchArgs, KEPT};
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, duration};
 use super::progress::{ALL_FETCHED, Progress};
-use super::{EXIT_STOPPED, UsageError, interrupt, notices, output};
+use super::{EXIT_STOPPED, UsageError, interrupt, notices, output, why};
 
 /// Maximum number of failed seeds listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -64,33 +64,33 @@ pub(crate) struct Args {
     /// Time after which to stop (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
-    /// Scope of the crawl: host, site (registrable domain) or any; or regex:PATTERN for URLs
-    #[arg(long, default_value = "site", value_name = "SCOPE")]
-    scope: ScopeKind,
-    /// Maximum number of links from a seed to a page
-    #[arg(long, default_value_t = 255, value_name = "N")]
-    max_depth: u8,
+    /// Scope of the crawl: host, site (registrable domain) or any; or regex:PATTERN for URLs [default: site]
+    #[arg(long, value_name = "SCOPE", help_heading = KEPT)]
+    scope: Option<ScopeKind>,
+    /// Maximum number of links from a seed to a page [default: 255]
+    #[arg(long, value_name = "N", help_heading = KEPT)]
+    max_depth: Option<u8>,
     /// Crawl order: cash (OPIC), endowed[@M], fpr[@M], breadth, depth, backlinks or random; M is the weight of a link
     /// between hosts
     #[arg(long, default_value = "cash", value_name = "ORDER")]
     order: CrawlOrder,
     /// Maximum number of pages of a host; multiplied by the importance of its site if that is above 1 (by links from
-    /// other sites)
-    #[arg(long, value_name = "N")]
+    /// other sites); 0 for no limit
+    #[arg(long, value_name = "N", help_heading = KEPT)]
     pages_per_host: Option<u32>,
-    /// Maximum number of pages of a site; likewise higher for important sites
-    #[arg(long, value_name = "N")]
+    /// Maximum number of pages of a site; likewise higher for important sites; 0 for no limit
+    #[arg(long, value_name = "N", help_heading = KEPT)]
     pages_per_site: Option<u32>,
-    /// Maximum number of variations of a page by a query of three or more parameters; 0 for no limit
-    #[arg(long, default_value_t = CrawlPolicy::default().query_variations, value_name = "N")]
-    query_variations: u32,
+    /// Maximum number of variations of a page by a query of three or more parameters; 0 for no limit [default: 1000]
+    #[arg(long, value_name = "N", help_heading = KEPT)]
+    query_variations: Option<u32>,
     /// Number of pages of a host with nearly the same content after which links of further ones are not followed; 0 for
-    /// no limit
-    #[arg(long, default_value_t = CrawlPolicy::default().same_content, value_name = "N")]
-    same_content: u32,
-    /// Do not follow links marked nofollow (rel=nofollow, meta name=robots, X-Robots-Tag)
-    #[arg(long)]
-    obey_nofollow: bool,
+    /// no limit [default: 250]
+    #[arg(long, value_name = "N", help_heading = KEPT)]
+    same_content: Option<u32>,
+    /// Do not follow links marked nofollow (rel=nofollow, meta name=robots, X-Robots-Tag); =false to end it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = KEPT)]
+    obey_nofollow: Option<bool>,
     #[command(flatten)]
     focus: FocusArgs,
     #[command(flatten)]
@@ -171,19 +171,33 @@ fn recall(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "a share between 0 and 1, as in 0.9".to_owned())
 }
 
+impl Args {
+    /// The limits of the crawl that later runs take over.
+    fn limits(&self) -> Manners {
+        Manners {
+            scope: self.scope.clone(),
+            max_depth: self.max_depth,
+            pages_per_host: self.pages_per_host,
+            pages_per_site: self.pages_per_site,
+            query_variations: self.query_variations,
+            same_content: self.same_content,
+            obey_nofollow: self.obey_nofollow,
+            ..Manners::default()
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let seeds = load_seeds(&args.seeds)?;
     let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
-    let scope = scope_of(&seeds, &args.scope, args.max_depth);
-    let mut options = args.fetch.options()?;
+    let mut options = args.fetch.options(&args.archive.path, args.limits())?;
+    let told = options.manners.clone().unwrap_or_default();
+    let kind = told.scope.unwrap_or(ScopeKind::Site);
+    let scope = scope_of(&seeds, &kind, told.max_depth.unwrap_or(u8::MAX));
     options.limit = args.limit;
     let policy = &mut options.policy;
     policy.order = args.order;
     policy.focus = args.focus.policy(&args.archive.path)?;
-    policy.budgets = Budgets { pages_per_host: args.pages_per_host, pages_per_site: args.pages_per_site };
-    policy.query_variations = args.query_variations;
-    policy.same_content = args.same_content;
-    policy.obey_nofollow = args.obey_nofollow;
     options.time = args.time;
     let FocusArgs { stop_harvest, stop_found, stop_recall, .. } = args.focus;
     options.harvest = HarvestRules { least: stop_harvest, found: stop_found, recall: stop_recall };
@@ -239,7 +253,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::note(format_args!("no seed could be fetched; the next crawl tries them again"));
         return Ok(ExitCode::FAILURE);
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if end == End::Waiting { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 
 /// A table of the stages with their CPU time in microseconds per capture.
@@ -302,7 +316,12 @@ fn failed_seeds(store: &Store, urls: &[String]) -> anyhow::Result<Vec<String>> {
             }
             None => {
                 let refusal = Refusal::from_code(page_flags::refusal_code(store.state().page(id)?.flags));
-                refusal.map(|why| why.sentence().to_owned())
+                let robots = match refusal {
+                    Some(Refusal::RobotsUnreachable) => robots_of(store, url)?,
+                    _ => None,
+                };
+                let answer = robots.map_or_else(String::new, |robots| format!(": {}", why::answer(&robots)));
+                refusal.map(|why| why.sentence().to_owned() + &answer)
             }
         };
         lines.extend(why.map(|why| format!("the seed {url} could not be fetched: {why}")));

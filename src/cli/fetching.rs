@@ -4,16 +4,17 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use archive::crawl::{self, Politeness, WORKERS_MAX};
+use archive::crawl::{self, Manners, Politeness, WORKERS_MAX};
 use archive::exchange::repack;
 use archive::fetch::{self, ConnectTo, Limits};
 use archive::recorder::Memory;
-use archive::selection::CrawlPolicy;
+use archive::selection::{Budgets, CrawlPolicy};
+use archive_storage::Store;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::options::{ClockArgs, VersionsArgs, duration, memory};
-use super::{UsageError, logging};
+use super::{UsageError, logging, output};
 
 /// The delay of an address is shorter than a host's by this factor: it may serve many hosts.
 const ADDRESS_DELAY_DIVISOR: u32 = 4;
@@ -21,20 +22,26 @@ const ADDRESS_DELAY_DIVISOR: u32 = 4;
 /// Maximum number of connections to one host when there is no delay.
 const PER_HOST_WITHOUT_DELAY: u32 = 32;
 
+/// Heading of the options that later runs of the archive take over.
+pub(crate) const KEPT: &str = "How servers are treated (kept for later runs of any command)";
+
+/// Options that widen the reach of the program: not taken from an archive.
+const REACH: [&str; 4] = ["--allow-private", "--cacert", "--insecure", "--connect-to"];
+
 /// Options of fetching.
 #[derive(clap::Args)]
 pub(crate) struct FetchArgs {
-    /// Pause between requests to a host (to an address, a quarter of it); use 0 only for your own servers
-    #[arg(long, default_value = "2s", value_name = "TIME", value_parser = duration)]
-    delay: Duration,
+    /// Pause between requests to a host (to an address, a quarter of it); use 0 only for your own servers [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
+    delay: Option<Duration>,
     /// Pause between requests to an address, which may serve many hosts
-    #[arg(long, value_name = "TIME", value_parser = duration)]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
     address_delay: Option<Duration>,
-    /// Pause after each response, as a multiple of the time it took, if that is longer than the host's delay
-    #[arg(long, default_value_t = Politeness::default().answer_factor, value_name = "NUMBER")]
-    delay_factor: f64,
+    /// Pause after each response, as a multiple of the time it took, if that is longer than the host's delay [default: 5]
+    #[arg(long, value_name = "NUMBER", help_heading = KEPT)]
+    delay_factor: Option<f64>,
     /// Connections per host; more than 1 only with --delay 0 [default: 1, or 32 with --delay 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = KEPT)]
     per_host: Option<u32>,
     /// Concurrent requests, at most 4096
     #[arg(long, default_value_t = crawl::Options::default().workers, value_name = "N")]
@@ -43,8 +50,9 @@ pub(crate) struct FetchArgs {
     #[arg(long, default_value_t = crawl::Options::default().front_max, value_name = "N")]
     front: usize,
     /// User-Agent by which the crawler identifies itself; include an address at which its operator can be reached
-    #[arg(long, default_value_t = crawl::Options::default().fetch.user_agent, value_name = "TEXT")]
-    user_agent: String,
+    /// [default: archive/VERSION]
+    #[arg(long, value_name = "TEXT", help_heading = KEPT)]
+    user_agent: Option<String>,
     /// Connect to ADDR:PORT instead of HOST:PORT, as in curl; empty parts (or *) match anything; may be repeated
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     connect_to: Vec<ConnectTo>,
@@ -54,18 +62,25 @@ pub(crate) struct FetchArgs {
     /// File of certificate authorities to trust, too (PEM), for example your own
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// Maximum length of a body; longer bodies are cut and marked as truncated
-    #[arg(long, default_value_t = Limits::default().body_bytes >> 20, value_name = "MIB")]
-    max_body: u64,
-    /// Longest wait for a connection, for the head of a response, and for more of its body
-    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = duration)]
-    timeout: Duration,
-    /// Maximum time for one response; the rest is cut off and the capture marked as truncated
-    #[arg(long, default_value = "10m", value_name = "TIME", value_parser = duration)]
-    max_time: Duration,
-    /// Obey `noarchive` (in meta name=robots or X-Robots-Tag): store only a note, not the page
-    #[arg(long)]
-    obey_noarchive: bool,
+    /// Host whose certificate is not verified, or * for all; may be repeated. The captures say so
+    #[arg(long, value_name = "HOST")]
+    insecure: Vec<String>,
+    /// Maximum length of a body; longer bodies are cut and marked as truncated [default: 64]
+    #[arg(long, value_name = "MIB", help_heading = KEPT)]
+    max_body: Option<u64>,
+    /// Longest wait for a connection, for the head of a response, and for more of its body [default: 30s]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
+    timeout: Option<Duration>,
+    /// Maximum time for one response; the rest is cut off and the capture marked as truncated [default: 10m]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
+    max_time: Option<Duration>,
+    /// Longest wait, once nothing else is left, for servers that said "later" (429, 503) or did not answer; what has to
+    /// wait longer is left to the next run [default: with --for until the time is up, else 30s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    patience: Option<Duration>,
+    /// Obey `noarchive` (in meta name=robots or X-Robots-Tag): store only a note, not the page; =false to end it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = KEPT)]
+    obey_noarchive: Option<bool>,
     /// Free space on the disk of the archive below which the run pauses; with 0, a full disk ends the crawl
     #[arg(long, default_value_t = crawl::Options::default().disk_min >> 20, value_name = "MIB")]
     disk_min: u64,
@@ -104,10 +119,70 @@ impl FetchArgs {
         self.log.as_deref().map_or(Ok(()), |log| logging::start(log, archives))
     }
 
-    /// Validates the options and converts them to settings.
-    pub(crate) fn options(&self) -> anyhow::Result<crawl::Options> {
-        let at_once = self.delay.is_zero();
-        let per_host = self.per_host.unwrap_or(if at_once { PER_HOST_WITHOUT_DELAY } else { 1 });
+    /// What these options say of the treatment of servers.
+    fn manners(&self) -> Manners {
+        let reach = [
+            self.allow_private,
+            self.cacert.is_some(),
+            !self.insecure.is_empty(),
+            !self.connect_to.is_empty(),
+        ];
+        let reach = REACH.into_iter().zip(reach).filter(|(_, given)| *given);
+        Manners {
+            user_agent: self.user_agent.clone(),
+            delay: self.delay,
+            address_delay: self.address_delay,
+            delay_factor: self.delay_factor,
+            per_host: self.per_host,
+            max_body: self.max_body,
+            timeout: self.timeout,
+            max_time: self.max_time,
+            obey_noarchive: self.obey_noarchive,
+            reach: reach.map(|(name, _)| name.to_owned()).collect(),
+            ..Manners::default()
+        }
+    }
+
+    /// Returns the options that earlier runs of an archive had and this one has not, of those that are not taken over.
+    pub(crate) fn lacking(&self, told: &Manners) -> Vec<&'static str> {
+        let given = self.manners().reach;
+        let is_lacking = |name: &&str| {
+            told.reach.iter().any(|before| before == name) && !given.iter().any(|given| given == name)
+        };
+        REACH.into_iter().filter(is_lacking).collect()
+    }
+
+    /// Validates the options, completed by what the archive in a folder was told before, and converts them to settings.
+    /// The `limits` of a crawl are given only for one.
+    pub(crate) fn options(&self, archive: &Path, limits: Manners) -> anyhow::Result<crawl::Options> {
+        let kept = kept(archive)?;
+        let lacking = self.lacking(&kept);
+        if !lacking.is_empty() {
+            let (options, path) = (lacking.join(" "), archive.display());
+            output::note(format_args!(
+                "earlier runs of {path} had {options}, which this run does not take from a folder that others may have \
+                 written; if it still holds, give it again"
+            ));
+        }
+        let said = Manners {
+            scope: limits.scope,
+            max_depth: limits.max_depth,
+            pages_per_host: limits.pages_per_host,
+            pages_per_site: limits.pages_per_site,
+            query_variations: limits.query_variations,
+            same_content: limits.same_content,
+            obey_nofollow: limits.obey_nofollow,
+            ..self.manners()
+        };
+        self.settings(said.over(kept))
+    }
+
+    /// Validates what an archive was told, and converts it to settings.
+    fn settings(&self, told: Manners) -> anyhow::Result<crawl::Options> {
+        let usual = crawl::Options::default();
+        let delay = told.delay.unwrap_or(usual.politeness.host_delay);
+        let at_once = delay.is_zero();
+        let per_host = told.per_host.unwrap_or(if at_once { PER_HOST_WITHOUT_DELAY } else { 1 });
         if per_host == 0 {
             return Err(UsageError("--per-host has to be at least 1".to_owned()).into());
         }
@@ -118,45 +193,61 @@ impl FetchArgs {
             let text = "--per-host above 1 needs --delay 0: with a delay a host gets one request at a time";
             return Err(UsageError(text.to_owned()).into());
         }
-        if self.user_agent.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
+        let user_agent = told.user_agent.clone().unwrap_or(usual.fetch.user_agent);
+        if user_agent.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
             return Err(UsageError("--user-agent may only have printable ASCII characters".to_owned()).into());
         }
-        if !(0.0..=1000.0).contains(&self.delay_factor) {
+        let answer_factor = told.delay_factor.unwrap_or(usual.politeness.answer_factor);
+        if !(0.0..=1000.0).contains(&answer_factor) {
             return Err(UsageError("--delay-factor has to be from 0 to 1000".to_owned()).into());
         }
         let (memory, repack) = self.memory_and_repack()?;
         let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
-        let address_delay = self.address_delay.unwrap_or(self.delay / ADDRESS_DELAY_DIVISOR);
+        let address_delay = told.address_delay.unwrap_or(delay / ADDRESS_DELAY_DIVISOR);
+        let (timeout, limits) = (told.timeout.unwrap_or(Limits::default().head), Limits::default());
+        let most = |pages: Option<u32>| pages.filter(|pages| *pages > 0);
         Ok(crawl::Options {
             workers: self.workers,
             front_max: self.front,
             politeness: Politeness {
-                host_delay: self.delay,
+                host_delay: delay,
                 address_delay,
-                answer_factor: self.delay_factor,
+                answer_factor,
                 per_host,
                 per_address: if address_delay.is_zero() { workers } else { 1 },
             },
+            patience: self.patience,
             policy: CrawlPolicy {
-                robots_name: robots_name(&self.user_agent),
-                obey_noarchive: self.obey_noarchive,
+                robots_name: robots_name(&user_agent),
+                obey_noarchive: told.obey_noarchive.unwrap_or_default(),
+                obey_nofollow: told.obey_nofollow.unwrap_or_default(),
+                budgets: Budgets {
+                    pages_per_host: most(told.pages_per_host),
+                    pages_per_site: most(told.pages_per_site),
+                },
+                query_variations: told.query_variations.unwrap_or(CrawlPolicy::default().query_variations),
+                same_content: told.same_content.unwrap_or(CrawlPolicy::default().same_content),
                 ..CrawlPolicy::default()
             },
             fetch: fetch::Settings {
-                user_agent: self.user_agent.clone(),
+                user_agent,
                 connect_to: self.connect_to.clone(),
                 allow_private: self.allow_private,
                 authorities: self.cacert.as_deref().map_or(Ok(Vec::new()), authorities)?,
+                insecure: self.insecure.clone(),
                 limits: Limits {
-                    connect: self.timeout.min(Limits::default().connect),
-                    head: self.timeout,
-                    idle: self.timeout,
-                    total: self.max_time,
-                    body_bytes: self.max_body << 20,
-                    ..Limits::default()
+                    connect: timeout.min(limits.connect),
+                    head: timeout,
+                    idle: timeout,
+                    total: told.max_time.unwrap_or(limits.total),
+                    body_bytes: told
+                        .max_body
+                        .map_or(limits.body_bytes, |mebibytes| mebibytes.saturating_mul(1 << 20)),
+                    ..limits
                 },
                 clock: self.clock.clock(),
             },
+            manners: Some(told),
             obey_decisions: !self.no_decisions,
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,
@@ -164,7 +255,7 @@ impl FetchArgs {
             memory,
             repack,
             has_spare_time: self.spare_time,
-            ..crawl::Options::default()
+            ..usual
         })
     }
 
@@ -179,6 +270,16 @@ impl FetchArgs {
         })?;
         Ok((rest, Some(repack::Options { memory, threads: 1, ..repack::Options::default() })))
     }
+}
+
+/// What an archive was told before; nothing if it does not exist or has no checkpoint yet.
+fn kept(archive: &Path) -> anyhow::Result<Manners> {
+    Ok(state_of(archive).map_or(Ok(Manners::default()), |store| Manners::of(store.state()))?)
+}
+
+/// The archive as of its last checkpoint. What is wrong with it, opening it for writing will say.
+fn state_of(archive: &Path) -> Option<Store> {
+    Store::read_only(archive).ok()
 }
 
 /// Reads the certificates of a PEM file.
@@ -216,7 +317,9 @@ mod tests {
 
     #[test]
     fn what_is_not_typed_is_what_the_library_does_by_itself() {
-        let options = Typed::parse_from(["archive"]).fetch.options().unwrap();
-        assert_eq!(format!("{options:?}"), format!("{:?}", crawl::Options::default()));
+        let nowhere = Path::new("/nonexistent.archive");
+        let options = Typed::parse_from(["archive"]).fetch.options(nowhere, Manners::default()).unwrap();
+        let usual = crawl::Options { manners: Some(Manners::default()), ..crawl::Options::default() };
+        assert_eq!(format!("{options:?}"), format!("{usual:?}"));
     }
 }

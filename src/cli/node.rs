@@ -135,7 +135,8 @@ impl Machine<'_> {
             let Some(crawl) = self.crawls.get_mut(&number) else { continue };
             let Some(status) = crawl.try_wait().context("cannot check a crawl")? else { continue };
             self.crawls.remove(&number);
-            let rest = if status.success() { REST_AT_EASE } else { REST };
+            let is_done = status.success() || status.code() == Some(i32::from(EXIT_STOPPED));
+            let rest = if is_done { REST_AT_EASE } else { REST };
             self.resting.insert(number, Instant::now() + rest);
             output::note(format_args!("the crawl of partition {number} has ended: {status}"));
             if status.code() == Some(i32::from(EXIT_USAGE)) {

@@ -15,6 +15,9 @@ use super::output;
 /// run.
 const KEYS_TIME: (Duration, u32) = (Duration::from_secs(60), 10);
 
+/// Longest wait for the server of a key file that says "later".
+const KEYS_PATIENCE: Duration = Duration::from_secs(5);
+
 /// As `KEYS_TIME` in a cluster, where addresses are first announced to other nodes and may have to take turns.
 const KEYS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 
@@ -33,7 +36,9 @@ pub(crate) fn settle(
         let time = options.time.map_or(most, |time| (time / part).min(most));
         // Key files are not part of a harvest.
         let harvest = crawl::HarvestRules::default();
-        let options = Options { name: "pings", time: Some(time), limit: None, harvest, ..options.clone() };
+        let patience = Some(time.min(KEYS_PATIENCE));
+        let options =
+            Options { name: "pings", time: Some(time), patience, limit: None, harvest, ..options.clone() };
         let keys = Purpose::Refresh { pages: pending.keys.clone() };
         let (end, _) = crawl::run(store, keys, &options, stop, &mut |_| {})?;
         if end == End::Drained {

@@ -158,6 +158,7 @@ impl Progress {
 pub(crate) fn reason(ended: End, complete: &str) -> &str {
     match ended {
         End::Complete => complete,
+        End::Waiting => "all that is left waits for its servers",
         End::Limit => "limit reached",
         End::Time => "the time is up",
         End::Found => "enough pages of the topic found",
@@ -187,7 +188,9 @@ pub(crate) fn sum(status: &Status) -> String {
     if let Some(topic) = &status.topic {
         parts.push(harvest(topic));
     }
-    for (number, what) in [(status.refused, "refused"), (status.queued, "still queued")] {
+    let waiting = "put off by their servers until the next run";
+    let counts = [(status.refused, "refused"), (status.waiting, waiting), (status.queued, "still queued")];
+    for (number, what) in counts {
         if number > 0 {
             parts.push(format!("{} {what}", HumanCount(number)));
         }

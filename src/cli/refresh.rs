@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use archive::access::Access;
 use archive::cluster;
-use archive::crawl::{self, End, Options, Purpose, Status};
+use archive::crawl::{self, End, Manners, Options, Purpose, Status};
 use archive::ledger::Credits;
 use archive::publish::hubs::{self, Asked};
 use archive::query;
@@ -60,7 +60,8 @@ A cron line to start with (more of them and systemd units are in examples/):
   7 * * * *  archive refresh --archive /srv/web.archive --budget 5000 --for 50m
 
 The last line on standard error sums up the run. Exit codes: 0 done (also if the time is up),
-1 failed, 2 wrong usage, 3 the archive is in use, 4 stopped by a signal.")]
+1 failed, 2 wrong usage, 3 the archive is in use, 4 stopped by a signal, or no page could be had
+because all servers said \"later\" or did not answer.")]
 pub(crate) struct Args {
     /// Maximum number of pages to fetch
     #[arg(long, value_name = "N")]
@@ -99,6 +100,8 @@ struct Summary {
     identical: u64,
     errors: u64,
     refused: u64,
+    /// Pages left to the next run because of their servers.
+    waiting: u64,
     bytes: u64,
     seconds: f64,
     end: &'static str,
@@ -124,27 +127,32 @@ struct Member {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let started = Instant::now();
-    let mut options = args.fetch.options()?;
     let folders = args.archives.folders()?;
+    let mut all_options = Vec::new();
+    for folder in folders {
+        open::check_exists(folder)?;
+        all_options.push(args.fetch.options(folder, Manners::default())?);
+    }
+    let told: Vec<Manners> = all_options.iter().filter_map(|options| options.manners.clone()).collect();
     args.fetch.start_log(folders)?;
     let stop = interrupt::install()?;
-    let mut stores = open_all(args, folders, &options)?;
+    let mut stores = open_all(args, folders, &all_options)?;
     let rules = args.rules.over_kept(&stores)?;
     let answering = answering(&stores)?;
     let mut budget = usize::try_from(args.budget).unwrap_or(usize::MAX);
     // As for announced pages, at most half of the budget.
     let mut keys_left = budget.div_ceil(2);
     let mut watched = Vec::new();
-    for store in &mut stores {
+    for (store, options) in stores.iter_mut().zip(&mut all_options) {
         options.time = args.time.map(|time| left(time, started));
         options.cluster = args.turns.place(store)?;
-        let (asked, noticed) = notices::settle(store, &options, keys_left, &stop)?;
+        let (asked, noticed) = notices::settle(store, options, keys_left, &stop)?;
         (keys_left, budget) = (keys_left - asked, budget - asked);
         let now = options.fetch.clock.now();
         let due = watch::list(store.path())?.into_iter().filter(|watch| watch.is_due(now)).collect();
-        watched.push((deliveries::awaited(due, store, &options), noticed, options.cluster.take()));
+        watched.push((deliveries::awaited(due, store, options), noticed, options.cluster.take()));
     }
-    let now = options.fetch.clock.now();
+    let now = all_options[0].fetch.clock.now();
     let choices = choice::choices(&rules, &mut stores, !args.fetch.no_decisions)?;
     let members = stores.into_iter().zip(watched).zip(choices);
     let members: Vec<Member> = members
@@ -166,7 +174,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let run = Run { args, begun: now, stop: &stop, are_several: members.len() > 1, is_idle: idle.is_some() };
     let (mut total, mut sums, mut last) = (Sum::default(), Vec::new(), None);
-    for (place, (member, pages)) in members.into_iter().zip(pages).enumerate() {
+    for (place, ((member, pages), mut options)) in members.into_iter().zip(pages).zip(all_options).enumerate()
+    {
         // An archive that needs less than its part of the time leaves the rest to the others.
         let part = match shares[place] {
             0 => 1.0,
@@ -195,24 +204,32 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let archives = if run.are_several { sums } else { Vec::new() };
         output::json_line(&Summary { archives, ..summary })?;
     }
-    Ok(if total.end == End::Stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+    let lacking: BTreeSet<&str> = told.iter().flat_map(|told| args.fetch.lacking(told)).collect();
+    if total.status.captures == 0 && total.status.errors + total.status.refused > 0 && !lacking.is_empty() {
+        let lacking = lacking.into_iter().collect::<Vec<_>>().join(" ");
+        output::note(format_args!("nothing could be fetched without {lacking}"));
+        return Ok(ExitCode::FAILURE);
+    }
+    // Pages that wait are usual in a refresh; only where nothing but those was due, somebody has to look.
+    let is_in_vain = total.end == End::Waiting && total.status.captures <= total.status.errors;
+    let is_stopped = total.end == End::Stopped || is_in_vain;
+    Ok(if is_stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 
 /// Opens all archives, which this process owns until the end.
-fn open_all(args: &Args, folders: &[PathBuf], options: &Options) -> anyhow::Result<Vec<Store>> {
+fn open_all(args: &Args, folders: &[PathBuf], options: &[Options]) -> anyhow::Result<Vec<Store>> {
     let mut opened = HashSet::new();
     for folder in folders {
-        open::check_exists(folder)?;
         if !opened.insert(folder.canonicalize()?) {
             return Err(UsageError(format!("{} is named twice; name it once", folder.display())).into());
         }
     }
-    let open = |folder: &PathBuf| {
+    let open = |(folder, options): (&PathBuf, &Options)| {
         let store = args.turns.own(folder, options)?;
         args.fetch.versions.apply(folder)?;
         Ok(store)
     };
-    folders.iter().map(open).collect()
+    folders.iter().zip(options).map(open).collect()
 }
 
 /// Which of several archives answers for each site.
@@ -288,6 +305,7 @@ impl Sum {
             identical: status.identical,
             errors: status.errors,
             refused: status.refused,
+            waiting: status.waiting,
             bytes: status.bytes,
             seconds: status.elapsed.as_secs_f64(),
             end: end.name(),

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use archive::access::Access;
-use archive::ledger::Credits;
+use archive::ledger::{Credits, PutOff};
 use archive::prepared::Prepared;
 use archive::query::{Question, SiteRow};
 use archive::search::{self, Reader};
@@ -39,6 +39,8 @@ struct Stats {
     failures: u64,
     /// Requests for robots.txt.
     robots: u64,
+    /// Pages that the last run left to the next one, because their servers said "later" or did not answer.
+    waiting: u64,
     hosts: u64,
     sites: u64,
     links: u64,
@@ -88,6 +90,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         captures: fetches.saturating_sub(failures),
         failures,
         robots: totals.captures.saturating_sub(fetches),
+        waiting: PutOff::of(state)?.pages,
         hosts: totals.hosts,
         sites: totals.sites,
         links: totals.links,
@@ -111,6 +114,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     table.add_row(["captures", &HumanCount(stats.captures).to_string()]);
     table.add_row(["fetches without an answer", &HumanCount(stats.failures).to_string()]);
     table.add_row(["fetches of robots.txt", &HumanCount(stats.robots).to_string()]);
+    if stats.waiting > 0 {
+        table.add_row(["pages put off by their servers", &HumanCount(stats.waiting).to_string()]);
+    }
     table.add_row(["URLs fetched", &HumanCount(stats.fetched).to_string()]);
     table.add_row(["URLs only linked to", &HumanCount(stats.urls.saturating_sub(stats.fetched)).to_string()]);
     table.add_row(["hosts fetched or linked to", &HumanCount(stats.hosts).to_string()]);

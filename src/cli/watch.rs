@@ -4,7 +4,7 @@ use std::path::{self, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{self, End, Purpose};
+use archive::crawl::{self, End, Manners, Purpose};
 use archive::recorder;
 use archive::watch::{self, Format, Output, Watch, WatchError};
 use archive_storage::Store;
@@ -262,7 +262,7 @@ fn report(args: &Report) -> anyhow::Result<ExitCode> {
 /// Fetches the pages of a watch and makes its report.
 fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     let started = Instant::now();
-    let mut options = args.fetch.options()?;
+    let mut options = args.fetch.options(&args.archive.path, Manners::default())?;
     options.name = "watch";
     let stop = interrupt::install()?;
     let mut store = args.turns.own(&args.archive.path, &options)?;

@@ -195,14 +195,22 @@ fn robots(robots: &RobotsAnswer) -> String {
     format!("{} ({}, {}){delay}", verdict(robots), robots.url, output::local_or_none(robots.time))
 }
 
+/// What the server said when it was asked for robots.txt.
+pub(super) fn answer(robots: &RobotsAnswer) -> String {
+    match &robots.error {
+        Some(error) => format!("nothing answered: {}", output::visible(error)),
+        None if robots.status == 0 => "nothing answered".to_owned(),
+        None => format!("the answer was {}", robots.status),
+    }
+}
+
 /// Whether robots.txt allows the URL to be fetched, and why.
 fn verdict(robots: &RobotsAnswer) -> String {
     let verdict = if robots.allowed { "allowed" } else { "forbidden" };
     let ground = match (robots.line, &robots.pattern) {
         (Some(line), Some(pattern)) => format!("by line {line}: {pattern}"),
         _ if robots.status == 200 => "as no line matches".to_owned(),
-        _ if robots.status == 0 => "as nothing answered".to_owned(),
-        _ => format!("as the answer was {}", robots.status),
+        _ => format!("as {}", answer(robots)),
     };
     format!("{verdict} {ground}")
 }

@@ -7,6 +7,8 @@
 mod engine;
 mod frontier;
 mod harvest;
+mod later;
+mod manners;
 mod monitor;
 mod options;
 mod pace;
@@ -23,6 +25,7 @@ mod traps;
 pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub use harvest::{HarvestRules, PAGES_MAX as HARVEST_PAGES_MAX};
+pub use manners::Manners;
 pub use options::{CopyTo, End, Options, Purpose, Status, TRAINED_LEVEL, WORKERS_MAX};
 pub use pace::{Pace, Part};
 pub use seeds::{Seed, SeedError, read_seeds, scope_of};

@@ -9,6 +9,7 @@ use serde::{Serialize, Serializer};
 
 use super::frontier::Politeness;
 use super::harvest::HarvestRules;
+use super::manners::Manners;
 use super::seeds::Seed;
 use super::timings::Timings;
 use crate::cluster::Member;
@@ -48,10 +49,15 @@ pub struct Options {
     pub limit: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,
+    /// The longest wait for servers that said "later" or did not answer, once nothing else is left; `None` for as long
+    /// as `time` lasts, or 30 seconds without a time limit.
+    pub patience: Option<Duration>,
     /// When a focused crawl stops.
     pub harvest: HarvestRules,
     /// Approximate number of waiting URLs in memory; the others wait on disk.
     pub front_max: usize,
+    /// What the archive's runs were told, to be kept for later ones; `None` to leave what is kept as it is.
+    pub manners: Option<Manners>,
     /// How servers are treated.
     pub politeness: Politeness,
     /// How URLs are fetched.
@@ -108,8 +114,10 @@ impl Default for Options {
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,
             time: None,
+            patience: None,
             harvest: HarvestRules::default(),
             front_max: 1_000_000,
+            manners: None,
             politeness: Politeness::default(),
             fetch: fetch::Settings {
                 user_agent: concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -185,6 +193,8 @@ pub struct Status {
     pub hosts_waiting: usize,
     /// URLs not fetched because of robots.txt or another rule.
     pub refused: u64,
+    /// Pages left to the next run, because their servers said "later" or did not answer; known at the end.
+    pub waiting: u64,
     /// Results of a focused crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<TopicStatus>,
@@ -217,6 +227,8 @@ fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Er
 pub enum End {
     /// Nothing is left to fetch.
     Complete,
+    /// All that is left has to wait for servers that said "later" or did not answer.
+    Waiting,
     /// The limit of pages was reached.
     Limit,
     /// The time limit was reached.
@@ -239,6 +251,7 @@ impl End {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
+            Self::Waiting => "waiting",
             Self::Limit => "limit",
             Self::Time => "time",
             Self::Found => "found",
@@ -262,6 +275,7 @@ impl Status {
         self.bytes += other.bytes;
         self.queued += other.queued;
         self.refused += other.refused;
+        self.waiting += other.waiting;
     }
 
     /// Captures per second over the whole run.

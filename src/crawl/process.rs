@@ -2,17 +2,18 @@
 //! ledger.
 
 use archive_storage::address::{canonical, is_url_in_bounds};
-use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError};
+use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError, Truncated};
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId, Validators};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
+use super::later::Trouble;
 use super::payload::Payload;
 use super::seen::SeenPayloads;
 use super::timings::{Stage, Stopwatch};
@@ -27,6 +28,9 @@ use crate::topics::{Sight, Topic};
 
 /// Reason recorded for a page with `noarchive`, which is not stored.
 const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
+
+/// Problem of a capture from a host whose certificate nobody looked at.
+const UNVERIFIED: &str = "the server's certificate was not verified (--insecure)";
 
 /// Maximum number of sitemaps followed from one robots.txt.
 const SITEMAPS_MAX: usize = 1000;
@@ -56,7 +60,8 @@ pub(super) struct FetchTag {
     pub(super) robots: bool,
     /// Whether it counts for limits and budgets: it is a page, not a requisite.
     pub(super) page: bool,
-    pub(super) attempt: u8,
+    /// Whether an answer of this run to the same request is recorded.
+    pub(super) is_recorded: bool,
     pub(super) via: Option<String>,
     pub(super) hops: String,
     pub(super) importance: Option<f64>,
@@ -92,8 +97,10 @@ pub(super) struct Processed {
     pub(super) records: Encoded,
     pub(super) received_bytes: u64,
     pub(super) elapsed: Duration,
-    /// Pause that the server asks for.
-    pub(super) retry_after: Option<Duration>,
+    /// The failure that it tells of, if that may pass.
+    pub(super) trouble: Option<Trouble>,
+    /// The address that answered, if it is not the one that was to be asked.
+    pub(super) moved: Option<IpAddr>,
     pub(super) robots: Option<Robots>,
     /// Text for the index.
     pub(super) text: Option<Text>,
@@ -223,8 +230,12 @@ impl Reading {
                 facts.links = sitemap_links(tag, &[]);
             }
         } else if !is_not_modified(tag, exchange) {
-            let cut = exchange.truncated.map(|reason| format!("the body is cut ({})", reason.as_str()));
+            let cut = exchange.truncated.map(|reason| match reason {
+                Truncated::Disconnect => Facts::CUT_OFF.to_owned(),
+                reason => format!("the body is cut ({})", reason.as_str()),
+            });
             facts.problems.extend(cut);
+            facts.problems.extend(exchange.is_unverified.then(|| UNVERIFIED.to_owned()));
             let page = Page {
                 url: tag.url.clone(),
                 status: exchange.status,
@@ -300,6 +311,8 @@ impl Processing {
             facts,
         };
         let received_bytes = exchange.http.len();
+        let moved = exchange.is_other_address.then_some(exchange.address);
+        let trouble = Trouble::of_answer(outcome.status, exchange.truncated, &head, outcome.time);
         let elapsed = exchange.elapsed;
         // Memory of what is not stored is released now; the rest stays reserved until it is stored.
         let (group, held) = group(tag, exchange, &outcome, head_bytes);
@@ -315,7 +328,8 @@ impl Processing {
         Ok(Processed {
             received_bytes,
             elapsed,
-            retry_after: matches!(outcome.status, 429 | 503).then(|| retry_after(&head, outcome.time)),
+            trouble,
+            moved,
             robots,
             text,
             sight,
@@ -415,13 +429,4 @@ fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<Link> {
     let bytes_max = Limits::default().url_bytes_max;
     let urls = urls.filter(|url| is_url_in_bounds(url, bytes_max)).take(SITEMAPS_MAX);
     urls.map(|url| Link::new(url, LinkKind::Sitemap)).collect()
-}
-
-/// Returns `Retry-After`, in seconds or as a date (RFC 9110 section 10.2.3); zero without one.
-fn retry_after(head: &HttpHead, asked: DateTime<Utc>) -> Duration {
-    let Some(value) = head.get("Retry-After") else { return Duration::ZERO };
-    if let Ok(seconds) = value.trim().parse::<u64>() {
-        return Duration::from_secs(seconds);
-    }
-    http_date(value).and_then(|date| (date - asked).to_std().ok()).unwrap_or_default()
 }

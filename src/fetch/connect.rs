@@ -1,20 +1,36 @@
 //! From a host to a connection: resolution, address guard, TCP, TLS.
 
+use std::cell::RefCell;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
+use lru::LruCache;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::error::Unreached;
 use super::{ConnectTo, FetchError, Settings, is_public};
+
+/// Maximum number of addresses of a host that are tried.
+const ADDRESSES_MAX: usize = 8;
+
+/// The next address of a host is tried, too, if there is no connection within this time (RFC 8305, section 5).
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(1);
+
+/// Maximum number of hosts whose further addresses are remembered.
+const HOSTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(65_535);
 
 /// A server to connect to, already resolved, so that the address that was checked is the one connected to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,10 +45,15 @@ pub struct Endpoint {
 
 /// Makes connections.
 pub(super) struct Connector {
-    pub(super) tls: TlsConnector,
+    tls: TlsConnector,
+    /// The same without verification of certificates, for `insecure` hosts.
+    lax: TlsConnector,
+    insecure: Vec<String>,
     pub(super) redirections: Vec<ConnectTo>,
     pub(super) allow_private: bool,
     pub(super) timeout: Duration,
+    /// All usable addresses of hosts that have several.
+    several: RefCell<LruCache<Box<str>, Vec<IpAddr>>>,
 }
 
 impl Connector {
@@ -40,23 +61,29 @@ impl Connector {
         let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         roots.add_parsable_certificates(settings.authorities.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .expect("the ring provider supports the default protocol versions")
             .with_root_certificates(roots)
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let mut lax = config.clone();
+        lax.dangerous().set_certificate_verifier(Arc::new(Unverified(provider)));
         Self {
             tls: TlsConnector::from(Arc::new(config)),
+            lax: TlsConnector::from(Arc::new(lax)),
+            insecure: settings.insecure.clone(),
             redirections: settings.connect_to.clone(),
             allow_private: settings.allow_private,
             timeout: settings.limits.connect,
+            several: RefCell::new(LruCache::new(HOSTS_MAX)),
         }
     }
 
-    /// Returns the address that requests for `host:port` go to.
+    /// Returns the address that requests for `host:port` go to first. If the host has others, they are tried when
+    /// nothing connects there.
     ///
-    /// A redirection configured by the user is trusted; an address from DNS or from the URL itself must be public
+    /// A redirection configured by the user is trusted; every address from DNS or from the URL itself must be public
     /// unless private ones are allowed.
     pub(super) async fn resolve(&self, host: &str, port: u16) -> Result<SocketAddr, FetchError> {
         let redirected = self.redirections.iter().find_map(|rule| rule.apply(host, port));
@@ -69,40 +96,134 @@ impl Connector {
             Ok(Ok(found)) => found.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port())).collect(),
             Ok(Err(_)) | Err(_) => return Err(FetchError::Unresolved),
         };
-        // IPv4 first: every machine can reach an IPv4 address.
-        let usable = |v4: bool| {
-            addresses
-                .iter()
-                .find(|address| address.is_ipv4() == v4 && (trusted || is_public(address.ip())))
-                .copied()
-        };
-        match (usable(true).or_else(|| usable(false)), addresses.first()) {
-            (Some(address), _) => Ok(address),
+        let usable = in_order(addresses.iter().filter(|address| trusted || is_public(address.ip())));
+        match (usable.first(), addresses.first()) {
+            (Some(&address), _) => {
+                let mut several = self.several.borrow_mut();
+                several.pop(host);
+                if usable.len() > 1 {
+                    several.put(host.into(), usable.iter().map(SocketAddr::ip).collect());
+                }
+                Ok(address)
+            }
             (None, Some(refused)) => Err(FetchError::PrivateAddress(refused.ip())),
             (None, None) => Err(FetchError::Unresolved),
         }
     }
 
-    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<Connection, FetchError> {
-        let within = |_| FetchError::ConnectTimeout(self.timeout.as_secs());
-        let stream = timeout(self.timeout, TcpStream::connect(endpoint.address))
-            .await
-            .map_err(within)?
-            .map_err(|error| FetchError::Connect(error.kind()))?;
+    /// Whether the certificates of a host are not verified.
+    pub(super) fn is_insecure(&self, host: &str) -> bool {
+        self.insecure.iter().any(|name| name == "*" || name.eq_ignore_ascii_case(host))
+    }
+
+    /// Returns the addresses to connect to, in order.
+    fn addresses(&self, endpoint: &Endpoint) -> Vec<SocketAddr> {
+        let first = endpoint.address;
+        let mut several = self.several.borrow_mut();
+        let all = several.get(&*endpoint.host).filter(|all| all.contains(&first.ip()));
+        let others = all.into_iter().flatten().filter(|ip| **ip != first.ip());
+        std::iter::once(first).chain(others.map(|ip| SocketAddr::new(*ip, first.port()))).collect()
+    }
+
+    /// Connects to the first of the addresses that answers (RFC 8305, section 5).
+    async fn reach(&self, addresses: &[SocketAddr]) -> Result<TcpStream, FetchError> {
+        let (mut attempts, mut next, mut failed) = (JoinSet::new(), addresses.iter(), Vec::new());
+        loop {
+            if let Some(&address) = next.next() {
+                let within = self.timeout;
+                attempts.spawn_local(async move {
+                    (address.ip(), timeout(within, TcpStream::connect(address)).await)
+                });
+            }
+            let patience = if next.len() > 0 { NEXT_ADDRESS_AFTER } else { Duration::MAX };
+            match timeout(patience, attempts.join_next()).await {
+                Ok(Some(Ok((_, Ok(Ok(stream)))))) => return Ok(stream),
+                Ok(Some(Ok((address, Ok(Err(error)))))) => failed.push((address, Some(error.kind()))),
+                Ok(Some(Ok((address, Err(_))))) => failed.push((address, None)),
+                // Nobody cancels an attempt.
+                Ok(Some(Err(_))) | Err(_) => {}
+                Ok(None) if next.len() > 0 => {}
+                Ok(None) => return Err(FetchError::NoConnection(Unreached { failed, within: self.timeout })),
+            }
+        }
+    }
+
+    /// Returns a connection to an endpoint, and the address that it leads to.
+    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<(Connection, SocketAddr), FetchError> {
+        let stream = self.reach(&self.addresses(endpoint)).await?;
+        let broken = |error: io::Error| {
+            let failed = vec![(endpoint.address.ip(), Some(error.kind()))];
+            FetchError::NoConnection(Unreached { failed, within: self.timeout })
+        };
+        let address = stream.peer_addr().map_err(broken)?;
         // Each request is one small write; waiting for more data would only delay it.
-        stream.set_nodelay(true).map_err(|error| FetchError::Connect(error.kind()))?;
+        stream.set_nodelay(true).map_err(broken)?;
         if !endpoint.secure {
-            return Ok(Connection::Plain(stream));
+            return Ok((Connection::Plain(stream), address));
         }
         let name =
             ServerName::try_from(endpoint.host.trim_start_matches('[').trim_end_matches(']').to_owned())
                 .map_err(|error| FetchError::Tls(error.to_string()))?;
-        let stream = timeout(self.timeout, self.tls.connect(name, stream))
+        let tls = if self.is_insecure(&endpoint.host) { &self.lax } else { &self.tls };
+        let stream = timeout(self.timeout, tls.connect(name, stream))
             .await
-            .map_err(within)?
+            .map_err(|_| FetchError::Tls(format!("no handshake within {} seconds", self.timeout.as_secs())))?
             .map_err(|error| refusal(&error))?;
-        Ok(Connection::Secure(Box::new(stream)))
+        Ok((Connection::Secure(Box::new(stream)), address))
     }
+}
+
+/// Accepts every certificate; signatures are still verified.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Orders addresses: IPv4 first, because every machine can reach an IPv4 address, then one of each in turn.
+fn in_order<'a>(addresses: impl Iterator<Item = &'a SocketAddr>) -> Vec<SocketAddr> {
+    let (v4, v6): (Vec<SocketAddr>, Vec<SocketAddr>) = addresses.partition(|address| address.is_ipv4());
+    let longest = v4.len().max(v6.len());
+    let mut order: Vec<SocketAddr> = Vec::new();
+    for address in (0..longest).flat_map(|at| [v4.get(at), v6.get(at)]).flatten() {
+        if !order.contains(address) {
+            order.push(*address);
+        }
+    }
+    order.truncate(ADDRESSES_MAX);
+    order
 }
 
 /// Why there is no secure connection, in words that do not vary between attempts.
@@ -114,7 +235,7 @@ fn refusal(error: &io::Error) -> FetchError {
         Fault::Expired | Fault::ExpiredContext { .. } => "it has expired".to_owned(),
         Fault::NotValidYet | Fault::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
         Fault::NotValidForName | Fault::NotValidForNameContext { .. } => "it is for another host".to_owned(),
-        Fault::UnknownIssuer => "it is not signed by a trusted authority (--cacert)".to_owned(),
+        Fault::UnknownIssuer => "it is not signed by a trusted authority (--cacert, --insecure)".to_owned(),
         fault => fault.to_string(),
     })
 }
@@ -159,7 +280,45 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    use super::{Connector, FetchError, Settings};
+    use std::net::SocketAddr;
+    use std::time::Duration;
+
+    use super::{Connector, Endpoint, FetchError, Settings};
+    use crate::fetch::Limits;
+
+    #[test]
+    fn the_next_address_of_a_host_is_tried() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let (alive, dead) = (listener.local_addr().unwrap(), "127.0.0.2".parse().unwrap());
+        let endpoint =
+            Endpoint { secure: false, host: "two.test".into(), address: SocketAddr::new(dead, alive.port()) };
+        let connector = Connector::new(&Settings {
+            limits: Limits { connect: Duration::from_secs(5), ..Limits::default() },
+            ..Settings::default()
+        });
+        let connect = || {
+            let connected = connector.connect(&endpoint);
+            let connected = tokio::task::LocalSet::new().block_on(&runtime, connected);
+            connected.map(|(_, address)| address).map_err(|error| error.to_string())
+        };
+        assert_eq!(connect(), Err("no connection to 127.0.0.2 (connection refused)".to_owned()));
+        connector.several.borrow_mut().put("two.test".into(), vec![dead, alive.ip()]);
+        assert_eq!(connect(), Ok(alive));
+        drop(listener);
+        let all = "no connection to 127.0.0.2 (connection refused) or 127.0.0.1 (connection refused)";
+        assert_eq!(connect(), Err(all.to_owned()));
+    }
+
+    #[test]
+    fn addresses_of_both_kinds_take_turns_with_the_older_kind_first() {
+        let address = |text: &str| format!("{text}:80").parse::<SocketAddr>().unwrap();
+        let found = ["[2a00::1]", "[2a00::2]", "1.1.1.1", "[2a00::1]", "1.1.1.2", "1.1.1.3"].map(address);
+        let expected = ["1.1.1.1", "[2a00::1]", "1.1.1.2", "[2a00::2]", "1.1.1.3"].map(address);
+        assert_eq!(super::in_order(found.iter()), expected);
+        let many: Vec<_> = (0..20).map(|number| address(&format!("1.1.1.{number}"))).collect();
+        assert_eq!(super::in_order(many.iter()).len(), super::ADDRESSES_MAX);
+    }
 
     #[test]
     fn what_is_guarded_is_the_address_that_is_connected_to() {

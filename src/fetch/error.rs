@@ -1,7 +1,34 @@
 //! Why nothing, or only part of a response, was received.
 
+use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::time::Duration;
+
+/// The addresses that were tried, each with the reason; without one, nothing answered in time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreached {
+    pub(super) failed: Vec<(IpAddr, Option<io::ErrorKind>)>,
+    pub(super) within: Duration,
+}
+
+impl Unreached {
+    fn reasons(&self) -> impl Iterator<Item = (IpAddr, String)> {
+        let reason = |kind: Option<io::ErrorKind>| match kind {
+            Some(kind) => kind.to_string(),
+            None => format!("no answer within {} seconds", self.within.as_secs()),
+        };
+        self.failed.iter().map(move |&(address, kind)| (address, reason(kind)))
+    }
+}
+
+impl fmt::Display for Unreached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each: Vec<String> =
+            self.reasons().map(|(address, reason)| format!("{address} ({reason})")).collect();
+        f.write_str(&each.join(" or "))
+    }
+}
 
 /// Why a URL could not be fetched.
 ///
@@ -15,12 +42,9 @@ pub enum FetchError {
     /// Every address of the host name is one that the archive refuses to connect to.
     #[error("{0} is not a public address; --allow-private permits it")]
     PrivateAddress(IpAddr),
-    /// No connection was made within the timeout.
-    #[error("no connection within {0} seconds")]
-    ConnectTimeout(u64),
-    /// The connection was refused or broke while being established.
-    #[error("no connection: {0}")]
-    Connect(io::ErrorKind),
+    /// No address of the host accepted a connection.
+    #[error("no connection to {0}")]
+    NoConnection(Unreached),
     /// The TLS handshake failed.
     #[error("no secure connection: {0}")]
     Tls(String),
@@ -39,15 +63,50 @@ pub enum FetchError {
     /// The response is not HTTP/1.
     #[error("the answer is not HTTP/1")]
     NotHttp,
+    /// The head gives several lengths of the body.
+    #[error("the answer gives several lengths of its body")]
+    Lengths,
     /// The body was too long for memory and could not be written to disk.
     #[error("the body could not be kept on disk: {0}")]
     Spool(io::ErrorKind),
 }
 
 impl FetchError {
+    /// The reason without addresses, by which failures are counted.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        match self {
+            Self::NoConnection(unreached) => unreached
+                .reasons()
+                .next()
+                .map_or_else(String::new, |(_, reason)| format!("no connection: {reason}")),
+            error => error.to_string(),
+        }
+    }
+
+    /// Whether there was no connection, which concerns all pages of the host.
+    #[must_use]
+    pub fn is_of_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::Unresolved
+                | Self::PrivateAddress(_)
+                | Self::NoConnection(_)
+                | Self::Tls(_)
+                | Self::Certificate(_)
+        )
+    }
+
     /// Whether a later retry may succeed.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        !matches!(self, Self::PrivateAddress(_) | Self::Certificate(_) | Self::HeadTooLong(_) | Self::NotHttp)
+        !matches!(
+            self,
+            Self::PrivateAddress(_)
+                | Self::Certificate(_)
+                | Self::HeadTooLong(_)
+                | Self::NotHttp
+                | Self::Lengths
+        )
     }
 }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use super::FetchError;
 use super::body::{BodyMemory, Held, Incoming, Message};
 use super::connect::Connection;
-use super::framing::{Chunks, Framing, Head, HeadState, Progress, read_head};
+use super::framing::{Chunks, Framing, Head, HeadState, Progress, blank_bytes, read_head};
 use super::service::Limits;
 use archive_storage::segment::Truncated;
 
@@ -39,6 +39,10 @@ pub struct Exchange {
     pub truncated: Option<Truncated>,
     /// Address of the server.
     pub address: IpAddr,
+    /// Whether it is another address of the host than the one that was to be asked.
+    pub is_other_address: bool,
+    /// Whether the certificate of the server was not verified.
+    pub is_unverified: bool,
     /// Values of the field `WARC-Protocol`.
     pub protocols: Vec<String>,
     /// When the request was sent.
@@ -100,6 +104,7 @@ async fn receive_head(
     let mut interim = 0;
     let head_deadline = deadline.min(Instant::now() + limits.head);
     loop {
+        let _ = buffer.split_to(blank_bytes(buffer));
         match read_head(buffer) {
             HeadState::Whole(head) if (100..200).contains(&head.status) && head.status != 101 => {
                 interim += 1;
@@ -115,6 +120,7 @@ async fn receive_head(
                 return Err(Failed::Error(FetchError::HeadTooLong(limits.head_bytes)));
             }
             HeadState::NotHttp => return Err(Failed::Error(FetchError::NotHttp)),
+            HeadState::Contradictory => return Err(Failed::Error(FetchError::Lengths)),
         }
         buffer.reserve(READ_BYTES);
         match timeout_at(head_deadline, connection.read(buffer)).await {
@@ -164,6 +170,11 @@ async fn receive_body(
         match timeout_at(idle_deadline, connection.read(incoming.buffer())).await {
             Ok(Ok(1..)) => {}
             Ok(Ok(0)) if head.framing == Framing::UntilClose => return Ok((body, None)),
+            Ok(Ok(0)) | Err(_)
+                if head.framing == Framing::Chunked && chunks.has_all_data(incoming.tail()) =>
+            {
+                return Ok((body, None));
+            }
             Ok(Ok(0) | Err(_)) => return Ok((body, Some(Truncated::Disconnect))),
             Err(_) => return Ok((body, Some(Truncated::Time))),
         }

@@ -1,9 +1,6 @@
 //! Where a response ends: the message framing of RFC 9112, section 6, tolerant of what servers really send.
 
-use httparse::{EMPTY_HEADER, ParserConfig, Status};
-
-/// Maximum number of header fields; a head with more is unreadable.
-const FIELDS_MAX: usize = 512;
+use archive_storage::warc::{HttpHead, head_length};
 
 /// Maximum bytes of a chunk-size line, including its extensions.
 const CHUNK_LINE_BYTES_MAX: usize = 4096;
@@ -33,62 +30,60 @@ pub(super) enum HeadState {
     Whole(Head),
     Partial,
     NotHttp,
+    /// It gives several lengths.
+    Contradictory,
 }
 
-/// Reads a response head from the start of `bytes`.
+/// Number of bytes of the line ends before a status line, which some servers send (RFC 9112, section 2.2).
+pub(super) fn blank_bytes(bytes: &[u8]) -> usize {
+    bytes.iter().take_while(|byte| matches!(byte, b'\r' | b'\n')).count()
+}
+
+/// Reads a response head from the start of `bytes`, with the leniency with which the stored record will be read.
 pub(super) fn read_head(bytes: &[u8]) -> HeadState {
     let known = bytes.len().min(5);
     if !b"HTTP/"[..known].eq_ignore_ascii_case(&bytes[..known]) {
         return HeadState::NotHttp;
     }
-    let mut fields = [EMPTY_HEADER; FIELDS_MAX];
-    let mut response = httparse::Response::new(&mut fields);
-    let mut config = ParserConfig::default();
-    config
-        .allow_spaces_after_header_name_in_responses(true)
-        .allow_obsolete_multiline_headers_in_responses(true)
-        .allow_multiple_spaces_in_response_status_delimiters(true)
-        .allow_space_before_first_header_name(true)
-        .ignore_invalid_headers_in_responses(true);
-    match config.parse_response(&mut response, bytes) {
-        Ok(Status::Complete(length)) => {
-            let status = response.code.unwrap_or(0);
-            let (framing, keep_alive) = framing(status, response.version == Some(1), response.headers);
-            HeadState::Whole(Head { length, status, framing, keep_alive })
-        }
-        Ok(Status::Partial) => HeadState::Partial,
-        Err(_) => HeadState::NotHttp,
+    let Some(length) = head_length(bytes) else { return HeadState::Partial };
+    let head = HttpHead::parse(&bytes[..length]);
+    let Some(status) = head.status() else { return HeadState::NotHttp };
+    match framing(status, &head) {
+        Some((framing, keep_alive)) => HeadState::Whole(Head { length, status, framing, keep_alive }),
+        None => HeadState::Contradictory,
     }
 }
 
-fn framing(status: u16, version_1_1: bool, fields: &[httparse::Header<'_>]) -> (Framing, bool) {
-    let mut keep_alive = version_1_1;
+/// Returns how the body ends, and whether the connection stays open then; `None` if there are several lengths.
+fn framing(status: u16, head: &HttpHead) -> Option<(Framing, bool)> {
+    let version =
+        head.first_line.get(5..).and_then(|rest| rest.split_ascii_whitespace().next()?.parse().ok());
+    let mut keep_alive = version.is_some_and(|version: f32| version >= 1.1);
     let mut chunked = false;
-    let mut length: Option<u64> = None;
-    for field in fields {
-        let value = field.value.trim_ascii();
-        if field.name.eq_ignore_ascii_case("connection") {
+    let mut lengths = Vec::new();
+    for (name, value) in &head.fields {
+        if name.eq_ignore_ascii_case("connection") {
             keep_alive = (keep_alive && !has_token(value, "close")) || has_token(value, "keep-alive");
-        } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
             chunked |= has_token(value, "chunked");
-        } else if field.name.eq_ignore_ascii_case("content-length") {
-            length = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+        } else if name.eq_ignore_ascii_case("content-length") {
+            // The same length may be repeated (RFC 9112, section 6.3).
+            lengths.extend(value.split(',').filter_map(|length| length.trim().parse::<u64>().ok()));
         }
     }
-    let body = if status == 204 || status == 304 || (100..200).contains(&status) {
-        Framing::Length(0)
-    } else if chunked {
-        Framing::Chunked
-    } else if let Some(length) = length {
-        Framing::Length(length)
-    } else {
-        Framing::UntilClose
+    lengths.dedup();
+    let body = match lengths[..] {
+        _ if status == 204 || status == 304 || (100..200).contains(&status) => Framing::Length(0),
+        _ if chunked => Framing::Chunked,
+        [] => Framing::UntilClose,
+        [length] => Framing::Length(length),
+        _ => return None,
     };
-    (body, keep_alive && body != Framing::UntilClose)
+    Some((body, keep_alive && body != Framing::UntilClose))
 }
 
-fn has_token(value: &[u8], token: &str) -> bool {
-    value.split(|&b| b == b',').any(|part| part.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
+fn has_token(value: &str, token: &str) -> bool {
+    value.split(',').any(|part| part.trim().eq_ignore_ascii_case(token))
 }
 
 /// Parses a chunked body as it arrives, without copying it.
@@ -155,6 +150,17 @@ impl Chunks {
         }
     }
 
+    /// Whether all data has come, though perhaps not the line ends after it, if nothing more arrives after `body`.
+    pub(super) fn has_all_data(&self, body: &[u8]) -> bool {
+        let rest = body.get(self.position..).unwrap_or_default();
+        let is_last = |rest: &[u8]| !rest.is_empty() && rest.iter().all(|byte| *byte == b'0');
+        match self.state {
+            ChunkState::Trailer => true,
+            ChunkState::SizeLine => is_last(rest.trim_ascii()),
+            ChunkState::Data(_) | ChunkState::DataEnd => false,
+        }
+    }
+
     /// Number of leading bytes of the body that have been parsed and are no longer needed.
     pub(super) fn position(&self) -> usize {
         self.position
@@ -188,7 +194,7 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests {
-    use super::{Chunks, Framing, HeadState, Progress, read_head};
+    use super::{Chunks, Framing, HeadState, Progress, blank_bytes, read_head};
 
     fn head(text: &str) -> super::Head {
         match read_head(text.as_bytes()) {
@@ -226,6 +232,57 @@ mod tests {
         assert_eq!(read_head(b"<html>"), HeadState::NotHttp);
         assert_eq!(read_head(b"HT"), HeadState::Partial);
         assert_eq!(read_head(b"HTTP/1.1 200 OK\r\nA: b\r\n"), HeadState::Partial);
+        assert_eq!(
+            head("HTTP/1.1 200 OK\r\nA: a\0b\r\nContent-Length: 3\r\n\r\n").framing,
+            Framing::Length(3)
+        );
+        let long = format!("HTTP/1.1 200 OK\r\n{}Content-Length: 3\r\n\r\n", "A: b\r\n".repeat(9000));
+        assert_eq!(head(&long).framing, Framing::Length(3));
+        for (version, stays) in [("1.2", true), ("2", true), ("1.0", false), ("0.9", false), ("x", false)] {
+            let answer = head(&format!("HTTP/{version} 200 OK\r\nContent-Length: 3\r\n\r\n"));
+            assert_eq!((answer.framing, answer.keep_alive), (Framing::Length(3), stays), "{version}");
+        }
+        assert_eq!((blank_bytes(b"\r\n\nHTTP"), blank_bytes(b"HTTP")), (3, 0));
+        for bad in ["HTTP/1.1\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "HTTP/1.1 20\r\n\r\n"] {
+            assert_eq!(read_head(bad.as_bytes()), HeadState::NotHttp, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_length_may_be_repeated_but_not_contradicted() {
+        let read = |lengths: &str| read_head(format!("HTTP/1.1 200 OK\r\n{lengths}\r\n").as_bytes());
+        for same in [
+            "Content-Length: 5, 5\r\n",
+            "Content-Length: 5\r\nContent-length:\t5 \r\n",
+            "Content-Length: 05,5,\r\n",
+        ] {
+            assert!(
+                matches!(read(same), HeadState::Whole(head) if head.framing == Framing::Length(5)),
+                "{same}"
+            );
+        }
+        for different in ["Content-Length: 5, 6\r\n", "Content-Length: 5\r\nContent-Length: 50\r\n"] {
+            assert_eq!(read(different), HeadState::Contradictory, "{different}");
+            let chunked = format!("{different}Transfer-Encoding: chunked\r\n");
+            assert!(matches!(read(&chunked), HeadState::Whole(head) if head.framing == Framing::Chunked));
+        }
+    }
+
+    #[test]
+    fn a_chunked_body_may_lack_its_last_line_ends() {
+        for (body, is_whole) in [
+            ("3\r\nabc\r\n0\r\n", true),
+            ("3\r\nabc\r\n0", true),
+            ("3\r\nabc\r\n0\r\nX: y", true),
+            ("3\r\nabc\r\n", false),
+            ("3\r\nabc", false),
+            ("3\r\nab", false),
+            ("30", false),
+        ] {
+            let mut chunks = Chunks::default();
+            assert_eq!(chunks.advance(body.as_bytes()), Progress::More);
+            assert_eq!(chunks.has_all_data(body.as_bytes()), is_whole, "{body}");
+        }
     }
 
     #[test]

@@ -12,6 +12,8 @@ pub struct Request {
     pub if_none_match: Option<String>,
     /// Date of the stored version (RFC 9110, section 13.1.3).
     pub if_modified_since: Option<String>,
+    /// The page that needs what is requested, as far as the server may know it.
+    pub referer: Option<String>,
     /// Maximum bytes of the body as received, if less than [`super::Limits::body_bytes`].
     pub body_bytes_max: Option<u64>,
     /// Encoded fields of a form to send by POST (`application/x-www-form-urlencoded`).
@@ -22,7 +24,26 @@ impl Request {
     /// Creates an unconditional request.
     #[must_use]
     pub fn new(url: Url) -> Self {
-        Self { url, if_none_match: None, if_modified_since: None, body_bytes_max: None, form: None }
+        Self {
+            url,
+            if_none_match: None,
+            if_modified_since: None,
+            referer: None,
+            body_bytes_max: None,
+            form: None,
+        }
+    }
+
+    /// Names the page that needs what is requested, as browsers do: in full to its own origin, to others only its
+    /// origin, and nothing of a secure page without TLS (`strict-origin-when-cross-origin`). Some servers give pictures
+    /// to their own pages only.
+    pub fn set_referer(&mut self, page: &Url) {
+        let is_downgrade = page.scheme() == "https" && self.url.scheme() != "https";
+        self.referer = (!is_downgrade).then(|| {
+            let origin = page.origin().ascii_serialization();
+            let path = &page[Position::BeforePath..Position::AfterQuery];
+            if page.origin() == self.url.origin() { origin + path } else { origin + "/" }
+        });
     }
 
     /// Returns the bytes to send.
@@ -37,6 +58,9 @@ impl Request {
         put(&[method, if target.is_empty() { "/" } else { target }, " HTTP/1.1\r\nHost: ", host]);
         put(&["\r\nUser-Agent: ", user_agent]);
         put(&["\r\nAccept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"]);
+        if let Some(page) = &self.referer {
+            put(&["Referer: ", page, "\r\n"]);
+        }
         if let Some(tag) = &self.if_none_match {
             put(&["If-None-Match: ", tag, "\r\n"]);
         }
@@ -67,6 +91,18 @@ mod tests {
             "{text}"
         );
         assert!(text.ends_with("If-None-Match: \"x\"\r\n\r\n"), "{text}");
+        for (page, target, referer) in [
+            ("https://u:p@a.test/x?y#z", "https://a.test/1.png", Some("https://a.test/x?y")),
+            ("https://a.test/x?y", "https://b.test/1.png", Some("https://a.test/")),
+            ("http://a.test:81/x", "https://a.test/1.png", Some("http://a.test:81/")),
+            ("https://a.test/x", "http://a.test/1.png", None),
+        ] {
+            let mut request = Request::new(target.parse().unwrap());
+            request.set_referer(&page.parse().unwrap());
+            assert_eq!(request.referer.as_deref(), referer, "{page} {target}");
+            let sent = String::from_utf8(request.to_bytes("test/1").to_vec()).unwrap();
+            assert_eq!(sent.lines().find_map(|line| line.strip_prefix("Referer: ")), referer);
+        }
         let form = Some("a=1&b=%C3%A9".into());
         let bytes = Request { form, ..Request::new("http://hub.test".parse().unwrap()) }.to_bytes("test/1");
         let text = std::str::from_utf8(&bytes).unwrap();

@@ -42,7 +42,7 @@ impl Default for Limits {
             head: Duration::from_secs(30),
             idle: Duration::from_secs(30),
             total: Duration::from_secs(600),
-            head_bytes: 64 * 1024,
+            head_bytes: 256 * 1024,
             body_bytes: 64 << 20,
         }
     }
@@ -59,6 +59,8 @@ pub struct Settings {
     pub allow_private: bool,
     /// Certificates of authorities to trust in addition to the usual ones.
     pub authorities: Vec<CertificateDer<'static>>,
+    /// Hosts whose certificates are not verified; `*` for all.
+    pub insecure: Vec<String>,
     /// Limits of a response.
     pub limits: Limits,
     /// The clock that gives the time of every capture.
@@ -185,17 +187,22 @@ impl Client {
         }
     }
 
-    async fn fetch(&self, endpoint: Endpoint, request: &Request) -> Result<Exchange, FetchError> {
+    async fn fetch(&self, mut endpoint: Endpoint, request: &Request) -> Result<Exchange, FetchError> {
         let sent = request.to_bytes(&self.settings.user_agent);
         let mut limits = self.settings.limits.clone();
         limits.body_bytes =
             request.body_bytes_max.map_or(limits.body_bytes, |max| max.min(limits.body_bytes));
+        let asked = endpoint.address;
         let mut reused = self.idle.borrow_mut().take(&endpoint);
         loop {
             let is_reused = reused.is_some();
             let mut connection = match reused.take() {
                 Some(connection) => connection,
-                None => self.connector.connect(&endpoint).await?,
+                None => {
+                    let (connection, address) = self.connector.connect(&endpoint).await?;
+                    endpoint.address = address;
+                    connection
+                }
             };
             let started = self.settings.clock.now();
             let clock = Instant::now();
@@ -208,6 +215,8 @@ impl Client {
                         status: received.head.status,
                         truncated: received.truncated,
                         address: endpoint.address.ip(),
+                        is_other_address: endpoint.address != asked,
+                        is_unverified: endpoint.secure && self.connector.is_insecure(&endpoint.host),
                         protocols: connection.protocols(),
                         started,
                         elapsed: clock.elapsed(),

@@ -15,6 +15,9 @@ pub const DIGEST_OF_RECORD: u8 = 1 << 2;
 /// It was erased and replaced by a tombstone.
 pub const ERASED: u8 = 1 << 3;
 
+/// Its body is incomplete, because the connection was lost.
+pub const CUT_OFF: u8 = 1 << 4;
+
 /// Whether it was erased.
 #[must_use]
 pub const fn is_erased(capture: &Capture) -> bool {

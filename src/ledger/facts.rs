@@ -112,6 +112,14 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// Problem of a body that is incomplete, because the connection was lost.
+    pub(crate) const CUT_OFF: &str = "the body is cut (disconnect)";
+
+    /// Whether the connection was lost before the end of the body.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.problems.iter().any(|problem| problem == Self::CUT_OFF)
+    }
+
     /// Returns the fields of the `metadata` record; all links are lines of one field. Names known from Heritrix have
     /// the same meaning.
     #[must_use]

@@ -157,7 +157,9 @@ fn append(
         mime,
         kind: outcome.kind,
         length: u32::try_from(outcome.payload_bytes).unwrap_or(u32::MAX),
-        flags: change_flags | digest_flag,
+        flags: change_flags
+            | digest_flag
+            | if outcome.facts.is_cut_off() { capture_flags::CUT_OFF } else { 0 },
         original: outcome.original.map(|(original, _)| original),
     };
     Ok(state.append_capture(&capture, outcome.validators.as_ref())?)

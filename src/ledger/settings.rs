@@ -29,8 +29,12 @@ pub(super) const SCOPE: &str = "crawl.scope";
 pub const POLICY_SETTING: &str = "crawl.conduct";
 /// Setting with the rules by which refreshes choose pages.
 pub const REFRESH_SETTING: &str = "refresh.rules";
+/// Setting with how servers are to be treated, as runs were told.
+pub const MANNERS_SETTING: &str = "crawl.manners";
+/// Setting with what runs leave to the next one because of servers.
+pub(super) const PUT_OFF: &str = "crawl.put_off";
 /// Settings decided by a person and not in captures; all others can be rebuilt.
-pub const DECISIONS: [&str; 3] = [SCOPE, POLICY_SETTING, REFRESH_SETTING];
+pub const DECISIONS: [&str; 4] = [SCOPE, POLICY_SETTING, REFRESH_SETTING, MANNERS_SETTING];
 
 /// The part of [`POLICY_SETTING`] that the books need.
 #[derive(Deserialize)]

@@ -130,6 +130,12 @@ impl DocumentKind {
     /// XML is not subdivided here; its root element decides that later.
     #[must_use]
     pub fn of(media_type: &str, body: &[u8]) -> Self {
+        let said = Self::said(media_type, body);
+        // Sitemaps come under any label.
+        if matches!(said, Self::Html) { said } else { sitemap_or_its_file(body).unwrap_or(said) }
+    }
+
+    fn said(media_type: &str, body: &[u8]) -> Self {
         match media_type {
             "text/html" | "application/xhtml+xml" | "application/vnd.wap.xhtml+xml" => html_or_xml(body),
             "text/css" => Self::Css,
@@ -142,6 +148,7 @@ impl DocumentKind {
             | "application/x-unknown"
             | "unknown/unknown"
             | "*/*" => sniff(body, media_type == "text/plain"),
+            _ if !media_type.contains('/') => sniff(body, false),
             _ => Self::of_family(media_type),
         }
     }
@@ -204,6 +211,34 @@ fn html_or_xml(body: &[u8]) -> DocumentKind {
     let is_xml = ROOTS.iter().any(|root| memchr::memmem::find(head, root).is_some())
         && memchr::memmem::find(head, b"<html").is_none();
     if is_xml { DocumentKind::Xml } else { DocumentKind::Html }
+}
+
+/// Returns how to read a body that looks like a sitemap, or like a compressed file, which may be one.
+fn sitemap_or_its_file(body: &[u8]) -> Option<DocumentKind> {
+    if body.starts_with(b"\x1F\x8B") {
+        return Some(DocumentKind::Archive);
+    }
+    if names_a_sitemap(body) {
+        return Some(DocumentKind::Xml);
+    }
+    let head = beginning(body);
+    let is_list = head.starts_with(b"http") && super::xml::sitemap::begins_a_list(head);
+    is_list.then_some(DocumentKind::Text)
+}
+
+/// Whether XML begins with the root of a sitemap or a sitemap index, with or without a prefix, in any encoding.
+pub(super) fn names_a_sitemap(body: &[u8]) -> bool {
+    const ROOTS: [&[u8]; 2] = [b"urlset", b"sitemapindex"];
+    let is_wide = body.starts_with(b"\xFF\xFE") || body.starts_with(b"\xFE\xFF");
+    // Of UTF-16, the bytes that are not zero are ASCII.
+    let narrow =
+        is_wide.then(|| body.iter().skip(2).take(SNIFFED_BYTES).copied().filter(|byte| *byte != 0).collect());
+    let narrow: Option<Vec<u8>> = narrow;
+    let head = beginning(narrow.as_deref().unwrap_or(body));
+    let begins = |root: &[u8]| {
+        memchr::memmem::find_iter(head, root).any(|at| at > 0 && matches!(head[at - 1], b'<' | b':'))
+    };
+    head.starts_with(b"<") && ROOTS.into_iter().any(begins) && memchr::memmem::find(head, b"<html").is_none()
 }
 
 fn beginning(body: &[u8]) -> &[u8] {
@@ -334,9 +369,38 @@ mod tests {
             ("application/vnd.oasis.opendocument.text", "", DocumentKind::Office),
             ("application/x-font-ttf", "", DocumentKind::Font),
             ("application/x-other", "<html>", DocumentKind::Other),
+            ("gzip", "words", DocumentKind::Text),
         ] {
             assert_eq!(DocumentKind::of(media_type, body.as_bytes()), expected, "{media_type} {body}");
         }
+    }
+
+    #[test]
+    fn sitemaps_are_known_by_their_content() {
+        let wide: Vec<u8> =
+            "\u{feff}<?xml version='1.0'?><urlset>".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for label in [
+            "text/plain",
+            "application/x-gzip",
+            "binary/octet-stream",
+            "image/png",
+            "application/json",
+            "gzip",
+        ] {
+            for (body, expected) in [
+                (&b"<urlset><url>"[..], DocumentKind::Xml),
+                (b"\xEF\xBB\xBF\n<?xml version='1.0'?><s:sitemapindex xmlns:s='x'>", DocumentKind::Xml),
+                (&wide, DocumentKind::Xml),
+                (b"http://a.test/1\nhttp://a.test/2\nhttp://a.", DocumentKind::Text),
+                (b"\x1F\x8B\x08", DocumentKind::Archive),
+            ] {
+                assert_eq!(DocumentKind::of(label, body), expected, "{label} {body:?}");
+            }
+        }
+        for body in ["<p>urlset", "<html><urlset>", "a <urlset>"] {
+            assert_ne!(DocumentKind::of("", body.as_bytes()), DocumentKind::Xml, "{body}");
+        }
+        assert_eq!(DocumentKind::of("application/json", b"http://a.test/1 b"), DocumentKind::Json);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! What a refresh fetches and in which order: requested pages, announced pages, then the most obsolete ones.
 //!
 //! Pages that somebody waits for (a report that is due) come first. Pages announced by site masters come next, up to
-//! half of the remaining budget, so that nobody can take all of it. Then come pages that were never fetched, up to the
-//! share for discovery, and then the pages with the highest values. Of these, no page is fetched sooner than the
-//! shortest interval allows. Pages of a cluster are fetched together or not at all (Xyleme, section 6: "see such a
+//! half of the remaining budget, so that nobody can take all of it, and then, likewise, what the last run left because
+//! servers said "later" or did not answer. Then come pages that were never fetched, up to the share for discovery, and
+//! then the pages with the highest values. Of these, no page is fetched sooner than the shortest interval allows. Pages of a cluster are fetched together or not at all (Xyleme, section 6: "see such a
 //! cluster as a single document"). One budget may serve several archives: awaited and announced pages are taken from
 //! the archives in turn, everything else as if they were one archive.
 
@@ -13,10 +13,13 @@ use archive_storage::UrlId;
 use chrono::{DateTime, Utc};
 
 use super::due::{Source, SourcePage, most_obsolete_of, undiscovered};
-use crate::ledger::CreditError;
+use crate::ledger::{CreditError, PutOff};
 
 /// Divisor of the remaining budget that gives the share for announcements.
 const ANNOUNCED_DIVISOR: usize = 2;
+
+/// The same for pages that the last run left because of their servers.
+const PUT_OFF_DIVISOR: usize = 2;
 
 /// Returns at most `budget` pages of all sources together, grouped by source, the most urgent first. The rules of the
 /// first source choose all of them.
@@ -38,6 +41,12 @@ pub fn agenda(
             list.take(page);
         }
     }
+    let put_off_end = list.pages.len() + (budget - list.pages.len()).div_ceil(PUT_OFF_DIVISOR);
+    for page in in_turns(&sources.iter().map(put_off).collect::<Result<Vec<_>, _>>()?) {
+        if list.pages.len() < put_off_end {
+            list.take(page);
+        }
+    }
     let left = budget - list.pages.len();
     undiscovered(sources, left)?.into_iter().for_each(|page| list.take(page));
     if list.pages.len() < budget {
@@ -50,6 +59,11 @@ pub fn agenda(
     let mut shares = vec![Vec::new(); sources.len()];
     list.pages.into_iter().for_each(|(source, page)| shares[source].push(page));
     Ok(shares)
+}
+
+/// Returns the pages that the last run left because of their servers.
+fn put_off(source: &Source<'_>) -> Result<Vec<UrlId>, CreditError> {
+    Ok(PutOff::of(source.state)?.find(source.state)?.into_iter().map(|(page, _)| page).collect())
 }
 
 /// Interleaves the sources: the first page of each, then the second of each, and so on.

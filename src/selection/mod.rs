@@ -30,5 +30,5 @@ pub(crate) use order::Ordering;
 pub use order::{CrawlOrder, UnknownOrder};
 pub use policy::{CrawlPolicy, Ended, TopicStatus};
 pub(crate) use visits::utc;
-pub use visits::{RobotsAnswer, StoredVisit, visits_of};
+pub use visits::{RobotsAnswer, StoredVisit, robots_of, visits_of};
 pub use why::{FocusReport, Found, LastFetch, Spent, Why, why};

@@ -2,11 +2,11 @@
 
 use archive_storage::address::canonical;
 use archive_storage::warc::HttpHead;
-use archive_storage::{Capture, CaptureId, Store, StoreError};
+use archive_storage::{Capture, CaptureId, CaptureKind, Store, StoreError};
 use url::Url;
 
 use crate::fetch::robots::{ROBOTS_BYTES_MAX, Robots};
-use crate::ledger::name_as_robots_txt;
+use crate::ledger::{Facts, name_as_robots_txt};
 use crate::parse::decode_content;
 
 /// Maximum number of redirects followed to the robots.txt of one host, across hosts (RFC 9309 section 2.3.1.2).
@@ -23,6 +23,8 @@ pub(super) struct StoredRobots {
     pub(super) time: i64,
     /// HTTP status; 0 if nothing answered.
     pub(super) status: u16,
+    /// Why nothing answered.
+    pub(super) error: Option<String>,
     /// The rules, if the answer is a file.
     pub(super) robots: Option<Robots>,
 }
@@ -56,7 +58,9 @@ pub(super) fn find(
     }
     let is_file = (200..300).contains(&capture.status);
     let robots = if is_file { read(store, &capture, robots_name)? } else { None };
-    Ok(Some(StoredRobots { url, time, status: capture.status, robots }))
+    let has_failed = capture.kind == CaptureKind::Failed;
+    let error = if has_failed { Facts::from_fields(&store.metadata(&capture)?).error } else { None };
+    Ok(Some(StoredRobots { url, time, status: capture.status, error, robots }))
 }
 
 /// Time of a capture in seconds since 1970.

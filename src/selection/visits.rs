@@ -51,6 +51,9 @@ pub struct RobotsAnswer {
     pub time: Option<DateTime<Utc>>,
     /// HTTP status of the answer; 0 if there was none.
     pub status: u16,
+    /// Why nothing answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// Whether the URL may be fetched.
     pub allowed: bool,
     /// Number of the deciding line, from 1.
@@ -111,6 +114,15 @@ pub(super) fn visits(
     Ok(visits)
 }
 
+/// Returns the newest answer for the robots.txt of a URL's host.
+///
+/// # Errors
+/// If the store cannot be read.
+pub fn robots_of(store: &Store, url: &str) -> Result<Option<RobotsAnswer>, RecorderError> {
+    let policy = CrawlPolicy::of_last_crawl(store.state())?;
+    robots(store, url, authority(url), &policy.robots_name, i64::MAX)
+}
+
 /// Returns what the robots.txt of a host said about a URL at time `at`, in seconds since 1970.
 pub(super) fn robots(
     store: &Store,
@@ -133,6 +145,7 @@ pub(super) fn robots(
         RobotsAnswer {
             time: DateTime::from_timestamp(stored.time, 0),
             status: stored.status,
+            error: stored.error.clone(),
             allowed,
             line: rule.map(|(line, _)| line),
             pattern: rule.map(|(_, pattern)| pattern.to_owned()),

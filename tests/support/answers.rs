@@ -5,6 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+/// A head line after whose answer the connection ends, as after an empty answer.
+pub(crate) const CLOSE: &str = "Connection: close\r\n";
+
 /// A server at a free local port that answers for every host until the test ends.
 pub(crate) struct Answers {
     pub(crate) address: SocketAddr,
@@ -28,9 +31,9 @@ impl Answers {
         Self { address, asked }
     }
 
-    /// Returns the options that direct every host here, without delay or full-text index.
+    /// Returns the options that direct every host here, without delay or full-text index and with little patience.
     pub(crate) fn at_once(&self) -> Vec<String> {
-        let options = ["--delay".to_owned(), "0".to_owned(), "--no-full-text".to_owned()];
+        let options = ["--delay", "0", "--patience", "2s", "--no-full-text"].map(str::to_owned);
         options.into_iter().chain(self.connection()).collect()
     }
 
@@ -64,7 +67,11 @@ fn serve(
         }
         line.clear();
         log.lock().unwrap().push(format!("{host}{path}"));
-        stream.write_all(&answer(&host, &path))?;
+        let answer = answer(&host, &path);
+        stream.write_all(&answer)?;
+        if answer.is_empty() || memchr::memmem::find(&answer, CLOSE.as_bytes()).is_some() {
+            return Ok(());
+        }
     }
     Ok(())
 }

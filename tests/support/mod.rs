@@ -23,6 +23,7 @@ use std::env;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use archive::crawl::{Options, Politeness};
 use archive::fetch;
@@ -50,9 +51,9 @@ impl TestWeb {
         Self { web, server }
     }
 
-    /// Returns the options that direct the program to this web, without delay.
+    /// Returns the options that direct the program to this web, without delay and with little patience.
     pub(crate) fn at_once(&self) -> Vec<String> {
-        let mut options = vec!["--delay".to_owned(), "0".to_owned()];
+        let mut options = ["--delay", "0", "--patience", "2s"].map(str::to_owned).to_vec();
         options.extend(self.connection());
         options
     }
@@ -63,6 +64,7 @@ impl TestWeb {
             workers: 16,
             threads: 2,
             front_max: 1000,
+            patience: Some(Duration::from_secs(2)),
             politeness: Politeness::at_once(8, 16),
             fetch: fetch::Settings {
                 user_agent: "archive-test".to_owned(),

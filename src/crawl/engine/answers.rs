@@ -8,6 +8,7 @@ use archive_storage::segment::{CaptureBody, Encoded};
 use archive_storage::warc::split;
 use url::Url;
 
+use super::super::later::Trouble;
 use super::super::previous;
 use super::super::process::{
     DEDUPLICATED_BYTES_MIN, Done, FetchTag, Previous, Processed, failed_group, mark_near_duplicates,
@@ -24,15 +25,6 @@ use crate::ledger::{
 };
 use crate::recorder::RecorderError;
 use crate::selection::{Budgets, Focused, Ordering};
-
-/// Maximum number of attempts at one URL in a run, if failures may be temporary.
-const ATTEMPTS_MAX: u8 = 3;
-
-/// Pause before the second attempt; each further one waits four times as long.
-const RETRY_PAUSE: Duration = Duration::from_secs(2);
-
-/// Maximum pause that a server may ask for within a run.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
 
 impl Run<'_> {
     pub(super) fn complete(&mut self, done: Done) -> Result<(), CrawlError> {
@@ -62,17 +54,24 @@ impl Run<'_> {
 
     fn fetched(
         &mut self,
-        tag: Box<FetchTag>,
+        mut tag: Box<FetchTag>,
         processed: Box<Processed>,
         now: Instant,
     ) -> Result<(), CrawlError> {
-        let pause = processed.retry_after.map(|asked| asked.max(RETRY_PAUSE).min(RETRY_AFTER_MAX));
+        let trouble = self.weighed(&tag, processed.trouble);
+        let pause = self.later.note(tag.host, trouble, now);
         self.frontier.completed(tag.host, now, processed.elapsed, pause);
-        self.status.bytes += processed.received_bytes;
-        if pause.is_some() && !tag.robots && self.try_again(&tag, now) {
-            return Ok(());
+        if let Some(address) = processed.moved {
+            self.frontier.moved(tag.host, address, now);
         }
-        self.keep(tag, processed, now)
+        self.status.bytes += processed.received_bytes;
+        match trouble {
+            Some(trouble) => self.postpone(Held::Fetched(tag, processed), trouble, now),
+            None => {
+                tag.is_recorded = self.later.forget(tag.id).is_some_and(|(_, is_recorded)| is_recorded);
+                self.keep(tag, processed, now)
+            }
+        }
     }
 
     /// Stores and credits a fetched capture; on a full disk, it is held until there is space.
@@ -86,7 +85,6 @@ impl Run<'_> {
             self.operation.held.push(Held::Fetched(tag, processed));
             return Ok(());
         }
-        self.attempts.remove(&tag.id);
         if processed.outcome.kind == CaptureKind::Response {
             self.look_for_sameness(&tag, &mut processed)?;
             self.deduplicate(&tag, &mut processed)?;
@@ -136,7 +134,7 @@ impl Run<'_> {
             via = processed.outcome.facts.via,
             problems = ?processed.outcome.facts.problems,
         );
-        self.status.pages += u64::from(tag.page);
+        self.status.pages += u64::from(tag.page && !tag.is_recorded);
         if processed.outcome.kind == CaptureKind::Failed {
             // The page asks not to be kept: there is a note of it, but no capture.
             self.count_not_kept(&processed.outcome.url);
@@ -201,15 +199,19 @@ impl Run<'_> {
     }
 
     fn failed(&mut self, tag: Box<FetchTag>, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
-        let wait = RETRY_PAUSE * 4u32.pow(u32::from(tag.attempt));
-        self.frontier.completed(tag.host, now, Duration::ZERO, error.is_passing().then_some(wait));
         let asks_otherwise = tag.robots && self.ask_otherwise(&tag, error)?;
-        if !asks_otherwise && error.is_passing() && self.try_again(&tag, now) {
-            return Ok(());
+        let trouble = Trouble::of_error(error).filter(|_| !asks_otherwise);
+        let trouble = self.weighed(&tag, trouble);
+        let pause = self.later.note(tag.host, trouble, now);
+        self.frontier.completed(tag.host, now, Duration::ZERO, pause);
+        let failed = Held::Failed(tag, error.clone());
+        match trouble {
+            Some(trouble) => self.postpone(failed, trouble, now),
+            None => {
+                self.later.forget(failed.tag().id);
+                self.conclude(failed, now)
+            }
         }
-        let (id, is_robots) = (tag.id, tag.robots);
-        self.store_failure(tag, error)?;
-        if is_robots { self.robots_fetched(id, now) } else { Ok(()) }
     }
 
     /// Queues a URL, or records why it is not fetched.
@@ -247,26 +249,13 @@ impl Run<'_> {
         }
         tracing::info!(target: "capture", url = outcome.url, status = 0, error = %error);
         self.candidates.clear();
-        self.count_error(&error.to_string(), &outcome.url);
+        self.count_error(&error.reason(), &outcome.url);
         Ok(())
     }
 
     /// Whether a pause may resolve an error.
     pub(super) fn may_wait_for_room(&self, error: &RecorderError) -> bool {
         self.options.disk_min > 0 && error.is_disk_full() && !self.control.is_stopped()
-    }
-
-    /// Queues a URL for another attempt, unless it has had the maximum.
-    fn try_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
-        if tag.attempt + 1 >= ATTEMPTS_MAX {
-            self.attempts.remove(&tag.id);
-            return false;
-        }
-        self.attempts.insert(tag.id, tag.attempt + 1);
-        if tag.robots {
-            return self.seek_again(tag, now);
-        }
-        self.frontier.push_again(tag.id, tag.host, 1, now).is_ok()
     }
 
     /// Handles a host whose address cannot be found. If it had one, that is kept; if not, its best URL is recorded as
@@ -294,7 +283,7 @@ impl Run<'_> {
             url,
             robots: false,
             page: false,
-            attempt: 0,
+            is_recorded: false,
             via,
             hops,
             importance: None,

@@ -1,16 +1,21 @@
 //! Starts a run: fills the frontier.
 
+use std::collections::HashSet;
 use std::time::Instant;
 
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, UrlId};
 
 use super::super::options::Purpose;
+use super::super::seeds::Seed;
 use super::{CrawlError, Run, answers};
-use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, page_flags};
+use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, authority, page_flags};
 
 /// Announced pages come right after page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
+
+/// Pages that earlier runs left come after those that were never asked for.
+const LEVEL_PUT_OFF: u8 = 1;
 
 impl Run<'_> {
     /// Fills the frontier, and makes the seeds durable before anything is fetched.
@@ -19,6 +24,7 @@ impl Run<'_> {
         if self.recorder.state().totals().captures > 0 {
             self.frontier.resume(now);
         }
+        self.resume_pauses(now);
         if let Some(monitor) = &self.monitor {
             let address = monitor.address();
             self.notice(format!("the state of the crawl is served at http://{address}/status and /metrics"));
@@ -31,12 +37,8 @@ impl Run<'_> {
                 let (credits, state) = self.recorder.books();
                 credits.set_scope(state, scope)?;
                 let ids = credits.add_seeds(state, &urls)?;
-                for (seed, &id) in seeds.iter().zip(&ids) {
-                    if let Some(delay) = seed.delay {
-                        let host = self.recorder.state().page(id)?.host;
-                        self.seed_delays.insert(host, delay);
-                        self.frontier.set_delay(host, Some(delay));
-                    }
+                self.take_manners(&seeds)?;
+                for &id in &ids {
                     self.seek_seed(id, now)?;
                 }
                 self.ordering = self.policy.order.begin(self.recorder.state(), &ids)?;
@@ -44,9 +46,11 @@ impl Run<'_> {
                 self.read_settings()?;
                 self.enqueue_waiting()?;
                 self.take_failed(&ids)?;
+                self.take_put_off()?;
                 self.take_published()?;
             }
             Purpose::Refresh { pages } => {
+                self.take_manners(&[])?;
                 self.recorder.store_mut().expect(pages.iter().copied())?;
                 self.read_settings()?;
                 let count = pages.len().max(1);
@@ -64,6 +68,30 @@ impl Run<'_> {
         }
         tracing::info!(queued = self.frontier.queued(), "the run has begun");
         self.checkpoint()
+    }
+
+    /// Keeps how servers are to be treated, and takes over the delays of hosts, also those that earlier seeds had.
+    fn take_manners(&mut self, seeds: &[Seed]) -> Result<(), CrawlError> {
+        let given = self.options.manners.clone();
+        let mut manners = given.clone().unwrap_or_default();
+        let mut named = HashSet::new();
+        for seed in seeds {
+            let host = authority(&canonical(&seed.url)).to_owned();
+            // Of several seeds of a host, any may give the delay.
+            if seed.delay.is_some() || named.insert(host.clone()) {
+                manners.set_delay(host, seed.delay);
+            }
+        }
+        for (name, delay) in &manners.delays {
+            if let Some(host) = self.recorder.state().find_host(name)? {
+                self.seed_delays.insert(host, *delay);
+                self.frontier.set_delay(host, Some(*delay));
+            }
+        }
+        if given.is_some() {
+            manners.keep(self.recorder.state_mut())?;
+        }
+        Ok(())
     }
 
     /// Queues everything that is to be fetched and never was.
@@ -98,6 +126,13 @@ impl Run<'_> {
                 self.candidates.push(Candidate { url, host, level: LEVEL_SEED });
             }
         }
+        Ok(())
+    }
+
+    /// Queues the pages that earlier runs left because of their servers.
+    fn take_put_off(&mut self) -> Result<(), CrawlError> {
+        let left = self.put_off.find(self.recorder.state())?.into_iter();
+        self.candidates.extend(left.map(|(url, host)| Candidate { url, host, level: LEVEL_PUT_OFF }));
         Ok(())
     }
 

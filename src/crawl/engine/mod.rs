@@ -11,6 +11,7 @@ mod checkpoints;
 mod copies;
 mod focus;
 mod hubs;
+mod later;
 mod operation;
 mod peers;
 mod requests;
@@ -24,16 +25,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_storage::{CaptureId, HostId, Store, UrlId};
+use archive_storage::{CaptureId, HostId, Store};
 use crossbeam::channel::{Receiver, bounded};
 
 use self::account::Account;
 use self::copies::Copies;
-use self::operation::Operation;
+use self::operation::{Held, Operation};
 use self::peers::Peers;
 use self::spare_time::SpareTime;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
+use super::later::Later;
 use super::monitor::Monitor;
 use super::options::{End, Options, Purpose, Status};
 use super::pace::Pace;
@@ -47,7 +49,7 @@ use crate::decisions::Decisions;
 use crate::erased::Erased;
 use crate::exchange::copy::CopyError;
 use crate::fetch::{BodyMemory, Fetcher};
-use crate::ledger::{Candidate, Credits};
+use crate::ledger::{Candidate, Credits, PutOff};
 use crate::parse::Limits;
 use crate::publish::PublishError;
 use crate::reading::Crew;
@@ -167,6 +169,7 @@ pub fn run(
         let file = SettingsFile::in_archive(recorder.store().path());
         let captures = recorder.state().totals().captures;
         recorder.start_syncing(scope)?;
+        let put_off = PutOff::of(recorder.state())?;
         let first_capture = CaptureId(u32::try_from(captures).unwrap_or(u32::MAX));
         let mut run = Run {
             recorder,
@@ -191,7 +194,8 @@ pub fn run(
             first_capture,
             fetcher,
             done,
-            attempts: HashMap::new(),
+            later: Later::default(),
+            put_off,
             candidates: Vec::new(),
             discovering: matches!(plan, Purpose::Discover { .. }),
             under_way: 0,
@@ -260,7 +264,10 @@ struct Run<'a> {
     first_capture: CaptureId,
     fetcher: Fetcher<Tag>,
     done: Receiver<Done>,
-    attempts: HashMap<UrlId, u8>,
+    /// Pages to be asked for again, and hosts to be left alone until then.
+    later: Later<Held>,
+    /// What earlier runs left to this one.
+    put_off: PutOff,
     candidates: Vec<Candidate>,
     /// Whether new pages are fetched, or only those of the plan and their requisites.
     discovering: bool,
@@ -293,6 +300,7 @@ impl Run<'_> {
             None => self.drive(report)?,
         };
         tracing::info!(?end, captures = self.status.captures, "the run has ended");
+        self.leave_to_next_run()?;
         self.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: self.status.topic.clone() });
         self.policy.keep(self.recorder.state_mut())?;
         self.finish(report)?;
@@ -318,6 +326,7 @@ impl Run<'_> {
                 ending = self.should_end().map(|end| (end, now));
             }
             if ending.is_none() && !is_paused {
+                self.ask_again(now);
                 self.hand_out(now)?;
             } else {
                 self.leave_slots();
@@ -328,15 +337,16 @@ impl Run<'_> {
                 None if self.under_way == 0
                     && !is_paused
                     && !self.waits_for_slot()
-                    && !self.wake_later()? =>
+                    && !self.wake_later(now)? =>
                 {
                     if self.nothing_waits_anywhere()? {
-                        return Ok(End::Complete);
+                        let waits = self.next_wake().is_some() || !self.later.is_empty();
+                        return Ok(if waits { End::Waiting } else { End::Complete });
                     }
                 }
                 _ => self.is_busy(),
             }
-            let wake = self.frontier.next_wake().filter(|_| ending.is_none() && !is_paused);
+            let wake = self.next_wake().filter(|_| ending.is_none() && !is_paused);
             let wait =
                 wake.map_or(REPORT_EVERY, |time| time.saturating_duration_since(now).min(REPORT_EVERY));
             if let Some(first) = self.next_done(wait)? {
@@ -356,6 +366,7 @@ impl Run<'_> {
             }
             if self.recorder.checkpoint_is_due() {
                 self.hold_back();
+                self.record_put_off()?;
                 self.checkpoint()?;
             }
             self.feed_peers(now)?;
@@ -420,10 +431,10 @@ impl Run<'_> {
         self.options.time.map_or(STOP_GRACE, |time| STOP_GRACE.min(time / TIME_FOR_GRACE))
     }
 
-    /// Whether anything can still happen once nothing is in flight.
-    fn wake_later(&mut self) -> Result<bool, CrawlError> {
-        if self.frontier.next_wake().is_some() {
-            return Ok(true);
+    /// Whether anything can still happen in this run once nothing is in flight.
+    fn wake_later(&mut self, now: Instant) -> Result<bool, CrawlError> {
+        if self.next_wake().is_some() {
+            return Ok(!self.is_left_to_next_run(now));
         }
         let waiting = self.robots.give_up();
         for &host in &waiting {

@@ -316,7 +316,7 @@ impl Run<'_> {
                 Activity::Ended(End::Stopped.name().to_owned())
             }
             _ if !self.discovering => Activity::Ended("refresh".to_owned()),
-            End::Complete => Activity::Complete,
+            End::Complete | End::Waiting => Activity::Complete,
             _ => Activity::Ended(end.name().to_owned()),
         });
         self.report_to_peers()

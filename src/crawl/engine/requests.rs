@@ -94,6 +94,7 @@ impl Run<'_> {
                     let (credits, state) = self.recorder.books();
                     credits.refuse(state, id, why)?;
                 }
+                self.later.forget(id);
                 self.count_refused(why, &[id]);
                 self.frontier.cancelled(host, now);
                 return Ok(None);
@@ -176,6 +177,9 @@ impl Run<'_> {
         }
         let contents = self.recorder.state().host(host)?.extension;
         let (via, hops) = previous::way(self.recorder.state(), id, &page)?;
+        if let Some(page) = via.as_deref().filter(|_| page.flags.has_any(flags::REQUISITE)) {
+            Url::parse(page).iter().for_each(|page| request.set_referer(page));
+        }
         let secure = url.scheme() == "https";
         let port = url.port_or_known_default().unwrap_or(80);
         let name: Arc<str> = Arc::from(url.host_str().unwrap_or_default());
@@ -185,7 +189,7 @@ impl Run<'_> {
             id,
             robots,
             page: is_page,
-            attempt: self.attempts.get(&id).copied().unwrap_or(0),
+            is_recorded: false,
             via,
             hops,
             importance: self.recorder.credits().importance(&page, visit.as_ref()),

@@ -233,22 +233,11 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Requests the same URL once more.
-    pub(super) fn seek_again(&mut self, tag: &FetchTag, now: Instant) -> bool {
-        self.robots.seek(tag.id, tag.host, is_own_robots_txt(tag.url.as_str()));
-        self.frontier.want_robots(tag.host, now)
-    }
-
     /// Whether a robots.txt, after a failed connection, is now requested over the other scheme. The target of a
     /// redirect is not: that file exists and is unreachable (RFC 9309 section 2.3.1.4).
     pub(super) fn ask_otherwise(&mut self, tag: &FetchTag, error: &FetchError) -> Result<bool, CrawlError> {
-        let no_connection = matches!(
-            error,
-            FetchError::Connect(_)
-                | FetchError::ConnectTimeout(_)
-                | FetchError::Tls(_)
-                | FetchError::Certificate(_)
-        );
+        let no_connection =
+            matches!(error, FetchError::NoConnection(_) | FetchError::Tls(_) | FetchError::Certificate(_));
         // If the host has a port, only one scheme can be meant.
         Ok(no_connection
             && tag.url.port().is_none()

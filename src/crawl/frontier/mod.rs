@@ -84,6 +84,8 @@ struct Host {
     /// Whether a robots.txt, or the target of one's redirect, must be requested from it before anything else.
     robots_wanted: bool,
     active: u32,
+    /// Whether it is left alone for a while, or was and has not answered since: then it gets one request at a time.
+    is_left_alone: bool,
     next: Option<Instant>,
     /// When its last request ended.
     last: Option<Instant>,
@@ -106,6 +108,11 @@ impl Host {
     /// Whether its rules allow a request now.
     fn may_be_asked(&self) -> bool {
         self.robots_wanted || !self.robots_under_way
+    }
+
+    /// Whether one more request may be in flight to it.
+    fn has_room(&self, per_host: u32) -> bool {
+        self.active < if self.is_left_alone { 1 } else { per_host }
     }
 }
 
@@ -286,6 +293,23 @@ impl Frontier {
         self.push(url, host, level, now)
     }
 
+    /// Leaves a host alone until a time, as it asked an earlier run.
+    pub fn leave_alone(&mut self, host: HostId, until: Instant) {
+        self.grow(host);
+        let entry = &mut self.hosts[host.index()];
+        (entry.is_left_alone, entry.next) = (true, entry.next.max(Some(until)));
+    }
+
+    /// Whether everything that waits is at hosts that are left alone, or waits for the robots.txt of one.
+    pub fn waits_for_hosts_left_alone(&mut self) -> bool {
+        (0..self.hosts.len()).all(|index| {
+            let entry = &self.hosts[index];
+            let is_out =
+                entry.is_left_alone || matches!(entry.phase, Phase::GivenUp(_)) || !entry.may_be_asked();
+            is_out || u32::try_from(index).is_ok_and(|host| self.top_level(HostId(host)).is_none())
+        })
+    }
+
     /// Replaces the politeness settings.
     pub fn set_politeness(&mut self, politeness: Politeness) {
         self.politeness = politeness;
@@ -359,6 +383,23 @@ impl Frontier {
         true
     }
 
+    /// Notes that another address of `host` answered than the one that was asked.
+    pub fn moved(&mut self, host: HostId, address: IpAddr, now: Instant) {
+        let entry = &mut self.hosts[host.index()];
+        // Other requests count for the earlier address.
+        if let Phase::At(_, before) = entry.phase
+            && entry.active == 0
+        {
+            entry.phase = Phase::Resolving(Some(before));
+            self.ahead.resolving += 1;
+            self.resolved(host, Some(SocketAddr::new(address, before.port())), now);
+            if let Some(&number) = self.address_numbers.get(&address) {
+                self.addresses[number].next = after(Some(now), self.politeness.address_delay);
+                self.enter(number, now);
+            }
+        }
+    }
+
     /// Notes that the robots rules of `host` are known for the time `holds`, so that its pages may be picked.
     pub fn robots_known(&mut self, host: HostId, now: Instant, holds: Duration) {
         if let Some(entry) = self.hosts.get_mut(host.index()) {
@@ -376,13 +417,13 @@ impl Frontier {
         self.hosts.get(host.index()).is_some_and(|host| host.robots_until.is_some_and(|until| now < until))
     }
 
-    /// Notes that a request to `host` has ended. It took `elapsed`, and the server may have asked for a `pause`.
+    /// Notes that a request to `host` has ended. It took `elapsed`, and the host may be left alone for a `pause`.
     pub fn completed(&mut self, host: HostId, now: Instant, elapsed: Duration, pause: Option<Duration>) {
         self.active = self.active.saturating_sub(1);
         self.ended(host);
         let entry = &mut self.hosts[host.index()];
         let delay = self.politeness.delay_after(entry.delay, elapsed, pause);
-        entry.last = Some(now);
+        (entry.is_left_alone, entry.last) = (pause.is_some(), Some(now));
         // Another answer may have asked for a longer pause.
         entry.next = entry.next.max(after(entry.last, delay));
         let Phase::At(number, _) = entry.phase else { return };

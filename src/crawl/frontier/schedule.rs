@@ -202,7 +202,7 @@ impl Frontier {
                 entry.awake_level = Some(level);
                 self.unresolved.push((level, ticket, host));
             }
-            Phase::At(number, _) if entry.active < per_host && entry.may_be_asked() => {
+            Phase::At(number, _) if entry.has_room(per_host) && entry.may_be_asked() => {
                 let address = &mut self.addresses[number];
                 match entry.next {
                     Some(time) if time > now && entry.asleep => {}
@@ -287,7 +287,7 @@ impl Frontier {
     pub(super) fn wake_host(&mut self, number: usize, host: HostId) {
         let Some(level) = self.top_level(host) else { return };
         let entry = &mut self.hosts[host.index()];
-        let free = entry.active < self.politeness.per_host && entry.may_be_asked();
+        let free = entry.has_room(self.politeness.per_host) && entry.may_be_asked();
         if free && matches!(entry.phase, Phase::At(..)) && entry.awake_level.is_none_or(|known| known < level)
         {
             entry.awake_level = Some(level);

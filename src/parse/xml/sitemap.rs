@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use roxmltree::{Document, Node};
 
+use super::super::kind::names_a_sitemap;
 use super::super::outlinks::Outlinks;
 use super::super::{DatedItem, DocumentKind, LinkKind, parse_date};
 use super::walk::{child, children, is_url, text_of};
@@ -75,18 +76,17 @@ pub(in super::super) fn read_list(text: &str, outlinks: &mut Outlinks) {
 /// Bytes at the beginning of a document that show whether it is a sitemap.
 pub(in super::super) const SEEN_BYTES: usize = 4096;
 
-/// Whether the beginning of a document looks like that of a sitemap. Its last line may be incomplete.
+/// Whether the beginning of a document looks like that of a sitemap.
 pub(in super::super) fn may_be_one(kind: DocumentKind, beginning: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(beginning);
     match kind {
-        DocumentKind::Xml => looks_like_one(&text),
-        DocumentKind::Text => is_list(text.rsplit_once('\n').map_or(&text, |(whole, _)| whole)),
+        DocumentKind::Xml => names_a_sitemap(beginning),
+        DocumentKind::Text => begins_a_list(beginning.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(beginning)),
         _ => false,
     }
 }
 
-/// Whether a text looks like a sitemap or a sitemap index.
-fn looks_like_one(text: &str) -> bool {
-    let head = &text[..text.floor_char_boundary(SEEN_BYTES.min(text.len()))];
-    head.contains("urlset") || head.contains("sitemapindex")
+/// Whether the beginning of a text is that of a list of URLs; its last line may be incomplete.
+pub(in super::super) fn begins_a_list(beginning: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(beginning);
+    is_list(text.rsplit_once('\n').map_or(&text, |(whole, _)| whole))
 }

@@ -228,6 +228,7 @@ fn ending(stage: Stage, end: Option<&str>) -> &'static str {
         (Stage::UnderWay, _) => "Under way",
         (Stage::BrokenOff, _) => "Broken off: its program ended before it did",
         (Stage::Ended, Some("complete")) => "Complete",
+        (Stage::Ended, Some("waiting")) => "Ended: what is left waits for its servers",
         (Stage::Ended, Some("limit")) => "Its limit of pages was reached",
         (Stage::Ended, Some("time")) => "Its time limit was reached",
         (Stage::Ended, Some("found")) => "Enough pages of the topic were found",

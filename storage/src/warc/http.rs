@@ -113,7 +113,8 @@ pub(super) fn empty_line(text: &[u8]) -> Option<usize> {
 }
 
 /// Returns the length up to and including the first empty line, if there is one.
-pub(crate) fn head_length(message: &[u8]) -> Option<usize> {
+#[must_use]
+pub fn head_length(message: &[u8]) -> Option<usize> {
     let mut start = 0;
     for newline in memchr::memchr_iter(b'\n', message) {
         let line = message.get(start..newline)?;

@@ -1,0 +1,134 @@
+//! Repeats requests that failed for the time being, and leaves to the next run what this one does not wait for.
+
+use std::time::{Duration, Instant};
+
+use super::super::later::{ANSWER_BYTES_MAX, Trouble, Verdict};
+use super::super::process::FetchTag;
+use super::operation::Held;
+use super::{CrawlError, Run};
+use crate::ledger::is_own_robots_txt;
+
+/// A run without a time limit ends once everything left has to wait for longer than this.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Pages that failed come after all others of their host.
+const LEVEL_AGAIN: u8 = 1;
+
+impl Run<'_> {
+    /// Leaves those hosts alone that asked an earlier run for it.
+    pub(super) fn resume_pauses(&mut self, now: Instant) {
+        for (host, until) in self.later.resume(&self.put_off.hosts, (now, self.options.fetch.clock.now())) {
+            self.frontier.leave_alone(host, until);
+        }
+    }
+
+    /// Returns the trouble as it counts for a request. Without its robots.txt, nothing may be fetched from a host; rules
+    /// that are known hold on.
+    pub(super) fn weighed(&self, tag: &FetchTag, trouble: Option<Trouble>) -> Option<Trouble> {
+        match trouble {
+            Some(trouble) if tag.robots => Some(trouble.of_robots(self.robots.rules(tag.host).is_some())),
+            trouble => trouble,
+        }
+    }
+
+    /// Repeats a request later in this run, or records that it failed.
+    pub(super) fn postpone(
+        &mut self,
+        failed: Held,
+        trouble: Trouble,
+        now: Instant,
+    ) -> Result<(), CrawlError> {
+        let (tag, must_record) = match &failed {
+            Held::Fetched(tag, processed) => (tag, processed.received_bytes > ANSWER_BYTES_MAX),
+            Held::Failed(tag, _) => (tag, false),
+        };
+        let (id, host, is_robots) = (tag.id, tag.host, tag.robots);
+        match self.later.postpone((id, host), trouble, (failed, must_record), now) {
+            Verdict::Again => Ok(()),
+            Verdict::AgainRecording(answer) => {
+                if is_robots {
+                    // Once it is recorded, nobody waits for it.
+                    self.later.forget(id);
+                }
+                self.conclude(answer, now)
+            }
+            Verdict::Enough(answer) => answer.map_or(Ok(()), |answer| self.conclude(answer, now)),
+        }
+    }
+
+    /// Records a failure.
+    pub(super) fn conclude(&mut self, failed: Held, now: Instant) -> Result<(), CrawlError> {
+        match failed {
+            Held::Fetched(tag, processed) => self.keep(tag, processed, now),
+            Held::Failed(tag, error) => {
+                let (id, is_robots) = (tag.id, tag.robots);
+                self.store_failure(tag, &error)?;
+                if is_robots { self.robots_fetched(id, now) } else { Ok(()) }
+            }
+        }
+    }
+
+    /// Queues the pages whose turn has come again.
+    pub(super) fn ask_again(&mut self, now: Instant) {
+        while let Some((id, host, answer)) = self.later.due(now) {
+            let robots = answer.map(Held::tag).filter(|tag| tag.robots);
+            match robots.map(|tag| is_own_robots_txt(tag.url.as_str())) {
+                Some(is_own) => {
+                    self.robots.seek(id, host, is_own);
+                    self.frontier.want_robots(host, now);
+                }
+                // A page of a host that was given up meanwhile is left to the next run.
+                None => drop(self.frontier.push_again(id, host, LEVEL_AGAIN, now)),
+            }
+        }
+    }
+
+    /// When something becomes fetchable, if no other event comes first.
+    pub(super) fn next_wake(&mut self) -> Option<Instant> {
+        self.frontier.next_wake().into_iter().chain(self.later.next_due()).min()
+    }
+
+    /// Whether everything left has to wait for longer than this run does.
+    pub(super) fn is_left_to_next_run(&mut self, now: Instant) -> bool {
+        let Some(wake) = self.next_wake() else { return false };
+        let left = self.options.time.map(|time| time.saturating_sub(self.elapsed() + self.grace()));
+        let patience = self.options.patience.or(left).unwrap_or(PATIENCE);
+        wake > now + left.map_or(patience, |left| left.min(patience))
+            && self.frontier.waits_for_hosts_left_alone()
+    }
+
+    /// Makes durable what servers have said so far of pages that are asked for again.
+    pub(super) fn record_put_off(&mut self) -> Result<(), CrawlError> {
+        let now = Instant::now();
+        for answer in self.later.take_answers(|failed| !failed.tag().robots) {
+            self.conclude(answer, now)?;
+        }
+        self.keep_promises(now)
+    }
+
+    /// Records what this run leaves to the next one, and counts it.
+    pub(super) fn leave_to_next_run(&mut self) -> Result<(), CrawlError> {
+        let (now, refused) = (Instant::now(), self.status.refused);
+        for answer in self.later.take_answers(|_| true) {
+            self.conclude(answer, now)?;
+        }
+        self.put_off.count(self.recorder.state())?;
+        // Pages of hosts whose robots.txt waits are not asked for so far.
+        self.put_off.pages += self.status.refused - refused;
+        self.status.waiting = self.put_off.pages;
+        self.keep_promises(now)
+    }
+
+    fn keep_promises(&mut self, now: Instant) -> Result<(), CrawlError> {
+        self.put_off.hosts = self.later.promises((now, self.options.fetch.clock.now()));
+        Ok(self.put_off.keep(self.recorder.state_mut())?)
+    }
+}
+
+impl Held {
+    pub(super) fn tag(&self) -> &FetchTag {
+        match self {
+            Self::Fetched(tag, _) | Self::Failed(tag, _) => tag,
+        }
+    }
+}

@@ -1,12 +1,14 @@
-//! Detects spare processor time, for work that can wait.
+//! Detects spare processor time, for work that can wait, and measures what a thread has used.
 //!
 //! Spare time is time in which processors are idle, wait for disks, or run low-priority work, which yields by itself.
 //! It is measured for the whole machine (Linux, `/proc/stat`), because other programs use it as well. If the system
 //! does not report it, none is assumed.
 
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Share of total processor time that must be spare before `Spare` becomes true, as a divisor.
 const BEGINS_AT: u64 = 2;
@@ -93,6 +95,13 @@ impl Gauge {
     }
 }
 
+/// Processor time that the thread with this folder in `/proc` has used; `None` if the system does not report it.
+pub(crate) fn used_by(task: &Path) -> Option<Duration> {
+    // The first number of a `schedstat` file: nanoseconds on a processor (Linux, Documentation/scheduler/sched-stats).
+    let text = fs::read_to_string(task.join("schedstat")).ok()?;
+    text.split_ascii_whitespace().next()?.parse().ok().map(Duration::from_nanos)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,6 +112,10 @@ mod tests {
         assert_eq!(Ticks::of(text), Some(Ticks { all: 148, spare: 112 }));
         assert_eq!(Ticks::of(""), None);
         assert_eq!(Ticks::of("cpu  1 2 x"), None);
+        let task = tempfile::tempdir().unwrap();
+        assert_eq!(used_by(task.path()), None);
+        fs::write(task.path().join("schedstat"), "12345 6 7\n").unwrap();
+        assert_eq!(used_by(task.path()), Some(Duration::from_nanos(12_345)));
     }
 
     #[test]

@@ -29,6 +29,9 @@ const S3_KILLS: u64 = 5;
 const S3_SPREAD_MICROS: u64 = 4_000_000;
 const S3_TRIALS_MAX: u32 = 20;
 
+/// Polling interval of tests that wait for several nodes.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
 /// Longer than a stopped node may still write.
 const LEASE_AND_MORE: Duration = Duration::from_secs(12);
 
@@ -82,9 +85,29 @@ impl<'a> Nodes<'a> {
 
     /// Runs all nodes to the end, in parallel.
     pub(crate) fn run(&self) -> Vec<Finished> {
-        let running: Vec<Running> =
-            (0..self.archives.len()).map(|node| start(&mut self.crawl(node))).collect();
-        running.into_iter().map(|node| node.wait().succeeded()).collect()
+        let running = (0..self.archives.len()).map(|node| start(&mut self.crawl(node))).collect();
+        self.to_the_end(running)
+    }
+
+    /// Waits until all nodes have ended. One that gives up because the object store failed for too long is begun again.
+    fn to_the_end(&self, running: Vec<Running>) -> Vec<Finished> {
+        let mut finished: Vec<Option<Finished>> = running.iter().map(|_| None).collect();
+        let (mut running, mut trials): (Vec<_>, _) = (running.into_iter().map(Some).collect(), 0);
+        while running.iter().any(Option::is_some) {
+            std::thread::sleep(LOOK_EVERY);
+            for (node, running) in running.iter_mut().enumerate() {
+                let Some(ended) = running.take_if(Running::has_ended).map(Running::wait) else { continue };
+                if ended.code == Some(0) {
+                    finished[node] = Some(ended);
+                } else {
+                    trials += 1;
+                    assert!(self.s3.is_some() && trials < S3_TRIALS_MAX, "node {node}: {}", ended.errors);
+                    *running = Some(start(&mut self.crawl(node)));
+                }
+            }
+        }
+        println!("{trials} begun again");
+        finished.into_iter().flatten().collect()
     }
 
     pub(crate) fn status(&self) -> Value {
@@ -274,33 +297,20 @@ fn nodes_killed_over_a_bad_way_to_s3_lose_nothing_and_repeat_nothing() {
     let mut dice = Dice::new("cluster in S3");
     nodes.s3 = Some((server.address, bad_way(server.address, Dice::of(dice.below(u64::MAX)))));
     let expected = alone(&served);
-    let begin = |node| Some(start(&mut nodes.crawl(node)));
-    let mut running: Vec<Option<Running>> = (0..2).map(begin).collect();
+    let begin = |node| start(&mut nodes.crawl(node));
+    let mut running: Vec<Running> = (0..2).map(begin).collect();
     for _ in 0..kills(S3_KILLS) {
         std::thread::sleep(Duration::from_micros(dice.below(S3_SPREAD_MICROS)));
         let node = dice.below(2) as usize;
-        running[node].take().into_iter().for_each(Running::kill);
-        running[node] = begin(node);
+        running.remove(node).kill();
+        running.insert(node, begin(node));
     }
-    // A node that gives up because the store failed for too long is restarted.
-    let mut trials = 0;
-    while running.iter().any(Option::is_some) {
-        std::thread::sleep(Duration::from_millis(100));
-        for (node, running) in running.iter_mut().enumerate() {
-            let Some(ended) = running.take_if(Running::has_ended) else { continue };
-            let finished = ended.wait();
-            if finished.code != Some(0) {
-                trials += 1;
-                assert!(trials < S3_TRIALS_MAX, "{}", finished.errors);
-                *running = begin(node);
-            }
-        }
-    }
+    nodes.to_the_end(running);
     assert_union(&nodes.union(), &expected);
     nodes.balances();
     assert_eq!(nodes.status()["in_flight"].as_array().unwrap().len(), 0);
     let asked = nodes.s3.map_or(0, |(_, way)| way.asked().len());
-    println!("{asked} requests, {trials} begun again");
+    println!("{asked} requests");
 }
 
 #[test]
@@ -314,14 +324,25 @@ fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_par
     };
     let mut old = slow(nodes.crawl(0));
     let other = slow(nodes.crawl(1));
-    // It has sent something and still has much to do.
+    // It has sent something, has published its status, and still has much to do. It is stopped well before it publishes
+    // the next one, so that none is on its way to the store.
     let from = served.server.requests();
     assert!(old.wait_until(|| served.server.requests() > from + 200));
-    old.signal("-STOP");
+    let statuses = || nodes.objects("status/1/0000000001");
+    loop {
+        let before = statuses();
+        let is_published = || statuses().last().is_some_and(|newest| Some(newest) > before.last());
+        assert!(old.wait_until(is_published));
+        let newest = statuses().pop();
+        old.signal("-STOP");
+        if statuses().pop() == newest {
+            break;
+        }
+        old.signal("-CONT");
+    }
     let copy = nodes.archives[0].copy();
     let new = slow(nodes.crawl_in(&copy, 0));
     std::thread::sleep(LEASE_AND_MORE);
-    let statuses = || nodes.objects("status/1/0000000001");
     let before = statuses();
     assert!(!before.is_empty());
     old.signal("-CONT");

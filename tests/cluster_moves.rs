@@ -15,9 +15,6 @@ use crate::politeness::are_apart;
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, kills, ledger_balances};
 
-/// Longest time that a partition may be without a fetching node after its node was killed and another one was started.
-const TAKEOVER_MAX: Duration = Duration::from_secs(20);
-
 /// Number of lost disks, unless `ARCHIVE_KILLS` overrides it.
 const LOST_DISKS: u64 = 2;
 
@@ -202,8 +199,8 @@ fn time_to_take_over(is_moved: bool) {
     assert!(new.wait_until(|| served.server.requests() > before));
     let waited = begun.elapsed();
     new.kill();
+    // How long this may take is asserted where time is simulated: `cluster::simulation`.
     println!("{} after {waited:.1?}", if is_moved { "in another place" } else { "in the same folder" });
-    assert!(waited < TAKEOVER_MAX, "{waited:?}");
 }
 
 #[test]
@@ -239,7 +236,6 @@ fn a_partition_moves_to_another_node_without_loss_or_delay() {
     let mut next = slow(nodes.crawl_in(&moved, 0));
     assert!(next.wait_until(|| !statuses().is_empty()));
     println!("the next node writes after {:.1?}", begun.elapsed());
-    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     let next = next.wait().succeeded();
     assert!(!next.errors.contains("another node had this partition"), "{}", next.errors);
     other.wait().succeeded();

@@ -119,18 +119,22 @@ fn a_machine_that_is_added_gets_its_share_of_what_waits() {
     let all_begun = || machines.owners().iter().all(|owner| owner == "machine 0");
     assert!(first.wait_until(|| served.server.requests() > from + 400 && all_begun()));
     let second = machines.begin(1, &["--workers", "2"], &options);
-    let plan: Value = machines
-        .cluster("balance", &["--node", "machine 1", "--dry-run", "--json"])
-        .succeeded()
-        .json()
-        .remove(0);
-    let moved = plan["moves"].as_array().unwrap().len();
-    let share = |of: &str| {
-        let units = |machine: &str| plan[of][machine].as_f64().unwrap();
-        units("machine 1") / (units("machine 0") + units("machine 1"))
+    // What waits where changes all the time, and a few partitions may have nearly all of it for a while.
+    let is_level = || {
+        let plan: Value = machines
+            .cluster("balance", &["--node", "machine 1", "--dry-run", "--json"])
+            .succeeded()
+            .json()
+            .remove(0);
+        let moved = plan["moves"].as_array().unwrap().len();
+        let share = |of: &str| {
+            let units = |machine: &str| plan[of][machine].as_f64().unwrap();
+            units("machine 1") / (units("machine 0") + units("machine 1"))
+        };
+        assert!(moved < 8 && share("before") == 0.0, "{plan}");
+        moved > 0 && (0.1..0.9).contains(&share("after"))
     };
-    assert!((1..8).contains(&moved) && share("before") == 0.0, "{plan}");
-    assert!((0.1..0.9).contains(&share("after")), "{plan}");
+    assert!(first.wait_until(is_level), "no plan gives the second machine a share");
     assert!(machines.owners().iter().all(|owner| owner == "machine 0"), "nothing has moved yet");
     println!("{}", machines.cluster("balance", &["--node", "machine 1"]).succeeded().text());
     // A machine owns a partition for some time before it first reports an activity for it.

@@ -21,10 +21,25 @@ const ENTER: &str = "\u{e007}";
 const WIDTHS: [u32; 3] = [360, 800, 1400];
 const THEMES: [&str; 2] = ["light", "dark"];
 
-/// Runs the rules of axe-core on a page, including those for the size of click targets; returns serious violations.
+/// The fonts that most systems have, one of them as its own. `tests/run` installs them.
+const FONTS: [&str; 3] = ["DejaVu Sans", "Liberation Sans", "Noto Sans"];
+
+/// Shows the page in a font; returns whether it is installed.
+const IN_FONT: &str = r#"
+const pen = document.createElement("canvas").getContext("2d");
+const width = family => { pen.font = `40px ${family}`; return pen.measureText("mmmWWWiiilll").width; };
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(`body, input, textarea, button, select { font-family: "${arguments[0]}", sans-serif !important; }`);
+document.adoptedStyleSheets = [sheet];
+return width(`"${arguments[0]}", monospace`) !== width("monospace");
+"#;
+
+/// Runs rules of axe-core on a page: those given, or all, including that for the size of click targets; returns serious
+/// violations.
 pub(crate) const JUDGE: &str = r#"
-const done = arguments[0];
-axe.run(document, { iframes: false, resultTypes: ["violations"], rules: { "target-size": { enabled: true } } })
+const [rules, done] = arguments.length > 1 ? arguments : [null, arguments[0]];
+const asked = rules ? { runOnly: rules } : { rules: { "target-size": { enabled: true } } };
+axe.run(document, { iframes: false, resultTypes: ["violations"], ...asked })
   .then(({ violations }) => done(violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
     .flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html, any }) => `${id}: ${html} ${any.map(({ message }) => message)}`))),
   error => done([String(error)]));
@@ -104,6 +119,8 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
     let query = |text: &str| format!("/query?q={}", encoded(text));
     let waiting = archive.json("query", &["page captures = 0 and type = html limit 1 select url"]);
     let waiting = waiting.first().and_then(|row| row["url"].as_str()).unwrap_or("http://versions.test/next");
+    let linking = archive.json("query", &["count links group by source order by count desc limit 1"]);
+    let linking = linking.first().and_then(|row| row["source"].as_str()).unwrap_or("http://versions.test/");
     let about = |path: &str, url: &str| format!("{path}?url={}", encoded(url));
     let mut addresses: Vec<String> = [
         "/",
@@ -139,6 +156,7 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
         about("/page", "http://versions.test/"),
         about("/page", "http://versions.test/feed"),
         about("/page", waiting),
+        about("/page", linking),
         about("/compare", "http://versions.test/"),
         about("/read", "http://versions.test/feed"),
         about("/read", "http://versions.test/sitemap.xml"),
@@ -147,22 +165,32 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
     addresses
 }
 
-/// Returns the violations that axe-core finds on a page, and the elements that do not fit, at all widths and in both
-/// themes.
+/// Returns the violations that axe-core finds on a page, and the elements that do not fit, at all widths, in both themes
+/// and in all fonts.
 pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
     browser.go(url);
     browser.run(axe, &json!([]));
     let mut found = Vec::new();
+    let mut note = |how: &str, what: Value| {
+        found.extend(what.as_array().unwrap().iter().map(|line| format!("{how} {url}: {line}")));
+    };
     for width in WIDTHS {
-        for theme in THEMES {
+        // A theme changes nothing but colours.
+        for (theme, rules) in THEMES.iter().zip([json!([]), json!([["color-contrast"]])]) {
             browser.show(width, theme);
             photograph(browser, &format!("{width} {theme} {url}"));
-            for what in [browser.run_later(JUDGE, &json!([])), browser.run(TOO_WIDE, &json!([]))] {
-                let what =
-                    what.as_array().unwrap().iter().map(|line| format!("{width} {theme} {url}: {line}"));
-                found.extend(what);
-            }
+            note(&format!("{width} {theme}"), browser.run_later(JUDGE, &rules));
         }
+        for font in FONTS {
+            if browser.run(IN_FONT, &json!([font])) != true {
+                crate::support::skip(&format!("the font {font} is not installed"));
+                continue;
+            }
+            note(&format!("{width} {font}"), browser.run(TOO_WIDE, &json!([])));
+            note(&format!("{width} {font}"), browser.run_later(JUDGE, &json!([["target-size"]])));
+        }
+        browser.run("document.adoptedStyleSheets = []", &json!([]));
+        note(&format!("{width}"), browser.run(TOO_WIDE, &json!([])));
     }
     found
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::net::TcpListener;
 use std::process::Command;
 
 use base64::Engine as _;
@@ -16,7 +15,7 @@ use crate::support::fake_node::{END, Fake, HEAD};
 use crate::support::program::start;
 use crate::support::served::Served;
 use crate::support::warc::answer;
-use crate::support::{Archive, Dice};
+use crate::support::{Archive, Dice, nobody_at};
 
 const SITES: u64 = 8;
 const PAGES: u64 = 40;
@@ -209,7 +208,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
         );
         assert!(apart(&values(finished.json()).0, &expected) < 1e-9, "{why}");
     };
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let nobody = nobody_at(2);
     missing(&format!("http://{nobody}/"), ": Connection refused");
     // A URL has 28 bytes: three numbers and 16 bytes of its key.
     let url_of = |site: u32, key: u8| {

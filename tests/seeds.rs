@@ -1,13 +1,11 @@
 //! Failed seeds are requested again by the next run, and a crawl that got nothing reports it.
 
-use std::net::TcpListener;
-
 use archive_storage::CaptureKind;
 use archive_testweb::Config;
 
 use crate::crawl::everything;
 use crate::support::program::{Finished, start};
-use crate::support::{Archive, TestWeb, captures};
+use crate::support::{Archive, TestWeb, captures, nobody_at};
 
 fn crawl(archive: &Archive, seeds: &[String], options: &[&str]) -> Finished {
     start(&mut archive.crawl(seeds, options)).wait()
@@ -47,7 +45,7 @@ fn a_name_that_can_be_resolved_again_is_asked_again() {
 
 #[test]
 fn a_connection_that_was_refused_is_tried_again() {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let free = nobody_at(1);
     let archive = Archive::new();
     let seeds = [format!("http://{free}/")];
     let options = ["--delay", "0", "--allow-private", "--patience", "0s"];

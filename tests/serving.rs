@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{Cursor, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -16,7 +16,7 @@ use crate::imports::import;
 use crate::support::program::start;
 use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::response;
-use crate::support::{Archive, Dice, skip};
+use crate::support::{Archive, Dice, nobody_at, skip};
 
 const DAY: &str = "2020-01-02T03:04:05Z";
 
@@ -93,13 +93,12 @@ fn it_serves_on_sockets_that_it_is_given() {
     let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
     let line = line.replace("/usr/local/bin/archive", env!("CARGO_BIN_EXE_archive"));
     let line = line.replace("/srv/web.archive", archive.path.to_str().unwrap());
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let activated = |addresses: &[&str]| {
         let mut command = Command::new("systemd-socket-activate");
         command.args(addresses.iter().flat_map(|address| ["-l", address])).args(line.split(' '));
         command
     };
-    let (application, replay) = (free(), free());
+    let (application, replay) = (nobody_at(3).to_string(), nobody_at(4).to_string());
     let mut command = activated(&[&application, &replay]);
     let mut server = Guard(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     // The sockets exist before the server does.
@@ -111,7 +110,7 @@ fn it_serves_on_sockets_that_it_is_given() {
     assert!(text(&get(&replay, "/web/20200102030405/http://a.test/")).contains("words"));
     drop(server);
 
-    let alone = free();
+    let alone = nobody_at(3).to_string();
     let running = start(&mut activated(&[&alone]));
     while TcpStream::connect(&alone).is_err() {
         thread::sleep(Duration::from_millis(10));

@@ -13,6 +13,7 @@ use archive_storage::segment::Packing;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::pace::{Pace, process_time};
+use crate::spare::used_by;
 
 /// Stages of a page after it was fetched and before it is indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,7 +144,7 @@ impl Threads {
         let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
         for task in tasks.map(|task| task.path()) {
             let name = fs::read_to_string(task.join("comm")).unwrap_or_default();
-            let time = scheduled(&fs::read_to_string(task.join("schedstat")).unwrap_or_default());
+            let time = used_by(&task).unwrap_or_default();
             match name.trim() {
                 "fetch" => threads.fetching += time,
                 name if name.starts_with("process-") => threads.processing += time,
@@ -192,12 +193,6 @@ fn own_time() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// The first number of a `schedstat` file: nanoseconds on a processor (Linux, Documentation/scheduler/sched-stats).
-fn scheduled(text: &str) -> Duration {
-    let first = text.split_ascii_whitespace().next();
-    Duration::from_nanos(first.and_then(|number| number.parse().ok()).unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,8 +226,6 @@ mod tests {
 
     #[test]
     fn processor_time_is_read_from_the_kernel() {
-        assert_eq!(scheduled("12345 6 7\n"), Duration::from_nanos(12_345));
-        assert_eq!(scheduled(""), Duration::ZERO);
         let before = process_time();
         let mut sum = 0_u64;
         while process_time() == before {

@@ -1,7 +1,7 @@
 //! Reads documents on threads that can be abandoned.
 //!
 //! Reading takes time and memory in proportion to a document's length ([`crate::parse`]). Should some document escape
-//! that bound, its thread is given up after [`TIME_MAX`]: the thread is left running, another one takes its place, and
+//! that bound, its thread is given up after [`TIME_MAX`] on a processor: the thread is left running, another one takes its place, and
 //! the fetched document is stored unread. A file records what is being read ([`notes`]), so that a document that
 //! crashed the program is not read again.
 //!
@@ -13,9 +13,9 @@ mod notes;
 mod page;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -25,9 +25,14 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use self::notes::{Note, Notes};
 pub(crate) use self::page::Page;
 use crate::parse::{Limits, Problem, XPATH_STACK_BYTES};
+use crate::spare::used_by;
 
-/// Time limit for reading a document. The largest take some seconds on a slow machine.
+/// Processor time for reading a document. The largest take some seconds on a slow machine.
 const TIME_MAX: Duration = Duration::from_secs(30);
+
+/// Time by the clock for reading a document, as a multiple of the processor time. A thread gets less than a processor
+/// on a busy machine, and a reader that waits for something uses none.
+const CLOCK_TIMES: u32 = 10;
 
 /// A document that takes longer than this is noted as one that may never end.
 const NOTED_AFTER: Duration = Duration::from_secs(1);
@@ -100,13 +105,14 @@ struct Shared {
     notes: Notes,
     limits: Limits,
     given_up: AtomicUsize,
-    time_max: Duration,
+    /// Maximum times for a document: on a processor, and by the clock.
+    times_max: [Duration; 2],
     began: Instant,
 }
 
 impl Shared {
-    fn new(notes: Notes, limits: Limits, time_max: Duration) -> Arc<Self> {
-        Arc::new(Self { notes, limits, given_up: AtomicUsize::new(0), time_max, began: Instant::now() })
+    fn new(notes: Notes, limits: Limits, times_max: [Duration; 2]) -> Arc<Self> {
+        Arc::new(Self { notes, limits, given_up: AtomicUsize::new(0), times_max, began: Instant::now() })
     }
 }
 
@@ -123,17 +129,27 @@ struct Desk {
     note: Note,
     /// When it began to read, in milliseconds since the start; 0 while it reads nothing.
     since: AtomicU64,
+    /// Its folder in `/proc`, where the system has one.
+    task: OnceLock<PathBuf>,
+    /// `since` of the document with which the watch last saw it, and its processor time then.
+    seen: Mutex<(u64, Duration)>,
 }
 
 impl Reader {
     fn new(shared: &Arc<Shared>) -> Self {
-        let desk = Desk { shared: Arc::clone(shared), note: shared.notes.note(), since: AtomicU64::new(0) };
+        let desk = Desk {
+            shared: Arc::clone(shared),
+            note: shared.notes.note(),
+            since: AtomicU64::new(0),
+            task: OnceLock::new(),
+            seen: Mutex::default(),
+        };
         Self { desk: Arc::new(desk), unread: None }
     }
 
     /// Does `work`, which only reads a document.
     fn read<T>(&self, key: Key, work: impl FnOnce() -> T) -> Result<T, Unread> {
-        let Desk { shared, note, since } = &*self.desk;
+        let Desk { shared, note, since, .. } = &*self.desk;
         if let Some(unread) = self.unread {
             return Err(unread);
         }
@@ -162,6 +178,18 @@ impl Desk {
     fn reading_for(&self) -> Option<Duration> {
         let since = self.since.load(Ordering::Acquire);
         (since > 0).then(|| Duration::from_millis(self.now().saturating_sub(since)))
+    }
+
+    /// Processor time used since the watch first saw the thread with its current document; the time by the clock if the
+    /// system does not report it.
+    fn used_for(&self, by_clock: Duration) -> Duration {
+        let Some(used) = self.task.get().and_then(|task| used_by(task)) else { return by_clock };
+        let since = self.since.load(Ordering::Acquire);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.0 != since {
+            *seen = (since, used);
+        }
+        used.saturating_sub(seen.1)
     }
 }
 
@@ -215,7 +243,8 @@ impl<W: Work + Sync> Crew<W> {
         items: &Receiver<W::Item>,
         done: &Sender<W::Done>,
     ) -> io::Result<Self> {
-        Self::with(work, threads, Shared::new(Notes::open(archive), limits, TIME_MAX), items, done)
+        let times_max = [TIME_MAX, TIME_MAX * CLOCK_TIMES];
+        Self::with(work, threads, Shared::new(Notes::open(archive), limits, times_max), items, done)
     }
 
     fn with(
@@ -232,7 +261,7 @@ impl<W: Work + Sync> Crew<W> {
         let (watched, is_over) = bounded(0);
         let watching = Arc::clone(&team);
         let watch = thread::Builder::new().name("process-watch".to_owned()).spawn(move || {
-            while is_over.recv_timeout(LOOK_EVERY.min(watching.shared.time_max / 2))
+            while is_over.recv_timeout(LOOK_EVERY.min(watching.shared.times_max[0] / 2))
                 == Err(RecvTimeoutError::Timeout)
             {
                 watching.look();
@@ -262,9 +291,10 @@ impl<W: Work + Sync> Team<W> {
     /// Looks for threads that have been reading for long.
     fn look(&self) {
         let posts = self.posts().clone();
+        let [used_max, time_max] = self.shared.times_max;
         for post in posts {
             let Some(time) = post.desk.reading_for() else { continue };
-            if time >= self.shared.time_max {
+            if post.desk.used_for(time) >= used_max || time >= time_max {
                 self.give_up(&post);
             } else if time >= NOTED_AFTER {
                 post.desk.note.takes_long();
@@ -294,6 +324,10 @@ impl<W: Work + Sync> Team<W> {
 impl<W: Work> Post<W> {
     /// Main loop of a thread: takes items until all senders are gone or the thread is given up.
     fn work(&self, mut work: W, reader: &Reader, mut items: Receiver<W::Item>, mut done: Sender<W::Done>) {
+        if let Ok(task) = std::fs::read_link("/proc/thread-self") {
+            // It is set once, when the thread begins.
+            let _ = self.desk.task.set(Path::new("/proc").join(task));
+        }
         while let Ok(item) = items.recv() {
             self.is_busy.store(true, Ordering::Release);
             let result = match W::take(item) {
@@ -374,8 +408,12 @@ mod tests {
 
     /// Starts a crew that gives up soon.
     fn start(threads: usize) -> Started {
+        start_with(threads, [SOON; 2])
+    }
+
+    fn start_with(threads: usize, times_max: [Duration; 2]) -> Started {
         let ((items, receiver), (sender, done)) = (bounded(100), bounded(100));
-        let shared = Shared::new(Notes::default(), Limits::default(), SOON);
+        let shared = Shared::new(Notes::default(), Limits::default(), times_max);
         let crew = Crew::with(ToTheEnd, threads, shared, &receiver, &sender).unwrap();
         Started { crew, items, done }
     }
@@ -407,6 +445,19 @@ mod tests {
         while started.given_up() > 0 {
             thread::yield_now();
         }
+    }
+
+    /// A document that waits uses no processor, as one that is read on a busy machine uses little.
+    #[test]
+    fn what_gets_no_processor_is_not_given_up() {
+        let started = start_with(1, [SOON / 4, TIME_MAX]);
+        let end = started.send(1);
+        while started.crew.team.posts()[0].desk.reading_for().is_none_or(|time| time < SOON) {
+            thread::yield_now();
+        }
+        assert_eq!(started.given_up(), 0);
+        drop(end);
+        assert_eq!(started.done.recv(), Ok((1, Ok(()))));
     }
 
     #[test]
@@ -441,7 +492,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_document_once_the_run_is_over() {
         let ((items, receiver), (sender, _done)) = (bounded(1), bounded(1));
-        let shared = Shared::new(Notes::default(), Limits::default(), TIME_MAX);
+        let shared = Shared::new(Notes::default(), Limits::default(), [TIME_MAX; 2]);
         let crew = Crew::with(ToTheEnd, 1, shared, &receiver, &sender).unwrap();
         let (_end, document) = bounded(0);
         let begun = Instant::now();
@@ -455,7 +506,7 @@ mod tests {
 
     #[test]
     fn a_panic_costs_one_document() {
-        let reader = Reader::new(&Shared::new(Notes::default(), Limits::default(), TIME_MAX));
+        let reader = Reader::new(&Shared::new(Notes::default(), Limits::default(), [TIME_MAX; 2]));
         assert_eq!(reader.read(KEY, || assert!(KEY.is_empty(), "on purpose")), Err(Unread::Failed));
         assert_eq!(reader.read(KEY, || 1), Ok(1));
     }
@@ -474,7 +525,7 @@ mod tests {
         };
         let read = || {
             let notes = Notes::open(folder.path());
-            Reader::new(&Shared::new(notes, Limits::default(), TIME_MAX)).read(KEY, || ())
+            Reader::new(&Shared::new(notes, Limits::default(), [TIME_MAX; 2])).read(KEY, || ())
         };
         // A killed program happened to be reading some document: the document gets further chances.
         for _ in 1..notes::ENDS_MAX {

@@ -1,7 +1,7 @@
 //! A real browser, controlled through the WebDriver protocol as a user would operate it.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -24,16 +24,19 @@ impl Browser {
     /// Starts a browser with or without scripts; `None` if it is not installed.
     pub(crate) fn start(has_scripts: bool) -> Option<Self> {
         let program = installed("chromedriver").and_then(|driver| Some((driver, installed("chromium")?)))?.0;
-        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let mut command = Command::new(program);
-        command.arg(format!("--port={}", free.port())).stdout(Stdio::null()).stderr(Stdio::null());
-        let driver = command.spawn().unwrap();
-        let mut browser = Self { driver, address: free.to_string(), session: String::new() };
-        let begun = Instant::now();
-        while TcpStream::connect(&browser.address).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "the browser's driver does not start");
-            thread::sleep(Duration::from_millis(50));
-        }
+        // The driver takes a free port and names it.
+        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut driver = command.spawn().unwrap();
+        let mut said = BufReader::new(driver.stdout.take().unwrap());
+        let port = said.by_ref().lines().map_while(Result::ok).find_map(|line| {
+            let (_, port) = line.split_once("was started successfully on port ")?;
+            Some(port.trim_end_matches('.').to_owned())
+        });
+        // What it says later is read, so that it never waits for a reader.
+        thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+        let address = format!("127.0.0.1:{}", port.expect("the browser's driver starts"));
+        let mut browser = Self { driver, address, session: String::new() };
         let scripts = if has_scripts { 1 } else { 2 };
         let options = json!({
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],

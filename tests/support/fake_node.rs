@@ -2,13 +2,14 @@
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 /// A node that answers each request according to its script, until it is dropped.
 pub(crate) struct Fake {
     address: String,
+    asked: Arc<AtomicUsize>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -20,19 +21,26 @@ impl Fake {
     pub(crate) fn new(script: Script) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, ends) = (listener.local_addr().unwrap().to_string(), Arc::new(AtomicBool::new(false)));
-        let until = Arc::clone(&ends);
+        let (until, asked) = (Arc::clone(&ends), Arc::<AtomicUsize>::default());
+        let count = Arc::clone(&asked);
         let serve = move || {
             let open = Mutex::new(Vec::new());
             for stream in listener.incoming() {
                 if until.load(Ordering::Relaxed) {
                     return;
                 }
+                count.fetch_add(1, Ordering::Relaxed);
                 if let Some(silent) = Self::say(stream.unwrap(), &script) {
                     open.lock().unwrap().push(silent);
                 }
             }
         };
-        Self { address, ends, thread: Some(thread::spawn(serve)) }
+        Self { address, asked, ends, thread: Some(thread::spawn(serve)) }
+    }
+
+    /// Returns the number of requests so far.
+    pub(crate) fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
     }
 
     /// Sends the answer of the script; returns the connection if the script has none.

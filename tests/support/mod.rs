@@ -20,7 +20,7 @@ pub(crate) mod terminal;
 pub(crate) mod warc;
 
 use std::env;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,16 +84,17 @@ impl TestWeb {
     }
 }
 
-/// Pseudo-random numbers from a seed, which the test prints so that the run can be repeated.
+/// Seed of a run that asks for no other: the same choices in every run, so that a failure is one of a change.
+const SEED: u64 = 1;
+
+/// Pseudo-random numbers from a seed, which the test prints so that the run can be repeated. `tests/seeds` finds the
+/// tests that create them with `new`, and tries other seeds.
 pub(crate) struct Dice(fastrand::Rng);
 
 impl Dice {
-    /// Creates dice seeded from `$ARCHIVE_TEST_SEED`, or from the time.
+    /// Creates dice seeded from `$ARCHIVE_TEST_SEED`, or with [`SEED`].
     pub(crate) fn new(test: &str) -> Self {
-        let seed = match env::var("ARCHIVE_TEST_SEED") {
-            Ok(text) => text.parse().unwrap(),
-            Err(_) => chrono::Utc::now().timestamp_micros().cast_unsigned(),
-        };
+        let seed = env::var("ARCHIVE_TEST_SEED").map_or(SEED, |seed| seed.parse().expect("a number"));
         println!("{test}: ARCHIVE_TEST_SEED={seed} repeats this run's choices");
         Self::of(seed)
     }
@@ -123,6 +124,11 @@ pub(crate) fn installed(program: &str) -> Option<std::path::PathBuf> {
         skip(&format!("there is no {program}"));
     }
     found
+}
+
+/// Returns an address on which nobody listens: no other test takes ports of this one's last byte.
+pub(crate) fn nobody_at(last: u8) -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::new(127, 0, 7, last), 0)).unwrap().local_addr().unwrap()
 }
 
 /// Returns how often a test kills its command: `$ARCHIVE_KILLS` times, or `usual` times.

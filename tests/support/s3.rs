@@ -1,6 +1,6 @@
 //! An S3 server (moto), and a faulty proxy in front of it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::judges::{self, Judges};
+use super::judges;
 
 /// Timeout for the start of the server.
 const START_MAX: Duration = Duration::from_secs(120);
@@ -28,26 +28,27 @@ impl S3 {
     pub(crate) fn start(folder: &Path) -> Option<Self> {
         let judges = judges::find().filter(|judges| judges.have("moto_server"))?;
         let begun = Instant::now();
-        let mut server = Self::on_a_free_port(&judges, folder);
-        while !server.put_bucket() {
-            assert!(begun.elapsed() < START_MAX, "moto does not begin; see moto.log");
-            if server.server.try_wait().unwrap().is_some() {
-                // Another program may have taken the port.
-                server = Self::on_a_free_port(&judges, folder);
+        let path = folder.join("moto.log");
+        let log = File::create(&path).unwrap();
+        let mut command = judges.program("moto_server");
+        // It takes a free port and names it.
+        command.args(["-H", "127.0.0.1", "-p", "0"]);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        let mut server =
+            Self { server: command.spawn().unwrap(), address: SocketAddr::from(([127, 0, 0, 1], 0)) };
+        let named = || {
+            let log = fs::read_to_string(&path).unwrap();
+            let (_, rest) = log.split_once("Running on http://")?;
+            rest.split_once('\n')?.0.trim().parse().ok()
+        };
+        loop {
+            server.address = named().unwrap_or(server.address);
+            if server.address.port() > 0 && server.put_bucket() {
+                return Some(server);
             }
+            assert!(begun.elapsed() < START_MAX, "moto does not begin; see moto.log");
             thread::sleep(Duration::from_millis(50));
         }
-        Some(server)
-    }
-
-    fn on_a_free_port(judges: &Judges, folder: &Path) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let log = File::create(folder.join("moto.log")).unwrap();
-        let mut command = judges.program("moto_server");
-        command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
-        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        Self { server: command.spawn().unwrap(), address }
     }
 
     fn put_bucket(&self) -> bool {

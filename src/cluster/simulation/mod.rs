@@ -456,6 +456,48 @@ fn a_cluster_loses_nothing_and_doubles_nothing_whatever_goes_wrong() {
     );
 }
 
+/// Maximum time from the start of a node until it works: in its predecessor's folder or after one that has left, and in
+/// another place after a kill, where it waits for the lease to end.
+const START_MAX: Duration = Duration::from_secs(5);
+const TAKEOVER_MAX: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_partition_is_continued_soon_after_its_node_was_killed_or_has_left() {
+    for seed in 1..=20 {
+        for (is_moved, has_left) in [(false, false), (true, false), (true, true)] {
+            let mut scenario = Scenario::new(seed, false);
+            scenario.per_mille = 0;
+            scenario.begin_all();
+            let world = Arc::clone(&scenario.world);
+            scenario.tasks.run_until(world.elapsed() + Duration::from_secs(2));
+            let old = scenario.machines.iter().find(|machine| machine.number == 1).unwrap();
+            let (task, disk) = (old.task, Rc::clone(&old.disk));
+            if has_left {
+                let shared = scenario.shared(&Arc::default());
+                scenario.tasks.begin(async move { shared.ask_to_end(1, 1, None).await.unwrap() });
+                while scenario.tasks.is_alive(task) {
+                    scenario.tasks.run_until(world.elapsed() + Duration::from_millis(100));
+                    assert!(world.elapsed() < END_MAX, "{seed}: it does not leave");
+                }
+            }
+            scenario.kill(task);
+            scenario.board.borrow_mut().newest.remove(&1);
+            let begun = world.elapsed();
+            if is_moved {
+                scenario.double(1, &disk, 0)
+            } else {
+                scenario.begin(1, disk)
+            }
+            while !scenario.board.borrow().newest.contains_key(&1) {
+                scenario.tasks.run_until(world.elapsed() + Duration::from_millis(100));
+                assert!(world.elapsed() - begun < TAKEOVER_MAX, "{seed}: moved {is_moved}, left {has_left}");
+            }
+            let waited = world.elapsed() - begun;
+            assert_eq!(waited > START_MAX, is_moved && !has_left, "{seed}: {waited:?}");
+        }
+    }
+}
+
 #[test]
 fn a_seed_repeats_everything() {
     for seed in 1..=5 {

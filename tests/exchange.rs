@@ -100,8 +100,8 @@ fn every_foreign_file_is_imported_and_nothing_twice() {
     assert_eq!(found("clueweb-quirk.warc.gz", "broken").len(), 29);
     assert_eq!((&summary["refused_files"], &summary["open_revisits"]), (&1.into(), &0.into()), "{summary}");
 
-    // The responses, revisits and resources that FastWARC finds in these files, plus 7 requests without answers, minus
-    // 29 records without a date and one that is truncated (these are reported), minus those that occur in two files.
+    // The responses, revisits and resources that FastWARC finds in these files and one that is cut, minus 29 records
+    // without a date (which are reported), minus those that occur in two files.
     let captured = captures(&archive.path);
     assert_eq!(captured.count() + summary["duplicates"].as_u64().unwrap(), CAPTURES);
     assert_eq!(summary["captures"].as_u64().unwrap(), captured.count());
@@ -114,7 +114,7 @@ fn every_foreign_file_is_imported_and_nothing_twice() {
 }
 
 /// Number of captures in all foreign files, including those that occur in two of them.
-const CAPTURES: u64 = 723;
+const CAPTURES: u64 = 717;
 
 #[test]
 fn histories_do_not_depend_on_the_order_of_imports() {
@@ -126,10 +126,12 @@ fn histories_do_not_depend_on_the_order_of_imports() {
         import(&forwards, std::slice::from_ref(file), 0);
     }
     let (findings, summary) = import(&backwards, std::slice::from_ref(&second), 0);
-    assert_eq!((findings.len(), &summary["open_revisits"]), (55, &55.into()));
-    assert!(findings.iter().all(|finding| finding["kind"] == "revisit"), "{findings:?}");
+    let open = |findings: &[Value]| findings.iter().filter(|finding| finding["kind"] == "revisit").count();
+    assert_eq!((open(&findings), &summary["open_revisits"]), (55, &55.into()));
+    // Its crawler guessed links in scripts.
+    assert_eq!((findings.len(), &findings[0]["kind"]), (56, &"left-out".into()), "{findings:?}");
     let (findings, summary) = import(&backwards, &[first], 0);
-    assert_eq!((findings.len(), &summary["open_revisits"]), (0, &0.into()));
+    assert_eq!((open(&findings), &summary["open_revisits"]), (0, &0.into()));
 
     let expected = known(&together);
     let revisits = expected.values().flat_map(|page| &page.history).filter(|capture| capture.4).count();
@@ -171,8 +173,7 @@ fn a_file_may_be_packed_in_any_way() {
         import(&archive, &[plain], 0);
         known(&archive)
     };
-    // One of the pages was requested, but has no answer.
-    assert_eq!(expected.len(), 17);
+    assert_eq!(expected.len(), 16);
     for file in [whole_gzip, whole_zstd, data.join("chatnoir-eu__chatnoir-resiliparse/warcfile.warc.gz")] {
         let archive = Archive::new();
         import(&archive, std::slice::from_ref(&file), 0);

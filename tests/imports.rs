@@ -1,10 +1,15 @@
 //! Files of other tools are imported or reported, to the last record.
 
+use std::io::Write as _;
+
 use archive_storage::{CaptureKind, Store};
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
 use serde_json::Value;
 
 use crate::support::program::start;
-use crate::support::warc::{answer, record, response};
+use crate::support::served::{Served, ask};
+use crate::support::warc::{answer, member, record, response};
 use crate::support::{Archive, captures, ledger_balances};
 
 const DAY: &str = "2014-01-03T03:03:21Z";
@@ -119,56 +124,305 @@ fn captures_that_look_alike_are_kept() {
     assert_eq!(import(&archive, &[("out.warc.gz", content)]).1["captures"], 0);
 }
 
-/// The matching responses are in another file, or nowhere.
+/// A request record, of a GET unless its bytes say otherwise.
+fn request(id: &str, url: &str, date: &str, concurrent: &str, bytes: &str) -> Vec<u8> {
+    let fields = [
+        "WARC-Type: request".to_owned(),
+        format!("WARC-Record-ID: <{id}>"),
+        format!("WARC-Target-URI: {url}"),
+        format!("WARC-Date: {date}"),
+        format!("WARC-Concurrent-To: <{concurrent}>"),
+        "Content-Type: application/http; msgtype=request".to_owned(),
+    ];
+    record(&fields.each_ref().map(String::as_str), bytes)
+}
+
+/// The matching responses are in another file, or nowhere: nobody said that anything failed.
 #[test]
-fn a_request_without_its_answer_is_kept() {
-    let request = |id: &str, url: &str, concurrent: &str, bytes: &str| {
-        let fields = [
-            "WARC-Type: request".to_owned(),
-            format!("WARC-Record-ID: <{id}>"),
-            format!("WARC-Target-URI: {url}"),
-            format!("WARC-Date: {DAY}"),
-            format!("WARC-Concurrent-To: <{concurrent}>"),
-            "Content-Type: application/http; msgtype=request".to_owned(),
-        ];
-        record(&fields.each_ref().map(String::as_str), bytes)
-    };
+fn a_request_without_its_answer_is_no_capture() {
     let requests = [
-        request("urn:q:1", "http://a.example/", "urn:a:1", "GET / HTTP/1.1\r\n\r\n"),
-        request("urn:q:2", "http://a.example/", "urn:a:2", "POST / HTTP/1.1\r\n\r\nx"),
-        request("urn:q:3", "http://nowhere.example/", "urn:a:3", "GET /3 HTTP/1.1\r\n\r\n"),
+        request("urn:q:1", "http://a.example/", DAY, "urn:a:1", "GET / HTTP/1.1\r\n\r\n"),
+        request("urn:q:3", "http://nowhere.example/", DAY, "urn:a:3", "GET /3 HTTP/1.1\r\n\r\n"),
     ]
     .concat();
     let answers = response("urn:a:1", "http://a.example/", DAY, "<title>A</title><a href=/b>b</a>");
-    let (before, after) = (Archive::new(), Archive::new());
-    for (archive, files) in [(&before, [&answers, &requests]), (&after, [&requests, &answers])] {
+    for files in [[&answers, &requests], [&requests, &answers]] {
+        let archive = Archive::new();
         for (number, file) in files.iter().enumerate() {
-            import_twice_of(archive, number, file);
+            let (findings, summary) = import(&archive, &[(&format!("{number}.warc"), file.to_vec())]);
+            if *file == &requests {
+                assert_eq!(kinds(&findings), ["left-out"]);
+                assert!(findings[0]["what"].as_str().unwrap().ends_with("2 request"), "{findings:?}");
+                assert_eq!(summary["left_out_types"]["request"], 2);
+            }
         }
-        assert_eq!(archive.verify(), 4);
-        let page = stored(archive, "http://a.example/");
-        assert_eq!(page.len(), 3);
-        let known = captures(&archive.path);
-        let answered: Vec<_> = known.0["http://a.example/"].iter().map(|capture| capture.kind).collect();
-        assert_eq!(answered.iter().filter(|kind| **kind == CaptureKind::Failed).count(), 2);
-        // The page is its response, whichever record came first.
-        let rows = archive.json("query", &["title = \"A\" and status = 200"]);
-        assert_eq!(rows.len(), 1, "{rows:?}");
-        let links = archive.folder().join("links.tsv");
-        archive.run("export", &["links".as_ref(), "--output".as_ref(), links.as_os_str()]).succeeded();
-        assert!(std::fs::read_to_string(links).unwrap().contains("http://a.example/b"));
-        let text = all_records(archive);
-        for bytes in ["GET / HTTP/1.1", "POST / HTTP/1.1", "GET /3 HTTP/1.1"] {
-            assert!(text.contains(bytes), "{bytes} was lost");
-        }
+        assert_eq!(archive.verify(), 1);
+        let rows = archive.json("query", &["title = \"A\" and status = 200 select captures, url"]);
+        assert_eq!((rows.len(), &rows[0]["captures"]), (1, &1.into()), "{rows:?}");
+        assert!(!captures(&archive.path).0.contains_key("http://nowhere.example/"));
     }
 }
 
-fn import_twice_of(archive: &Archive, number: usize, file: &[u8]) {
-    for name in ["once", "twice"] {
-        let (findings, summary) = import(archive, &[(&format!("{name}-{number}.warc"), file.to_vec())]);
-        assert_eq!(findings, Vec::<Value>::new());
-        assert_eq!(summary["captures"] == 0, name == "twice", "{summary}");
+/// A tool gave the record another name when it made a revisit of a response; the request still has the old one.
+#[test]
+fn the_request_of_a_revisit_belongs_to_it() {
+    let archive = Archive::new();
+    let url = "http://a.example/a.gif";
+    let revisit = record(
+        &[
+            "WARC-Type: revisit",
+            "WARC-Record-ID: <urn:a:2>",
+            "WARC-Target-URI: http://a.example/a.gif",
+            "WARC-Date: 2020-02-01T00:00:01Z",
+            "WARC-Profile: http://netpreserve.org/warc/1.0/revisit/identical-payload-digest",
+            "WARC-Refers-To-Target-URI: http://a.example/a.gif",
+            "WARC-Refers-To-Date: 2020-01-01T00:00:00Z",
+            "Content-Type: application/http; msgtype=response",
+        ],
+        "HTTP/1.1 200 OK\r\n\r\n",
+    );
+    let file = [
+        response("urn:a:1", url, "2020-01-01T00:00:00Z", "GIF89a"),
+        revisit,
+        request(
+            "urn:q:2",
+            url,
+            "2020-02-01T00:00:00Z",
+            "urn:gone",
+            "GET /a.gif HTTP/1.1\r\nX-Of: two\r\n\r\n",
+        ),
+    ];
+    let (findings, summary) = import_twice(&archive, file.concat());
+    assert_eq!((findings, &summary["captures"]), (Vec::new(), &2.into()));
+    assert!(all_records(&archive).contains("X-Of: two"));
+    let kept = captures(&archive.path);
+    assert!(kept.0[url].iter().all(|capture| capture.kind != CaptureKind::Failed));
+}
+
+/// What is there of a last record is kept, in files of any compression.
+#[test]
+fn a_record_that_the_end_of_its_file_cuts_is_kept() {
+    // Hardly compressible, so that the frame has several blocks.
+    let digests = (0..6000_u32).map(|n| archive_storage::Digest::sha256(&n.to_le_bytes()).to_string());
+    let text = format!("herons {}", digests.collect::<String>());
+    let whole = |id: u32| response(&format!("urn:a:{id}"), &format!("http://a.example/{id}"), DAY, &text);
+    let cut = |content: Vec<u8>| content[..content.len() - 1000].to_vec();
+    let zstd = |content: &[u8]| zstd::encode_all(content, 1).unwrap();
+    for (name, file) in [
+        ("plain.warc", [whole(1), cut(whole(2))].concat()),
+        ("gzip.warc.gz", [member(&whole(1)), cut(member(&whole(2)))].concat()),
+        ("zstd.warc.zst", [zstd(&whole(1)), cut(zstd(&whole(2)))].concat()),
+    ] {
+        let archive = Archive::new();
+        let (findings, summary) = import(&archive, &[(name, file.clone())]);
+        assert_eq!(
+            (&summary["captures"], &summary["broken"]),
+            (&2.into(), &1.into()),
+            "{name}: {findings:?}"
+        );
+        let what = findings[0]["what"].as_str().unwrap();
+        assert!(
+            what.contains("ends within") && what.contains("bytes that are there were imported"),
+            "{what}"
+        );
+        assert_eq!(archive.verify(), 2);
+        let [(record, _)] = &stored(&archive, "http://a.example/2")[..] else { panic!("{name}") };
+        if name != "zstd.warc.zst" {
+            assert!(
+                record.contains("WARC-Truncated: unspecified\r\n") && record.contains("herons"),
+                "{name}"
+            );
+        }
+        assert_eq!(
+            archive.json("search", &["herons"]).iter().filter(|row| row["url"].is_string()).count(),
+            2
+        );
+        let (_, again) = import(&archive, &[("again.warc", file)]);
+        assert_eq!((&again["captures"], &again["duplicates"]), (&0.into(), &2.into()), "{name}");
+    }
+}
+
+/// Returns a ZIP file; compression is 0 or 8.
+fn zip(files: &[(&str, u16, &[u8])]) -> Vec<u8> {
+    let (mut out, mut directory) = (Vec::new(), Vec::new());
+    for (name, method, data) in files {
+        let packed = match method {
+            0 => data.to_vec(),
+            _ => {
+                let mut packer = DeflateEncoder::new(Vec::new(), Compression::fast());
+                packer.write_all(data).unwrap();
+                packer.finish().unwrap()
+            }
+        };
+        let (lengths, name_length) = ([packed.len() as u32, data.len() as u32], name.len() as u16);
+        let mut fields = [20_u16, 0, *method, 0, 0].map(u16::to_le_bytes).concat();
+        fields.extend(0_u32.to_le_bytes());
+        fields.extend(lengths.map(u32::to_le_bytes).concat());
+        fields.extend([name_length, 0].map(u16::to_le_bytes).concat());
+        let offset = out.len() as u32;
+        out.extend([&b"PK\x03\x04"[..], &fields[..], name.as_bytes(), &packed].concat());
+        let rest = [&[0; 10][..], &offset.to_le_bytes(), name.as_bytes()].concat();
+        directory.extend([&b"PK\x01\x02"[..], &20_u16.to_le_bytes()[..], &fields, &rest].concat());
+    }
+    let (count, start) = (files.len() as u16, out.len() as u32);
+    let length = directory.len() as u32;
+    out.extend(directory);
+    out.extend(b"PK\x05\x06\0\0\0\0");
+    out.extend([count, count].map(u16::to_le_bytes).concat());
+    out.extend([length, start].map(u32::to_le_bytes).concat());
+    out.extend([0, 0]);
+    out
+}
+
+/// Some tools deflate the records of a package, and some put packages into a package.
+#[test]
+fn packages_may_be_deflated_and_nested() {
+    let records =
+        |id: u32| member(&response(&format!("urn:{id}"), &format!("http://a.example/{id}"), DAY, "x"));
+    let package = |id: u32, method| {
+        zip(&[("archive/2024/a.warc.gz", method, &records(id)[..]), ("pages/pages.jsonl", 0, &b"{}"[..])])
+    };
+    let nested = |depth: u32| {
+        (0..depth).fold(package(3, 8), |inner, _| {
+            zip(&[("in.wacz", 0, &inner[..]), ("two.wacz", 0, &package(4, 0)[..])])
+        })
+    };
+    for (file, captures) in [(package(1, 0), 1), (package(2, 8), 1), (nested(1), 2)] {
+        let archive = Archive::new();
+        let (findings, summary) = import(&archive, &[("a.wacz", file)]);
+        assert_eq!((findings, &summary["captures"]), (Vec::new(), &captures.into()), "{summary}");
+        assert_eq!(archive.verify(), captures);
+    }
+    // One package around a package, no more, and none within the bytes of another.
+    let (_, summary) = import(&Archive::new(), &[("deep.wacz", nested(2))]);
+    assert_eq!(summary["captures"], 1, "{summary}");
+}
+
+/// A crawler's own links are used where the document gives none, and counted where it has its own.
+#[test]
+fn links_that_another_crawler_states_are_used_or_counted() {
+    let archive = Archive::new();
+    let metadata = |of: u32, url: &str, lines: &str| {
+        let fields = [
+            "WARC-Type: metadata".to_owned(),
+            format!("WARC-Record-ID: <urn:m:{of}>"),
+            format!("WARC-Target-URI: {url}"),
+            format!("WARC-Date: {DAY}"),
+            format!("WARC-Concurrent-To: <urn:a:{of}>"),
+            "Content-Type: application/warc-fields".to_owned(),
+        ];
+        record(&fields.each_ref().map(String::as_str), lines)
+    };
+    let lines = "outlink: http://a.example/favicon.ico I =INFERRED_MISC\r\noutlink: http://a.example/own L a/@href\r\n\
+        outlink: http://a.example/bare\r\noutlink: mailto:a@a.example L a/@href\r\nother-field: kept\r\n";
+    let file = [
+        answer(
+            "urn:a:1",
+            "http://a.example/robots.txt",
+            DAY,
+            &[],
+            "HTTP/1.1 200 OK\r\n\r\nUser-agent: *\r\n",
+        ),
+        metadata(1, "http://a.example/robots.txt", lines),
+        response("urn:a:2", "http://a.example/", DAY, "<a href=/own>own</a>"),
+        metadata(2, "http://a.example/", lines),
+    ];
+    let (findings, summary) = import_twice(&archive, file.concat());
+    assert_eq!(summary["unused_links"], 4, "{summary}");
+    assert_eq!(kinds(&findings), ["left-out"]);
+    assert!(findings[0]["what"].as_str().unwrap().ends_with(": 4"), "{findings:?}");
+    let store = Store::read_only(&archive.path).unwrap();
+    let id = store.state().find("http://a.example/").unwrap().unwrap();
+    let (_, capture) = store.state().history(id).unwrap().next().unwrap().unwrap();
+    assert!(store.metadata(&capture).unwrap().contains(&("other-field".to_owned(), "kept".to_owned())));
+    let text = all_records(&archive);
+    for url in ["http://a.example/favicon.ico X speculative", "http://a.example/bare L identifier"] {
+        assert!(text.contains(&format!("outlink: {url}")), "{url}");
+    }
+}
+
+/// Documents that were recorded without HTTP are versions of their page.
+#[test]
+fn documents_without_http_are_versions() {
+    let archive = Archive::new();
+    let url = "http://a.example/notes";
+    let document = |kind: &str, day: u32, url: &str, text: &str| {
+        let fields = [
+            format!("WARC-Type: {kind}"),
+            format!("WARC-Record-ID: <urn:{kind}:{day}>"),
+            format!("WARC-Date: 2020-01-{day:02}T00:00:00Z"),
+            format!("WARC-Target-URI: {url}"),
+            "Content-Type: text/html".to_owned(),
+        ];
+        record(&fields.each_ref().map(String::as_str), format!("<title>Notes</title><p>{text}</p>"))
+    };
+    let file = [
+        document("resource", 1, url, "herons"),
+        document("resource", 2, url, "terns"),
+        document("conversion", 3, url, "gulls"),
+        // A conversion of what the archive has is no version.
+        response("urn:a:4", "http://a.example/page", "2020-01-04T00:00:00Z", "page"),
+        document("conversion", 4, "http://a.example/page", "text of the page"),
+    ];
+    let (_, summary) = import(&archive, &[("a.warc", file.concat())]);
+    assert_eq!((&summary["captures"], &summary["left_out_types"]["conversion"]), (&4.into(), &1.into()));
+    let (_, again) = import(&archive, &[("b.warc", file.concat())]);
+    assert_eq!((&again["captures"], &again["duplicates"]), (&0.into(), &4.into()));
+    for rebuild in [false, true] {
+        if rebuild {
+            archive.run("rebuild", &[""; 0]).succeeded();
+        }
+        assert_eq!(archive.verify(), 4);
+        let rows = archive
+            .json("query", &["captures page.url = \"http://a.example/notes\" and status = 200 select kind"]);
+        assert_eq!(rows.len(), 3, "{rows:?}");
+        let kinds: Vec<_> = rows.iter().map(|row| row["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, ["resource"; 3]);
+        let difference = archive.json("diff", &[url]).remove(0);
+        assert!(difference["kind"] == "text" && difference.to_string().contains("gulls"), "{difference}");
+        let said = archive.json("said", &["terns", url]);
+        assert!(said.iter().any(|row| row.to_string().contains("/notes")), "{said:?}");
+        let found = archive.json("search", &["gulls"]);
+        assert!(found.iter().any(|row| row["url"] == url), "{found:?}");
+    }
+    let served = Served::of(&archive);
+    let page = ask(&served.application, "GET", "/page?url=http://a.example/notes", &[]);
+    let page = String::from_utf8(page.body).unwrap();
+    assert_eq!(page.matches("type=\"radio\"").count(), 6, "each version can be compared with each");
+    let compared = ask(&served.application, "GET", "/compare?url=http://a.example/notes", &[]);
+    assert_eq!(compared.status, 200);
+    let shown = ask(&served.replay, "GET", "/web/2020mp_/http://a.example/page", &[]);
+    assert!(String::from_utf8_lossy(&shown.body).contains("page") && shown.status == 200);
+}
+
+/// Other tools remove content codings from bodies and keep the field.
+#[test]
+fn a_body_without_its_content_coding_is_taken_as_it_is() {
+    let archive = Archive::new();
+    let text = "<!DOCTYPE html><title>Tides</title><p>The herons returned.</p><a href=/next>next</a>";
+    let answer = |id: usize, path: &str, kind: &str, coding: &str, body: &str| {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{coding}\r\n{body}");
+        answer(&format!("urn:{id}"), &format!("http://coded.example/{path}"), DAY, &[], &head)
+    };
+    let codings = ["gzip", "deflate", "zstd", "br", "gzip, br"];
+    let field = |coding: &str| format!("Content-Encoding: {coding}\r\n");
+    let mut file: Vec<_> =
+        codings.iter().enumerate().map(|(id, it)| answer(id, it, "text/html", &field(it), text)).collect();
+    let twice = "Content-Encoding: br\r\nContent-Encoding: br\r\n";
+    file.push(answer(8, "twice", "text/html", twice, text));
+    file.push(answer(9, "style.css", "text/css", &field("br"), "p { color: green }"));
+    import(&archive, &[("a.warc", file.concat())]);
+    let count = codings.len() + 1;
+    assert_eq!(archive.json("query", &["page text contains \"herons\" select url"]).len(), count);
+    assert_eq!(archive.json("query", &["link target.url ~ \"*/next\" select source"]).len(), count);
+    let served = Served::of(&archive);
+    for (path, says) in
+        [("br", "herons returned"), ("twice", "herons returned"), ("style.css", "color: green")]
+    {
+        let path = format!("/web/20140103030321mp_/http://coded.example/{path}");
+        let shown = ask(&served.replay, "GET", &path, &[]);
+        assert!(String::from_utf8_lossy(&shown.body).contains(says), "{path}: {shown:?}");
+        assert_eq!(shown.get("content-encoding"), None);
     }
 }
 

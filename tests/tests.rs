@@ -18,6 +18,7 @@ mod crawl;
 mod cron;
 mod damage;
 mod decisions;
+mod entities;
 mod erase;
 mod examples;
 mod exchange;

@@ -66,6 +66,11 @@ impl Checked {
         Ok(found.map(|(validation, parts)| Self { validity: validation.validity(), parts }))
     }
 
+    /// Whether parts of the document or its definition were found in the archive.
+    pub(crate) fn has_parts(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Captured(_)))
+    }
+
     /// Encodes the result: the validity, then the numbers of captures and the URLs of missing parts.
     pub(crate) fn to_text(&self) -> String {
         let parts = self.parts.iter().map(|part| match part {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use archive_storage::address::canonical;
-use archive_storage::warc::HttpHead;
+use archive_storage::warc::{HttpHead, media_type};
 use archive_storage::{Capture, CaptureId, CaptureKind, StateError, Store, StoreError, UrlId};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -15,8 +15,8 @@ use super::xml::{Delta, Tree};
 use crate::access::Access;
 use crate::ledger::{Facts, capture_flags};
 use crate::parse::{
-    self, Limits, Parsed, Readable, Selected, Source, Structure, Unreadable, Validation, XPathError,
-    decode_content, parse, with_elements, with_xml_tree,
+    self, DocumentKind, Fetch, Limits, Parsed, Readable, Selected, Source, Structure, Unreadable, Validation,
+    XPathError, decode_content, parse, with_elements, with_xml_tree,
 };
 use crate::prepared::PreparedError;
 use crate::reading;
@@ -217,35 +217,44 @@ pub fn version_until(
     Ok(None)
 }
 
-/// Returns the text of a capture; empty if it has none or takes too long to read.
+/// Returns the text of a capture, with its external entities as far as `access` shows them; empty if it has none or
+/// takes too long to read. Also returns whether the text has parts from other captures.
 ///
 /// # Errors
 /// If its records cannot be read.
-pub fn text_of(store: &Store, capture: &Capture) -> Result<String, VersionError> {
-    let stored = Stored::read(store, capture)?;
-    let body = stored.body();
-    // Most texts are read in one pass, without a thread that can time out: starting one would take longer.
-    if let Some(text) = stored.read_as(&body, parse::text_in_one_pass) {
-        return Ok(text);
-    }
-    let body = body.into_owned();
-    Ok(reading::in_time(move || stored.read_as(&body, parse::text)).unwrap_or_default())
+pub fn text_of(store: &Store, access: &Access, capture: &Capture) -> Result<(String, bool), VersionError> {
+    let stored = Stored::read(store, access, capture)?;
+    let has_parts = stored.whole.is_some();
+    Ok((stored.text(), has_parts))
 }
 
-/// Returns the parsed content of a capture; empty if it takes too long to read.
+/// Returns the text of a capture alone; empty if it has none or takes too long to read.
+///
+/// # Errors
+/// If its records cannot be read.
+pub fn own_text(store: &Store, capture: &Capture) -> Result<String, VersionError> {
+    Ok(Stored::alone(store, capture)?.text())
+}
+
+/// Returns the parsed content of a capture alone; empty if it takes too long to read.
 ///
 /// # Errors
 /// If its record cannot be read.
 pub fn parsed(store: &Store, capture: &Capture) -> Result<Parsed, VersionError> {
-    Ok(parsed_in_time(store, capture)?.unwrap_or_default())
+    let stored = Stored::alone(store, capture)?;
+    Ok(reading::in_time(move || stored.version().parsed).unwrap_or_default())
 }
 
-/// The same, but `None` if it takes too long to read.
+/// Returns the parsed content of a capture, with its external entities; `None` if it takes too long to read.
 ///
 /// # Errors
 /// If its record cannot be read.
-pub fn parsed_in_time(store: &Store, capture: &Capture) -> Result<Option<Parsed>, VersionError> {
-    let stored = Stored::read(store, capture)?;
+pub fn parsed_in_time(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+) -> Result<Option<Parsed>, VersionError> {
+    let stored = Stored::read(store, access, capture)?;
     Ok(reading::in_time(move || stored.version().parsed))
 }
 
@@ -255,10 +264,11 @@ pub fn parsed_in_time(store: &Store, capture: &Capture) -> Result<Option<Parsed>
 /// If its record cannot be read.
 pub fn with_tree<T>(
     store: &Store,
+    access: &Access,
     capture: &Capture,
     read: impl FnOnce(&roxmltree::Document<'_>) -> T,
 ) -> Result<Option<T>, VersionError> {
-    let stored = Stored::read(store, capture)?;
+    let stored = Stored::read(store, access, capture)?;
     Ok(with_elements(&stored.body(), stored.head.get("Content-Type"), &Limits::default(), read))
 }
 
@@ -269,7 +279,7 @@ pub fn with_tree<T>(
 /// If its records cannot be read.
 pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, VersionError> {
     let Some(original) = store.original(capture)? else { return Ok(None) };
-    let stored = Stored::read(store, &original)?;
+    let stored = Stored::alone(store, &original)?;
     let problems = Facts::from_fields(&store.metadata(&original)?).problems;
     let body = stored.body();
     let beginning = body.get(..BEGINNING_BYTES).unwrap_or(&body);
@@ -295,24 +305,41 @@ pub(super) fn validated(
     access: &Access,
     capture: &Capture,
 ) -> Result<Option<(Validation, Vec<Part>)>, VersionError> {
-    let stored = match Stored::read(store, capture) {
+    let stored = match Stored::alone(store, capture) {
         Err(VersionError::NoOriginal) => return Ok(None),
         stored => stored?,
     };
+    let content_type = stored.head.get("Content-Type");
+    let body = stored.body();
+    let (validation, parts) = with_parts((store, access), capture.time, &stored.url, |fetch| {
+        parse::validate(&body, content_type, &Limits::default(), fetch)
+    })?;
+    Ok(validation.map(|validation| (validation, parts)))
+}
+
+/// Passes to `read` what reads external parts of a document, such as definitions and entities, from the captures
+/// nearest to its own; also returns the parts that were looked up.
+fn with_parts<T>(
+    (store, access): (&Store, &Access),
+    time: i64,
+    url: &str,
+    read: impl FnOnce(&mut Fetch<'_>) -> T,
+) -> Result<(T, Vec<Part>), VersionError> {
     let (mut parts, mut failed) = (Vec::new(), None);
-    let mut fetch = |base: Option<&str>, system: &str| {
-        let base = base.unwrap_or(&stored.url);
-        match part((store, access), capture.time, (base, system), &mut parts) {
-            Ok(part) => part,
-            Err(error) => {
-                failed = Some(error);
-                None
-            }
+    let mut fetch = |base: Option<&str>, system: &str| match part(
+        (store, access),
+        time,
+        (base.unwrap_or(url), system),
+        &mut parts,
+    ) {
+        Ok(part) => part,
+        Err(error) => {
+            failed = Some(error);
+            None
         }
     };
-    let content_type = stored.head.get("Content-Type");
-    let validation = parse::validate(&stored.body(), content_type, &Limits::default(), &mut fetch);
-    failed.map_or(Ok(validation.map(|validation| (validation, parts))), Err)
+    let read = read(&mut fetch);
+    failed.map_or(Ok((read, parts)), Err)
 }
 
 /// Evaluates an XPath expression on the XML document of a capture. `None` for other documents, and for a revisit whose
@@ -322,10 +349,11 @@ pub(super) fn validated(
 /// If records cannot be read.
 pub fn xpath(
     store: &Store,
+    access: &Access,
     capture: &Capture,
     expression: &str,
 ) -> Result<Option<Result<Selected, XPathError>>, VersionError> {
-    let stored = match Stored::read(store, capture) {
+    let stored = match Stored::read(store, access, capture) {
         Err(VersionError::NoOriginal) => return Ok(None),
         stored => stored?,
     };
@@ -361,15 +389,20 @@ fn part(
         Some(id) => version_near(store, access, id, time)?.filter(|(_, capture)| definition_part(capture)),
         None => None,
     };
-    let read = near.map(|(id, capture)| (id, Stored::read(store, &capture)));
+    let read = near.map(|(id, capture)| (id, Stored::alone(store, &capture)));
+    let mut note = |part| {
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    };
     let (id, stored) = match read {
         None | Some((_, Err(VersionError::NoOriginal))) => {
-            parts.push(Part::Missing(url));
+            note(Part::Missing(url));
             return Ok(None);
         }
         Some((id, stored)) => (id, stored?),
     };
-    parts.push(Part::Captured(id));
+    note(Part::Captured(id));
     let text = parse::external_text(&stored.body(), stored.head.get("Content-Type"));
     Ok(Some((url, text)))
 }
@@ -383,8 +416,13 @@ pub(super) fn definition_part(capture: &Capture) -> bool {
 ///
 /// # Errors
 /// If their records cannot be read.
-pub fn compare(store: &Store, old: &Capture, new: &Capture) -> Result<Comparison, VersionError> {
-    let (old, new) = (Stored::read(store, old)?, Stored::read(store, new)?);
+pub fn compare(
+    store: &Store,
+    access: &Access,
+    old: &Capture,
+    new: &Capture,
+) -> Result<Comparison, VersionError> {
+    let (old, new) = (Stored::read(store, access, old)?, Stored::read(store, access, new)?);
     let bytes = (old.payload.len(), new.payload.len());
     let compared = reading::in_time(move || {
         let (old, new) = (old.version(), new.version());
@@ -415,8 +453,12 @@ fn difference(old: &Version, new: &Version) -> (Difference, Option<Cut>) {
 ///
 /// # Errors
 /// If its record cannot be read.
-pub fn readable(store: &Store, capture: &Capture) -> Result<Result<Readable, Unreadable>, VersionError> {
-    let stored = Stored::read(store, capture)?;
+pub fn readable(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+) -> Result<Result<Readable, Unreadable>, VersionError> {
+    let stored = Stored::read(store, access, capture)?;
     let read =
         reading::in_time(move || parse::readable(&unpacked(stored.body()), stored.head.get("Content-Type")));
     Ok(read.unwrap_or(Err(Unreadable::TooLong)))
@@ -430,11 +472,55 @@ fn unpacked(body: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned().into()
 }
 
-/// A stored version, not yet decoded.
+/// Returns an XML document with its external entities, and the system identifiers of those that the archive does not
+/// have; `None` for a document that refers to none.
+pub(crate) fn whole(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+    (url, head, payload): (&str, &HttpHead, &[u8]),
+) -> Result<Option<(Vec<u8>, Vec<String>)>, VersionError> {
+    let content_type = head.get("Content-Type");
+    let media_type = content_type.and_then(media_type).unwrap_or_default();
+    let can_be_coded = head.get("Content-Encoding").is_some();
+    if DocumentKind::of(&media_type, payload) != DocumentKind::Xml && !can_be_coded {
+        return Ok(None);
+    }
+    let body = plain(head, payload);
+    let (whole, _) = with_parts((store, access), capture.time, url, |fetch| {
+        parse::with_entities(&body, content_type, &Limits::default(), fetch)
+    })?;
+    Ok(whole)
+}
+
+/// Returns the system identifiers of external entities, and of parts that declare entities, that an XML document refers
+/// to and the archive does not have; `None` for a document that refers to none.
+///
+/// # Errors
+/// If records cannot be read.
+pub(crate) fn missing_entities(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+) -> Result<Option<Vec<String>>, VersionError> {
+    let stored = match Stored::alone(store, capture) {
+        Err(VersionError::NoOriginal) => return Ok(None),
+        stored => stored?,
+    };
+    Ok(whole(store, access, capture, (&stored.url, &stored.head, &stored.payload))?.map(|it| it.1))
+}
+
+fn plain<'a>(head: &HttpHead, payload: &'a [u8]) -> Cow<'a, [u8]> {
+    decode_content(payload, &head.list("Content-Encoding"), DECODED_BYTES_MAX).body
+}
+
+/// A stored version, not yet parsed.
 struct Stored {
     url: String,
     head: HttpHead,
     payload: Bytes,
+    /// An XML document without content codings that has its external entities, if it refers to any.
+    whole: Option<Vec<u8>>,
 }
 
 /// A version, decoded and parsed.
@@ -445,16 +531,37 @@ struct Version {
 }
 
 impl Stored {
-    fn read(store: &Store, capture: &Capture) -> Result<Self, VersionError> {
+    /// Reads a version. An XML document gets its external entities from the captures nearest to it that `access` shows.
+    fn read(store: &Store, access: &Access, capture: &Capture) -> Result<Self, VersionError> {
+        let mut stored = Self::alone(store, capture)?;
+        stored.whole =
+            whole(store, access, capture, (&stored.url, &stored.head, &stored.payload))?.map(|it| it.0);
+        Ok(stored)
+    }
+
+    /// Reads a version as it was captured.
+    fn alone(store: &Store, capture: &Capture) -> Result<Self, VersionError> {
         let original = store.original(capture)?.ok_or(VersionError::NoOriginal)?;
         let record = store.record(original.location)?;
-        let head = record.http_head();
-        Ok(Self { url: store.state().url(capture.url)?, head, payload: record.payload() })
+        let (head, payload) = (record.http_head(), record.payload());
+        Ok(Self { url: store.state().url(capture.url)?, head, payload, whole: None })
     }
 
     fn body(&self) -> Cow<'_, [u8]> {
-        let coding = self.head.get("Content-Encoding").unwrap_or_default();
-        decode_content(&self.payload, coding, DECODED_BYTES_MAX).body
+        match &self.whole {
+            Some(whole) => Cow::Borrowed(whole),
+            None => plain(&self.head, &self.payload),
+        }
+    }
+
+    fn text(self) -> String {
+        let body = self.body();
+        // Most texts are read in one pass, without a thread that can time out: starting one would take longer.
+        if let Some(text) = self.read_as(&body, parse::text_in_one_pass) {
+            return text;
+        }
+        let body = body.into_owned();
+        reading::in_time(move || self.read_as(&body, parse::text)).unwrap_or_default()
     }
 
     /// Applies `read` to its body; returns the default if the URL is invalid.

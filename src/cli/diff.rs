@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let micros = |time: Option<DateTime<Utc>>| time.map(|time| time.timestamp_micros());
     let (old, new) = versions_meant(&store, &access, id, (micros(from), micros(to)))?
         .with_context(|| format!("the archive has no version of {}: every fetch failed", args.url))?;
-    let comparison = compare(&store, &old, &new)?;
+    let comparison = compare(&store, &access, &old, &new)?;
     if args.json {
         let data = |capture: &Capture| output::utc_micros(captured(capture));
         let url = store.state().url(id)?;

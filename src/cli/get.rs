@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             output::note(format_args!("only a part was captured: {range}"));
         }
         let payload = record.payload();
-        let plain = decode_content(&payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+        let plain = decode_content(&payload, &head.list("Content-Encoding"), DECODED_BYTES_MAX);
         output::content(&plain.body)?;
     }
     Ok(ExitCode::SUCCESS)

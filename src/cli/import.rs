@@ -1,21 +1,17 @@
 //! `archive import`: imports captures from WARC files and WACZ packages written by any tool.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
 use archive::exchange::import::{self, Listener, Note, Options, Status};
 use archive::recorder::{self, CHECKPOINT_EVERY, Control, Memory};
-use archive::remote;
-use archive_storage::SegmentId;
-use archive_storage::segment::SegmentInfo;
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, VersionsArgs, memory};
-use super::{EXIT_STOPPED, interrupt, open, output, progress, repack, sentence};
+use super::{EXIT_STOPPED, interrupt, open, output, progress, repack};
 
 /// Maximum number of notes printed as text; JSON contains all of them.
 const NOTES_MAX: u64 = 20;
@@ -23,7 +19,7 @@ const NOTES_MAX: u64 = 20;
 /// Import captures from files of other tools: WARC 1.0 and 1.1 (gzip, zstd or plain) and WACZ.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Records are stored unchanged; links, titles and texts are extracted as from live captures. Broken records are skipped and reported with file and offset; records without a capture (warcinfo, conversion, continuation) are counted. Nothing is imported twice: after an interruption, the same command continues. ARC files are not supported; convert them with
+    after_help = "Records are stored unchanged; links, titles and texts are extracted as from live captures. Broken records are skipped and reported with file and offset; records without a capture (warcinfo, continuation, a request without its answer, a conversion of a captured record) are counted. Nothing is imported twice: after an interruption, the same command continues. ARC files are not supported; convert them with
 `warcio recompress OLD.arc.gz NEW.warc.gz`.
 
 The exit code is 1 if a file or record could not be read; everything else is imported.
@@ -32,8 +28,7 @@ Examples:
   archive import old/*.warc.gz
   archive import collection.wacz
   archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text
-  archive import --repack histories.warc.gz      # also repacks the older segments of the archive
-  archive import --no-repack huge-*.warc.gz      # faster; `archive repack` can follow"
+  archive import --repack histories.warc.gz      # in fewer bytes; takes about twice as long"
 )]
 pub(crate) struct Args {
     /// WARC files and WACZ packages, in any order
@@ -54,10 +49,10 @@ pub(crate) struct Args {
     no_full_text: bool,
     #[command(flatten)]
     versions: VersionsArgs,
-    /// Repack the whole archive at the end, as `archive repack` does, not only the segments that the import wrote
+    /// Repack the archive at the end, as `archive repack` does at any later time
     #[arg(long, conflicts_with = "no_repack")]
     repack: bool,
-    /// Leave segments as the import wrote them: faster, but larger, because later pages were not yet known
+    /// Leave segments as the import wrote them (the default)
     #[arg(long)]
     no_repack: bool,
     /// One JSON object per finding, and one at the end
@@ -76,13 +71,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
     let mut store = open::own(&args.archive.path, args.segments, None)?;
     args.versions.apply(&args.archive.path)?;
-    let before: HashSet<SegmentId> = store.closed_segments().iter().map(|info| info.id).collect();
     let options = Options {
         files: args.files.clone(),
         threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
         full_text: !args.no_full_text,
         checkpoint_every: CHECKPOINT_EVERY,
-        requests_alone: true,
+        keep_cut: true,
         memory: args.memory,
     };
     let mut display = Display::start(args);
@@ -94,7 +88,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(error);
     }
     report(args, &status, complete, display.notes)?;
-    let complete = complete && (args.no_repack || repacked(args, &before, &stop)?);
+    let is_wanted = args.repack && !args.no_repack;
+    let complete =
+        complete && (!is_wanted || repack::after(&args.archive.path, args.segments, args.memory, &stop)?);
     Ok(if !complete {
         ExitCode::from(EXIT_STOPPED)
     } else if status.broken + status.refused_files > 0 {
@@ -102,19 +98,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::SUCCESS
     })
-}
-
-/// Repacks the imported segments, or everything if requested; returns whether it was completed.
-fn repacked(args: &Args, before: &HashSet<SegmentId>, stop: &Control) -> anyhow::Result<bool> {
-    let is_meant = |segment: &SegmentInfo| args.repack || !before.contains(&segment.id);
-    match repack::after(&args.archive.path, args.segments, args.memory, stop, &is_meant) {
-        // The import is complete, and the user did not ask for repacking.
-        Err(error) if !args.repack && remote::is_full(&*error) => {
-            output::note(format_args!("not repacked, there is no room for it: {}", sentence(&error)));
-            Ok(true)
-        }
-        repacked => repacked,
-    }
 }
 
 fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::Result<()> {

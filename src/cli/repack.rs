@@ -36,7 +36,7 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     segments: SegmentArgs,
-    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 7, or 9 for gzip]
+    /// Compression level, 1 to 19 (gzip: 0 to 9) [default: 7 or 12, by what that saves; 9 for gzip]
     #[arg(long, value_name = "N")]
     level: Option<i32>,
     /// Memory to use (at least 256MiB); the longest record goes through a file
@@ -119,17 +119,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })
 }
 
-/// Repacks selected segments of an archive after another operation, and reports it on standard error if any were worth
-/// it; returns whether it was completed.
-pub(crate) fn after(
-    path: &Path,
-    asked: SegmentArgs,
-    memory: Memory,
-    stop: &Control,
-    is_meant: &dyn Fn(&SegmentInfo) -> bool,
-) -> anyhow::Result<bool> {
+/// Repacks an archive after another operation, and reports it on standard error if any segments were worth it; returns
+/// whether it was completed.
+pub(crate) fn after(path: &Path, asked: SegmentArgs, memory: Memory, stop: &Control) -> anyhow::Result<bool> {
     let store = open::own(path, asked, None)?;
-    let segments: Vec<SegmentInfo> = store.closed_segments().into_iter().filter(is_meant).collect();
+    let segments = store.closed_segments();
     let options = Options { codec: asked.codec(), memory: memory.settling(), ..Options::default() };
     let (complete, left, done, _) = carry_out(store, &segments, &options, stop, false)?;
     if done.segments.0 > 0 {

@@ -12,6 +12,9 @@ use serde::Serialize;
 use super::options::{AskArgs, TimeArgs};
 use super::{UsageError, output};
 
+/// Maximum number of URLs with the same content that are printed with a result.
+const ALSO_MAX: usize = 5;
+
 /// Search the text of pages, as in a search box.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -186,10 +189,13 @@ fn print(hit: &Hit) -> anyhow::Result<()> {
     let mut facts = vec![format!("importance {:.2}", hit.importance)];
     facts.extend(hit.time.map(|time| format!("as of {}", output::minute(time))));
     facts.extend(hit.until.map(|time| format!("until {}", output::minute(time))));
-    facts.extend(
-        (!hit.also.is_empty()).then(|| format!("also {}", output::count(hit.also.len() as u64, "URL"))),
-    );
     output::line(&format!("  {}", facts.join(" · ")))?;
+    for url in hit.also.iter().take(ALSO_MAX) {
+        output::line(&format!("  also {url}"))?;
+    }
+    if let Some(more) = hit.also.len().checked_sub(ALSO_MAX).filter(|more| *more > 0) {
+        output::line(&format!("  also {}", output::count(more as u64, "more URL")))?;
+    }
     output::line("")
 }
 

@@ -85,6 +85,9 @@ fn print(why: &Why) -> anyhow::Result<()> {
     if let Some(decided) = &why.decided {
         row("decided", decided.clone());
     }
+    if !why.missing_entities.is_empty() {
+        row("entities", format!("not in the archive: {}", why.missing_entities.join(", ")));
+    }
     if let Some(announced) = &why.announced {
         row("announced", announced.clone());
     }

@@ -135,7 +135,8 @@ fn ask(
     let at = at.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
     let Some((_, capture)) = version_near(store, access, id, at)? else { return Ok(false) };
     let url = store.state().url(id)?;
-    let selected = xpath(store, &capture, expression).with_context(|| format!("cannot read {url}"))?;
+    let selected =
+        xpath(store, access, &capture, expression).with_context(|| format!("cannot read {url}"))?;
     let Some(selected) = selected else { return Ok(false) };
     sum.documents += 1;
     let Selected { found, left } = match selected {

@@ -1,6 +1,6 @@
 //! Rewrites closed segments: the same records in fewer bytes and fewer files.
 //!
-//! Closed segments are rewritten once, unless their records don't compress. Small rewritten segments are rewritten
+//! Closed segments are rewritten once, unless their records don't compress; what would get longer stays as it is. Small rewritten segments are rewritten
 //! again together with new ones of similar size. Thus an hourly refresh leaves few files after a year, and each capture
 //! is rewritten only a few times (as in log-structured merging: O'Neil et al., "The log-structured merge-tree", 1996).
 //! Segments are taken in batches, oldest captures first. A batch needs disk space for its new segments in addition to
@@ -96,7 +96,8 @@ impl Options {
             threads: self.threads.clamp(1, (self.memory / 4 / THREAD_BYTES).max(1)),
             dictionary_bytes: self.memory / if self.threads == 1 { 8 } else { 4 },
             halvings: self.halvings(batch.plain_bytes).unwrap_or(HALVINGS_MAX),
-            verbatim: false,
+            to_shrink: true,
+            ..RewriteOptions::default()
         }
     }
 }
@@ -129,9 +130,10 @@ pub struct Done {
 
 impl Done {
     fn of(batch: &Batch, rewritten: &Rewritten) -> Self {
+        let (before, bytes, is_left) = (batch.segments.len() as u64, rewritten.bytes(), rewritten.is_worse());
         Self {
-            segments: (batch.segments.len() as u64, rewritten.new_segments().len() as u64),
-            bytes: rewritten.bytes(),
+            segments: (before, if is_left { before } else { rewritten.new_segments().len() as u64 }),
+            bytes: if is_left { (bytes.0, bytes.0) } else { bytes },
             captures: rewritten.captures(),
             plain_bytes: rewritten.plain_bytes(),
         }
@@ -244,7 +246,11 @@ pub fn run(
             Err(StoreError::Segment(SegmentError::Stopped)) => return Ok(false),
             rewritten => rewritten?,
         };
-        store.put_in_place(&rewritten)?;
+        if rewritten.is_worse() {
+            store.leave(&rewritten)?;
+        } else {
+            store.put_in_place(&rewritten)?;
+        }
         listener.batch(batch, &Done::of(batch, &rewritten));
     }
     Ok(true)

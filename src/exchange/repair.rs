@@ -402,7 +402,7 @@ fn bring_back(
             threads: thread::available_parallelism().map_or(1, usize::from),
             full_text: false,
             checkpoint_every: CHECKPOINT_EVERY,
-            requests_alone: false,
+            keep_cut: false,
             memory: Memory::default(),
         };
         let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;

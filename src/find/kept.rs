@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use archive_storage::{Capture, SegmentId, Store};
 use lru::LruCache;
 
+use crate::access::Access;
 use crate::change::{self, VersionError};
 use crate::search::Readers;
 
@@ -55,7 +56,12 @@ impl Default for Texts {
 impl Kept {
     /// Returns the text of a capture; empty if it has none or takes too long to read, or for a revisit whose original
     /// is in another archive.
-    pub(super) fn text(&self, store: &Store, capture: &Capture) -> Result<String, VersionError> {
+    pub(super) fn text(
+        &self,
+        store: &Store,
+        access: &Access,
+        capture: &Capture,
+    ) -> Result<String, VersionError> {
         let Some(original) = store.original(capture)? else { return Ok(String::new()) };
         let (state, location) = (store.state().identity(), original.location);
         let key = Key { state, segment: location.segment, offset: location.offset, digest: original.digest };
@@ -63,8 +69,9 @@ impl Kept {
         if let Some(text) = kept.and_then(|kept| kept.unpacked()) {
             return Ok(text);
         }
-        let text = change::text_of(store, &original)?;
-        if let Some(packed) = Packed::of(&text) {
+        let (text, has_parts) = change::text_of(store, access, capture)?;
+        // Parts of other captures depend on who asks, and when.
+        if let Some(packed) = Packed::of(&text).filter(|_| !has_parts) {
             self.texts().keep(key, packed, BYTES_MAX);
         }
         Ok(text)

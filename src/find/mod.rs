@@ -426,8 +426,8 @@ impl Search<'_> {
         let view = self.views.get(archive);
         let text = match capture {
             Some(capture) => match self.kept {
-                Some(kept) => kept.text(store, &capture)?,
-                None => change::text_of(store, &capture)?,
+                Some(kept) => kept.text(store, self.today.access(archive), &capture)?,
+                None => change::text_of(store, self.today.access(archive), &capture)?.0,
             },
             None => String::new(),
         };

@@ -97,7 +97,7 @@ fn page(
             None if Instant::now() >= deadline => return Ok(None),
             None => {
                 // The original may be in another archive.
-                let parsed = original.map_or(Ok(None), |_| parsed_in_time(store, capture))?;
+                let parsed = original.map_or(Ok(None), |_| parsed_in_time(store, access, capture))?;
                 let said = parsed.map(|it| phrase.is_in(&it.title) || phrase.is_in(&it.text));
                 page.read += u64::from(said.is_some());
                 page.unread += u64::from(said.is_none());

@@ -255,8 +255,10 @@ fn link_lines(links: &[Link]) -> String {
 fn read_link(value: &str) -> Option<Link> {
     let mut words = value.split(' ');
     let url = words.next().filter(|url| is_url_in_bounds(url, NAME_BYTES_MAX))?.to_owned();
-    let _hop = words.next()?;
-    let kind = link_kind(words.next()?)?;
+    let hop = words.next().unwrap_or_default();
+    let mut words = words.peekable();
+    let kind = words.next_if(|word| link_kind(word).is_some()).and_then(link_kind);
+    let kind = kind.unwrap_or_else(|| kind_of_hop(hop));
     let (mut nofollow, mut template, mut modified) = (false, false, None);
     for word in words {
         nofollow |= word == NOFOLLOW;
@@ -268,6 +270,20 @@ fn read_link(value: &str) -> Option<Link> {
 
 fn link_kind(context: &str) -> Option<LinkKind> {
     LinkKind::all().find(|kind| kind.context() == context)
+}
+
+/// The kind of a link whose context only another crawler knows, by its letter in Heritrix's hop paths.
+fn kind_of_hop(hop: &str) -> LinkKind {
+    match hop {
+        "E" => LinkKind::Embed,
+        "R" => LinkKind::Redirect,
+        "P" => LinkKind::Prerequisite,
+        "M" => LinkKind::SitemapEntry,
+        "B" => LinkKind::Form,
+        // Guesses, inferences such as `/favicon.ico`, and URLs that the crawler made up.
+        "X" | "I" | "S" => LinkKind::Speculative,
+        _ => LinkKind::Reference,
+    }
 }
 
 fn one_line(text: &str, characters_max: usize) -> String {
@@ -289,6 +305,23 @@ mod tests {
         let stored = Facts::from_fields(&facts.to_fields());
         assert_eq!(stored.title.map(|title| title.len()), Some(300));
         assert_eq!((stored.problems.len(), &stored.problems[31]), (32, &"31".to_owned()));
+    }
+
+    #[test]
+    fn links_of_other_crawlers_are_read() {
+        for (line, kind) in [
+            ("http://a.test/ L a/@href", LinkKind::Anchor),
+            ("http://a.test/ E =EMBED_MISC", LinkKind::Embed),
+            ("http://a.test/ I =INFERRED_MISC", LinkKind::Speculative),
+            ("http://a.test/ L href", LinkKind::Reference),
+            ("http://a.test/ R location:", LinkKind::Redirect),
+            ("http://a.test/ P", LinkKind::Prerequisite),
+            ("http://a.test/", LinkKind::Reference),
+        ] {
+            let fields = [(OUTLINK.to_owned(), line.to_owned())];
+            let links = Facts::from_fields(&fields).links;
+            assert_eq!(links, [Link::new("http://a.test/".to_owned(), kind)], "{line}");
+        }
     }
 
     #[test]

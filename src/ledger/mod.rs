@@ -42,6 +42,7 @@ pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
 pub use link_code::LinkCode;
 pub use near_duplicates::NearDuplicates;
+pub(crate) use outcome::DOCUMENT_STATUS;
 pub use outcome::{Outcome, canonical_of};
 pub use published::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use put_off::{PutOff, says_later};

@@ -15,6 +15,9 @@ use super::facts::Facts;
 use super::robots_txt::name_as_robots_txt;
 use crate::parse::{DocumentKind, page_of_request};
 
+/// Status of a document that was recorded without HTTP: the archive has it, and replay answers with it.
+pub(crate) const DOCUMENT_STATUS: u16 = 200;
+
 /// The outcome of one fetch.
 #[derive(Debug, Clone)]
 pub struct Outcome {
@@ -24,7 +27,7 @@ pub struct Outcome {
     pub time: DateTime<Utc>,
     /// Kind of capture.
     pub kind: CaptureKind,
-    /// HTTP status; 0 if nothing answered.
+    /// HTTP status, or that of a document without HTTP; 0 if nothing answered.
     pub status: u16,
     /// Media type without parameters; empty if unknown.
     pub media_type: String,
@@ -65,8 +68,12 @@ impl Outcome {
             },
             time: capture.time,
             kind,
-            // Other crawlers store a 304 without its head.
-            status: capture.status.unwrap_or(if kind == CaptureKind::NotModified { 304 } else { 0 }),
+            status: capture.status.unwrap_or(match kind {
+                // Other crawlers store a 304 without its head.
+                CaptureKind::NotModified => 304,
+                CaptureKind::Resource => DOCUMENT_STATUS,
+                _ => 0,
+            }),
             media_type: capture.mime.clone().unwrap_or_default(),
             payload_bytes: match (kind, original) {
                 (CaptureKind::Identical, Some((_, original))) => u64::from(original.length),

@@ -1,10 +1,13 @@
 //! Removes HTTP content codings from a body.
 //!
 //! Input is not trusted: output is bounded at every stage of a chain; a broken stream yields what could be decoded,
-//! together with the problem. The stored record keeps the bytes as received; this is only for reading them.
+//! together with the problem. Recorders remove codings and keep their names, so a body that does not have a coding is
+//! taken as it is. The stored record keeps the bytes as received; this is only for reading them.
 
 use std::borrow::Cow;
-use std::io::Read;
+use std::io::{self, Read};
+
+use super::DocumentKind;
 
 /// Maximum number of codings in one `Content-Encoding`; more are treated as an attack.
 pub const CODINGS_MAX: usize = 4;
@@ -70,12 +73,15 @@ impl Coding {
     }
 }
 
+/// Decoded bytes, and what went wrong.
+type Decoding = (Vec<u8>, Option<CodingProblem>);
+
 /// Removes the content codings of a body (RFC 9110, section 8.4); each yields at most `limit` bytes.
 ///
 /// `content_encoding` is the value of the header field, or several values joined by commas; empty for none.
 #[must_use]
 pub fn decode_content<'a>(body: &'a [u8], content_encoding: &str, limit: usize) -> Decoded<'a> {
-    let mut codings = Vec::new();
+    let (mut codings, mut unknown) = (Vec::new(), None);
     for name in content_encoding.split(',').map(str::trim) {
         match name.to_ascii_lowercase().as_str() {
             "" | "identity" | "none" => {}
@@ -83,33 +89,29 @@ pub fn decode_content<'a>(body: &'a [u8], content_encoding: &str, limit: usize) 
             "deflate" => codings.push(Coding::Deflate),
             "br" => codings.push(Coding::Brotli),
             "zstd" => codings.push(Coding::Zstd),
-            _ => {
-                let problem = Some(CodingProblem::Unknown(name.chars().take(64).collect()));
-                return Decoded { body: Cow::Borrowed(body), problem };
-            }
+            _ => unknown = Some(CodingProblem::Unknown(name.chars().take(64).collect())),
         }
     }
     if codings.len() > CODINGS_MAX {
         return Decoded { body: Cow::Borrowed(body), problem: Some(CodingProblem::TooMany) };
     }
-    let mut decoded = Decoded { body: Cow::Borrowed(body), problem: None };
-    for coding in codings.into_iter().rev() {
-        let (bytes, problem) = decode_one(&decoded.body, coding, limit);
-        match problem {
-            Some(problem @ CodingProblem::NotCoded { .. }) => {
-                decoded.problem = Some(problem);
-                return decoded;
-            }
-            problem => {
-                decoded.body = Cow::Owned(bytes);
-                decoded.problem = decoded.problem.or(problem);
-            }
-        }
+    let mut decoded = Decoded { body: Cow::Borrowed(body), problem: unknown };
+    // The last coding was applied last. Where servers list them in another order, or recorders have removed some, the
+    // bytes decide.
+    while let Some((place, bytes, problem)) = (0..codings.len()).rev().find_map(|place| {
+        let (bytes, problem) = decode_one(&decoded.body, codings[place], limit);
+        (!matches!(problem, Some(CodingProblem::NotCoded { .. }))).then_some((place, bytes, problem))
+    }) {
+        codings.remove(place);
+        decoded.body = Cow::Owned(bytes);
+        decoded.problem = decoded.problem.or(problem);
     }
+    let left = codings.last().map(|coding| CodingProblem::NotCoded { coding: coding.name() });
+    decoded.problem = decoded.problem.or(left);
     decoded
 }
 
-fn decode_one(body: &[u8], coding: Coding, limit: usize) -> (Vec<u8>, Option<CodingProblem>) {
+fn decode_one(body: &[u8], coding: Coding, limit: usize) -> Decoding {
     if body.is_empty() {
         return (Vec::new(), None);
     }
@@ -117,20 +119,48 @@ fn decode_one(body: &[u8], coding: Coding, limit: usize) -> (Vec<u8>, Option<Cod
     match coding {
         Coding::Gzip if !body.starts_with(&[0x1F, 0x8B]) => not_coded,
         Coding::Zstd if !is_zstd(body) => not_coded,
-        Coding::Gzip => read_all(flate2::read::MultiGzDecoder::new(body), coding, body.len(), limit),
+        Coding::Gzip => read_all(flate2::read::MultiGzDecoder::new(body), coding, body.len(), limit).0,
         Coding::Deflate => decode_deflate(body, limit),
         Coding::Brotli => {
             const BUFFER_BYTES: usize = 4096;
-            read_all(brotli::Decompressor::new(body, BUFFER_BYTES), coding, body.len(), limit)
+            let reader = brotli::Decompressor::new(body.chain(Cut), BUFFER_BYTES);
+            unmarked(read_all(reader, coding, body.len(), limit), body, coding)
         }
         Coding::Zstd => match zstd::stream::read::Decoder::with_buffer(body) {
             Ok(mut decoder) => {
                 let bounded = decoder.window_log_max(ZSTD_WINDOW_LOG_MAX);
-                if bounded.is_err() { not_coded } else { read_all(decoder, coding, body.len(), limit) }
+                if bounded.is_err() { not_coded } else { read_all(decoder, coding, body.len(), limit).0 }
             }
             Err(_) => not_coded,
         },
     }
+}
+
+/// What follows the end of a body: tells a cut brotli stream from an invalid one.
+struct Cut;
+
+impl Read for Cut {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+/// Bytes from which on a body without control characters is text. Of as many compressed bytes, one in a thousand has
+/// none.
+const TEXT_BYTES_MIN: usize = 64;
+
+/// Judges the outcome for a coding whose streams have no mark at their beginning, so that a decoder takes anything and
+/// fails later. A stream gives more than its own bytes, unless it is short or cut; a body that does not, and is a
+/// document as it stands or breaks the rules of the coding, was never coded.
+fn unmarked((decoded, is_invalid): (Decoding, bool), body: &[u8], coding: Coding) -> Decoding {
+    let is_document = || match DocumentKind::of("", body) {
+        DocumentKind::Other => false,
+        DocumentKind::Text => body.len() >= TEXT_BYTES_MIN || std::str::from_utf8(body).is_ok(),
+        _ => true,
+    };
+    let gives_less = decoded.0.len() < body.len();
+    let is_not_coded = is_invalid && gives_less || (decoded.1.is_some() || gives_less) && is_document();
+    if is_not_coded { (Vec::new(), Some(CodingProblem::NotCoded { coding: coding.name() })) } else { decoded }
 }
 
 /// Whether a body begins with a zstd frame or a skippable frame (RFC 8878, section 3.1).
@@ -139,7 +169,7 @@ fn is_zstd(body: &[u8]) -> bool {
 }
 
 /// `deflate` means the zlib format (RFC 9110, section 8.4.1.2), but some servers send a raw deflate stream.
-fn decode_deflate(body: &[u8], limit: usize) -> (Vec<u8>, Option<CodingProblem>) {
+fn decode_deflate(body: &[u8], limit: usize) -> Decoding {
     let is_zlib = match body {
         [first, second, ..] => {
             first & 15 == 8 && (u16::from(*first) << 8 | u16::from(*second)).is_multiple_of(31)
@@ -147,25 +177,17 @@ fn decode_deflate(body: &[u8], limit: usize) -> (Vec<u8>, Option<CodingProblem>)
         _ => false,
     };
     if is_zlib {
-        let decoded = read_all(flate2::read::ZlibDecoder::new(body), Coding::Deflate, body.len(), limit);
+        let (decoded, _) = read_all(flate2::read::ZlibDecoder::new(body), Coding::Deflate, body.len(), limit);
         if !decoded.0.is_empty() || decoded.1.is_none() {
             return decoded;
         }
     }
-    let (bytes, problem) =
-        read_all(flate2::read::DeflateDecoder::new(body), Coding::Deflate, body.len(), limit);
-    if bytes.is_empty() && problem.is_some() {
-        return (bytes, Some(CodingProblem::NotCoded { coding: "deflate" }));
-    }
-    (bytes, problem)
+    let reader = flate2::read::DeflateDecoder::new(body);
+    unmarked(read_all(reader, Coding::Deflate, body.len(), limit), body, Coding::Deflate)
 }
 
-fn read_all(
-    reader: impl Read,
-    coding: Coding,
-    length: usize,
-    limit: usize,
-) -> (Vec<u8>, Option<CodingProblem>) {
+/// Returns what could be decoded, and whether the stream is invalid, not only cut.
+fn read_all(reader: impl Read, coding: Coding, length: usize, limit: usize) -> (Decoding, bool) {
     /// Usual compression ratio of text; only a first guess at the size of the output.
     const USUAL_RATIO: usize = 4;
     let mut bytes = Vec::with_capacity(length.saturating_mul(USUAL_RATIO).min(limit));
@@ -173,10 +195,11 @@ fn read_all(
     let outcome = bounded.read_to_end(&mut bytes);
     if bytes.len() > limit {
         bytes.truncate(limit);
-        return (bytes, Some(CodingProblem::TooLarge { limit }));
+        return ((bytes, Some(CodingProblem::TooLarge { limit })), false);
     }
+    let is_invalid = outcome.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::UnexpectedEof);
     let problem = outcome.is_err().then(|| CodingProblem::Broken { coding: coding.name() });
-    (bytes, problem)
+    ((bytes, problem), is_invalid)
 }
 
 #[cfg(test)]
@@ -278,15 +301,55 @@ mod tests {
         assert_eq!(cut.problem, Some(CodingProblem::Broken { coding: "gzip" }));
         assert!(text.starts_with(&cut.body) && !cut.body.is_empty());
 
-        for coding in ["gzip", "zstd", "deflate"] {
-            let plain = decode_content(b"<html>", coding, LIMIT);
-            assert_eq!(&plain.body[..], b"<html>", "{coding}");
-            assert!(matches!(plain.problem, Some(CodingProblem::NotCoded { .. })), "{coding}");
-        }
+        let brotli = brotli(&text);
+        let part = decode_content(&brotli[..30], "br", LIMIT);
+        assert_eq!(part.problem, Some(CodingProblem::Broken { coding: "br" }));
+        assert!(text.starts_with(&part.body), "{:?}", part.body);
+        assert_eq!(&decode_content(&gzip(&text), "aws-chunked, gzip", LIMIT).body[..], &text[..]);
         let unknown = decode_content(b"<html>", "utf-8", LIMIT);
         assert_eq!(
             (&unknown.body[..], unknown.problem),
             (&b"<html>"[..], Some(CodingProblem::Unknown("utf-8".into())))
         );
+    }
+
+    #[test]
+    fn bodies_that_never_had_their_codings_stay() {
+        let noise: Vec<u8> = (0..2000_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let bodies: [&[u8]; 12] = [
+            b"<html>",
+            b"p { color: green; background: url(/a.png) }",
+            b";",
+            b"{\"a\": [1, 2, 3], \"b\": null}",
+            b"HKEY_LOCAL_MACHINE = 1",
+            "\u{56fd}\u{5bb6}\u{56fe}\u{4e66}\u{9986}".as_bytes(),
+            b"\xFF\xFEw\0o\0r\0d\0",
+            b"\x89PNG\r\n\x1A\n\0\x01\x02\x03",
+            b"RIFF\x10\0\0\0WEBPVP8 ",
+            b"%PDF-1.7\n%\xE2\xE3",
+            &text(),
+            &noise,
+        ];
+        for body in bodies {
+            for coding in ["gzip", "zstd", "deflate", "br", "gzip, br", "br, deflate"] {
+                let plain = decode_content(body, coding, LIMIT);
+                assert_eq!(&plain.body[..], body, "{coding}: {:?}", plain.problem);
+                assert!(matches!(plain.problem, Some(CodingProblem::NotCoded { .. })), "{coding}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_bytes_decide_the_order_of_codings() {
+        let text = text();
+        for (codings, body) in [
+            ("gzip, br", gzip(&brotli(&text))),
+            ("gzip, deflate", gzip(&deflate(&text))),
+            ("br, gzip", brotli(&text)),
+            ("gzip, gzip", gzip(&text)),
+            ("br, br", brotli(&text)),
+        ] {
+            assert_eq!(&decode_content(&body, codings, LIMIT).body[..], &text[..], "{codings}");
+        }
     }
 }

@@ -347,6 +347,32 @@ pub fn validate(
     Some(xml::validate(&text, had_errors, limits, fetch))
 }
 
+/// Returns an XML document in UTF-8 that has the texts of its external entities, and the system identifiers of those
+/// that are missing; none for other documents, and for those that refer to no external entity. `fetch` reads external
+/// parts.
+pub fn with_entities(
+    body: &[u8],
+    content_type: Option<&str>,
+    limits: &Limits,
+    fetch: &mut Fetch<'_>,
+) -> Option<(Vec<u8>, Vec<String>)> {
+    let begins = &body[..body.len().min(DOCTYPE_WITHIN)];
+    let may_have = |word: &[u8]| memchr::memmem::find(begins, word).is_some();
+    if !may_have(b"<!DOCTYPE") && !may_have(b"<\0!\0D") && !may_have(b"\0<\0!\0D") {
+        return None;
+    }
+    let (text, _) = xml_text(body, content_type)?;
+    let (text, missing) = xml::with_entities(text.trim_start(), limits, fetch)?;
+    // A byte order mark counts more than any other statement of the encoding.
+    Some(([BOM, text.as_bytes()].concat(), missing))
+}
+
+/// Bytes of a document in which its document type is looked for.
+const DOCTYPE_WITHIN: usize = 64 << 10;
+
+/// The byte order mark of UTF-8.
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
 /// Evaluates an XPath expression on a well-formed XML document; returns none for other documents.
 ///
 /// It needs a stack of [`XPATH_STACK_BYTES`]. Its time is not bounded by the document's length: the caller must limit

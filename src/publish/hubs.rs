@@ -95,9 +95,8 @@ fn named_by(store: &Store, page: UrlId, url: &str) -> Result<Option<(String, Str
     // An unreadable capture names nothing.
     let (Ok(record), Ok(base)) = (store.record(original.location), Url::parse(url)) else { return Ok(None) };
     let head = record.http_head();
-    let coding = head.get("Content-Encoding").unwrap_or_default();
     let payload = record.payload();
-    let body = decode_content(&payload, coding, LOOKED_AT_BYTES).body;
+    let body = decode_content(&payload, &head.list("Content-Encoding"), LOOKED_AT_BYTES).body;
     Ok(named(&base, &head, body.get(..LOOKED_AT_BYTES).unwrap_or(&body)))
 }
 

@@ -461,7 +461,7 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {
-        with_tree(self.store, &self.state.capture(capture)?, read)?.unwrap_or(Ok(()))
+        with_tree(self.store, &self.access, &self.state.capture(capture)?, read)?.unwrap_or(Ok(()))
     }
 
     fn documents_for(&self, plan: &Plan, hits: &Hits<'_>, search: usize) -> Found<Option<Vec<UrlId>>> {

@@ -66,7 +66,7 @@ fn holds(store: &Store, access: &Access, id: UrlId, condition: &Filter) -> Found
         }
         let has = |tree: &roxmltree::Document<'_>| elements::has(tree, path, filter.as_deref());
         return match row.has_document() {
-            true => with_tree(store, &capture, has)?.unwrap_or(Ok(false)),
+            true => with_tree(store, access, &capture, has)?.unwrap_or(Ok(false)),
             false => Ok(false),
         };
     }

@@ -132,6 +132,11 @@ impl<'a> Together<'a> {
         (part.rows.store, index, part.page(page))
     }
 
+    /// What may be shown of an archive.
+    pub(crate) fn access(&self, archive: usize) -> &Access {
+        &self.parts[archive].rows.access
+    }
+
     /// The rows of some pages, by rising number: reading many together costs less than one by one.
     pub fn pages_of(&self, mut ids: Vec<UrlId>) -> impl Iterator<Item = Found<PageRow>> + '_ {
         ids.sort_unstable();

@@ -46,7 +46,7 @@ fn content_type(head: &HttpHead) -> &str {
 /// Decodes and parses a page on the calling thread.
 fn read_page(page: &Page, limits: &Limits) -> Parsed {
     let Page { url, status, head, payload, .. } = page;
-    let plain = decode_content(payload, head.get("Content-Encoding").unwrap_or(""), DECODED_BYTES_MAX);
+    let plain = decode_content(payload, &head.list("Content-Encoding"), DECODED_BYTES_MAX);
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let content_type = Some(content_type(head));

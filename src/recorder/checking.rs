@@ -1,5 +1,5 @@
 //! Validates XML documents that name a definition once, when an archive is closed, so that queries for valid documents
-//! need not.
+//! need not. Those that refer to external entities are indexed again then, with what was captured after them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use archive_storage::{Capture, CaptureId, ROWS_TOGETHER, Store};
 use rayon::prelude::*;
 
 use super::error::RecorderError;
+use super::indexer::index_again;
 use crate::access::Access;
 use crate::change::{Checked, Checks};
 use crate::prepared::{self, Answers};
@@ -44,6 +45,7 @@ pub(crate) fn check(store: &mut Store, index: &Path, time_max: Duration) -> Resu
     let answers = Answers::open(store)?;
     let checks = answers.as_ref().map(|answers| Checks::of(answers, store, &access)).transpose()?;
     let known = answers.as_ref().zip(checks.as_ref());
+    let mut again = Vec::new();
     for pages in pages.chunks(ROWS_TOGETHER) {
         let contents = prepared::newest_contents(store.state(), pages)?;
         let of_content = |(id, capture): &(CaptureId, Capture)| {
@@ -55,15 +57,16 @@ pub(crate) fn check(store: &mut Store, index: &Path, time_max: Duration) -> Resu
                 return Ok(None);
             }
             let checked = Checked::of(store, &access, capture)?;
-            Ok::<_, RecorderError>(checked.map(|checked| (*id, checked.to_text())))
+            Ok::<_, RecorderError>(checked.map(|checked| (*id, *capture, checked)))
         };
         let checked = contents.par_iter().map(of_content);
-        for (id, checked) in checked.collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
-            prepared::note_checked(store.state_mut(), id, &checked);
+        for (id, capture, checked) in checked.collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {
+            prepared::note_checked(store.state_mut(), id, &checked.to_text());
+            again.extend(checked.has_parts().then_some(capture));
         }
         if begun.elapsed() >= time_max {
             break;
         }
     }
-    Ok(())
+    index_again(store, index, &again)
 }

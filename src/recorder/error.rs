@@ -5,6 +5,7 @@ use std::io;
 use archive_storage::segment::SegmentError;
 use archive_storage::{StateError, StoreError};
 
+use crate::access::AccessError;
 use crate::change::VersionError;
 use crate::decisions::DecisionsError;
 use crate::erased::ErasedError;
@@ -26,6 +27,9 @@ pub enum RecorderError {
     /// The full-text index failed.
     #[error(transparent)]
     Search(#[from] search::Error),
+    /// The access rules cannot be read.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// The list of erased captures cannot be read.
     #[error(transparent)]
     Erased(#[from] ErasedError),

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, Store, UrlId};
 use crossbeam::channel::{Receiver, Sender, bounded};
 use url::Url;
 
 use super::{Memory, RecorderError, Said, Text};
+use crate::access::Access;
+use crate::change::{missing_entities, whole};
 use crate::ledger::page_flags;
 use crate::parse::{Limits, Parsed};
 use crate::reading::{Crew, Page, Reader, Work};
@@ -157,6 +158,26 @@ pub(crate) fn index_versions_again(
     Ok(writer.close()?)
 }
 
+/// Indexes documents again whose external entities may have been captured later than they were.
+pub(super) fn index_again(store: &Store, folder: &Path, captures: &[Capture]) -> Result<(), RecorderError> {
+    let access = Access::read(store.path())?;
+    let mut referring = Vec::new();
+    for capture in captures {
+        if missing_entities(store, &access, capture)?.is_some() {
+            referring.push(capture);
+        }
+    }
+    if referring.is_empty() {
+        return Ok(());
+    }
+    let mut writer = Writer::open(folder, options(store, Memory::default()))?;
+    let mut pipeline = Pipeline::start(store, &mut writer, 1)?;
+    referring.into_iter().try_for_each(|capture| pipeline.add(capture, None))?;
+    pipeline.finish()?;
+    writer.commit(writer.watermark())?;
+    Ok(writer.close()?)
+}
+
 /// A parsed page.
 struct Ready {
     id: UrlId,
@@ -209,6 +230,8 @@ impl Work for Parsing {
 /// Reads and parses stored captures for an index.
 struct Pipeline<'a> {
     store: &'a Store,
+    /// What everybody may see: external entities that are hidden stay out of the index.
+    access: Access,
     writer: &'a mut Writer,
     items: Sender<Stored>,
     parsed: Receiver<Ready>,
@@ -225,10 +248,10 @@ impl<'a> Pipeline<'a> {
     fn start(store: &'a Store, writer: &'a mut Writer, threads: usize) -> Result<Self, RecorderError> {
         let under_way_max = threads + AHEAD;
         let ((items, stored), (sender, parsed)) = (bounded(under_way_max), bounded(under_way_max));
-        let parsing = Parsing { said: Said::default() };
+        let (parsing, access) = (Parsing { said: Said::default() }, Access::read(store.path())?);
         let crew = Crew::start(parsing, threads, store.path(), Limits::default(), &stored, &sender)
             .map_err(RecorderError::Thread)?;
-        Ok(Self { store, writer, items, parsed, _crew: crew, under_way: 0, under_way_max, bytes: 0 })
+        Ok(Self { store, access, writer, items, parsed, _crew: crew, under_way: 0, under_way_max, bytes: 0 })
     }
 
     /// Adds a searchable capture, unless it is a robots.txt file or its payload is not in the archive.
@@ -240,8 +263,12 @@ impl<'a> Pipeline<'a> {
         let url = state.url(capture.url)?;
         let Ok(parsed_url) = Url::parse(&url) else { return Ok(()) };
         let record = self.store.record(capture.location)?;
-        let head = HttpHead::parse(&archive_storage::warc::split(&record.content).0);
-        let Some(payload) = self.store.payload(capture)? else { return Ok(()) };
+        let mut head = record.http_head();
+        let Some(mut payload) = self.store.payload(capture)? else { return Ok(()) };
+        if let Some((whole, _)) = whole(self.store, &self.access, capture, (&url, &head, &payload))? {
+            head.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("Content-Encoding"));
+            payload = whole.into();
+        }
         let (status, key) = (capture.status, capture.digest);
         let page = Page { url: parsed_url, status, head: Arc::new(head), payload, key };
         let captures = state.visit(capture.url)?.map_or(0, |visit| visit.captures);

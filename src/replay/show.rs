@@ -139,7 +139,7 @@ impl Asked<'_> {
         let stated = fields::clean(recorded.head.get("Content-Type").unwrap_or_default());
         let Some(body) = plain(recorded) else {
             response.set("Content-Type", &stated);
-            response.set("Content-Encoding", &fields::clean(&codings(&recorded.head)));
+            response.set("Content-Encoding", &fields::clean(&recorded.head.list("Content-Encoding")));
             response.body = recorded.body.clone();
             return;
         };
@@ -229,15 +229,9 @@ pub(super) fn is_pdf(media_type: &str, body: &[u8]) -> bool {
     }
 }
 
-fn codings(head: &HttpHead) -> String {
-    let is_coding = |name: &str| name.eq_ignore_ascii_case("Content-Encoding");
-    let values = head.fields.iter().filter(|(name, _)| is_coding(name)).map(|(_, value)| value.as_str());
-    values.collect::<Vec<_>>().join(", ")
-}
-
 /// The body without content codings; `None` if it must be sent with them.
 fn plain(recorded: &Recorded) -> Option<Cow<'_, [u8]>> {
-    let decoded = decode_content(&recorded.body, &codings(&recorded.head), DECODED_BYTES_MAX);
+    let decoded = decode_content(&recorded.body, &recorded.head.list("Content-Encoding"), DECODED_BYTES_MAX);
     let is_left = matches!(decoded.problem, Some(CodingProblem::TooLarge { .. } | CodingProblem::TooMany));
     (!is_left).then_some(decoded.body)
 }

@@ -99,6 +99,6 @@ pub(crate) fn read(
 
 /// Parses a payload whose transfer coding was removed.
 pub(crate) fn parse(head: &HttpHead, payload: &[u8], robots_name: &str) -> Robots {
-    let coding = head.get("Content-Encoding").unwrap_or_default();
-    Robots::parse(&decode_content(payload, coding, ROBOTS_BYTES_MAX).body, robots_name)
+    let plain = decode_content(payload, &head.list("Content-Encoding"), ROBOTS_BYTES_MAX);
+    Robots::parse(&plain.body, robots_name)
 }

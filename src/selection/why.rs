@@ -13,6 +13,7 @@ use super::order::CrawlOrder;
 use super::policy::CrawlPolicy;
 use super::visits::{self, RobotsAnswer, StoredVisit, utc};
 use crate::access::Access;
+use crate::change::{missing_entities, version_until};
 use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
 use crate::recorder::RecorderError;
 use crate::texts::{Language, put};
@@ -48,6 +49,8 @@ pub struct Why {
     pub decided: Option<String>,
     /// What its site or a notice announced about it, in a sentence; `None` without an announcement.
     pub announced: Option<String>,
+    /// External entities of its newest version that the archive does not have, by their system identifiers.
+    pub missing_entities: Vec<String>,
     /// The order in which the last crawl fetched pages.
     #[serde(serialize_with = "crate::as_text::serialize")]
     pub order: CrawlOrder,
@@ -160,6 +163,7 @@ pub fn why(
         spent: spent(state, &credits, &page, host, &policy)?,
         decided: choice.weights.standing(state, id)?.sentence(t),
         announced: announced(state, id, &page, t)?,
+        missing_entities: missing(store, access, id)?,
         order: policy.order,
         topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
@@ -167,6 +171,12 @@ pub fn why(
         next_visit: due::turn(store, &credits, &choice, id, fetches_per_day, now)?,
         url,
     })
+}
+
+fn missing(store: &Store, access: &Access, id: UrlId) -> Result<Vec<String>, RecorderError> {
+    let newest = version_until(store, access, id, i64::MAX)?;
+    let missing = newest.map(|newest| missing_entities(store, access, &newest)).transpose()?;
+    Ok(missing.flatten().unwrap_or_default())
 }
 
 fn announced(state: &State, id: UrlId, page: &Page, t: Language) -> Result<Option<String>, RecorderError> {

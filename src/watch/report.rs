@@ -118,7 +118,7 @@ fn page_news(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Op
     let before = version_until(store, access, id, since)?;
     let Some((news, capture)) = seen.news(before.is_some()) else { return Ok(None) };
     let difference = match (news, before) {
-        (News::Changed, Some(before)) => Some(compare(store, &before, &capture)?),
+        (News::Changed, Some(before)) => Some(compare(store, access, &before, &capture)?),
         _ => None,
     };
     let state = store.state();

@@ -145,7 +145,7 @@ fn text_of(store: &Store, capture: &Capture) -> Result<Option<String>, ExportErr
     if capture.original.is_some() {
         return Ok(None);
     }
-    let mut text = change::text_of(store, capture)?;
+    let mut text = change::own_text(store, capture)?;
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
     Ok(Some(text).filter(|text| !text.is_empty()))
 }

@@ -246,7 +246,7 @@ impl Page {
                 head.status() == Some(200) && head.media_type().is_some_and(|kind| kind.contains("html"))
             }
             None => {
-                main.header.record_type() == RecordType::Resource
+                matches!(main.header.record_type(), RecordType::Resource | RecordType::Conversion)
                     && main.header.get("Content-Type").is_some_and(|kind| kind.starts_with("text/html"))
             }
         };

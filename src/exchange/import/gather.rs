@@ -2,16 +2,22 @@
 //!
 //! Other tools write request, response and metadata in any order, and interleave concurrent captures. Records of one
 //! capture refer to each other in `WARC-Concurrent-To`. Old tools omit this field; a request or metadata record then
-//! belongs to a capture of the same URL and date. A few captures stay open, so that late records find theirs.
+//! belongs to a capture of the same URL and date. A tool that makes a revisit of a response gives it another name, but
+//! its request still refers to the response; it then belongs to the capture of the same URL at about the same time. A
+//! few captures stay open, so that late records find theirs.
 
 use std::collections::{HashSet, VecDeque};
 
 use archive_storage::warc::{Record, RecordType};
+use chrono::{DateTime, Utc};
 
 use super::room::Bytes;
 
 /// Maximum number of open captures.
 const OPEN_MAX: usize = 16;
+
+/// Seconds between a request and a capture of its URL within which they are of one fetch, if neither has another part.
+const FETCH_SECONDS_MAX: u64 = 60;
 
 /// Bytes that a header field or an identifier takes in addition to its text.
 const FIELD_BYTES: usize = 96;
@@ -22,7 +28,7 @@ const RECORD_BYTES: usize = 1024;
 /// The records of a capture.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
-    /// Response, revisit or resource; `None` if there was no response.
+    /// Response, revisit, resource or conversion; `None` if there was no response.
     pub(super) main: Option<Record>,
     /// The request.
     pub(super) request: Option<Record>,
@@ -57,6 +63,38 @@ impl Group {
             (record.header.target_uri().map(str::to_owned), record.header.get("WARC-Date").map(str::to_owned))
         };
         self.records().next().is_some_and(|first| of(first) == of(record))
+    }
+
+    /// Whether one of two groups has a request and the other the answer to it, by their URLs and times.
+    fn completes(&self, other: &Self) -> bool {
+        let (request, main) = match (self, other) {
+            (
+                Self { main: None, request: Some(request), .. },
+                Self { main: Some(main), request: None, .. },
+            )
+            | (
+                Self { main: Some(main), request: None, .. },
+                Self { main: None, request: Some(request), .. },
+            ) => (&request.header, main),
+            _ => return false,
+        };
+        let is_near = |(one, other): (DateTime<Utc>, DateTime<Utc>)| {
+            (one - other).num_seconds().unsigned_abs() <= FETCH_SECONDS_MAX
+        };
+        is_fetched(main)
+            && request.target_uri() == main.header.target_uri()
+            && request.date().zip(main.header.date()).is_some_and(is_near)
+    }
+
+    /// Takes over the records of another group.
+    fn join(&mut self, other: Self) {
+        self.main = self.main.take().or(other.main);
+        self.request = self.request.take().or(other.request);
+        self.metadata.extend(other.metadata);
+        self.ids.extend(other.ids);
+        self.refers.extend(other.refers);
+        self.bytes.memory += other.bytes.memory;
+        self.bytes.disk += other.bytes.disk;
     }
 
     fn add(&mut self, record: Record, refers: Vec<String>) {
@@ -100,7 +138,9 @@ impl Gatherer {
     pub(super) fn take(&mut self, record: Record, out: &mut Vec<Gathered>) {
         let record_type = record.header.record_type();
         let is_main = match record_type {
-            RecordType::Response | RecordType::Revisit | RecordType::Resource => true,
+            RecordType::Response | RecordType::Revisit | RecordType::Resource | RecordType::Conversion => {
+                true
+            }
             RecordType::Request | RecordType::Metadata => false,
             _ => {
                 out.push(Gathered::LeftOut(record_type));
@@ -122,7 +162,9 @@ impl Gatherer {
         let place = place.or_else(|| {
             let is_alone = refers.is_empty();
             let is_its = |group: &Group| {
-                is_alone && has_room(group) && group.is_of(&record) && (is_main || group.main.is_some())
+                let answer = group.main.as_ref().map(is_fetched);
+                let is_part = if is_main { is_fetched(&record) } else { answer == Some(true) };
+                is_alone && has_room(group) && group.is_of(&record) && is_part
             };
             self.open.iter().rposition(is_its)
         });
@@ -148,11 +190,21 @@ impl Gatherer {
     }
 
     fn give_out(&mut self, out: &mut Vec<Gathered>) {
-        out.extend(self.open.pop_front().map(|group| Gathered::Group(Box::new(group))));
+        let Some(mut group) = self.open.pop_front() else { return };
+        if let Some(place) = self.open.iter().position(|other| group.completes(other)) {
+            group.join(self.open.remove(place).unwrap_or_default());
+        }
+        out.push(Gathered::Group(Box::new(group)));
     }
 }
 
-fn bare(id: &str) -> String {
+/// Whether a main record was made by a fetch; a conversion is made from another record.
+fn is_fetched(main: &Record) -> bool {
+    main.header.record_type() != RecordType::Conversion
+}
+
+/// Returns an identifier without its brackets.
+pub(super) fn bare(id: &str) -> String {
     id.trim().trim_start_matches('<').trim_end_matches('>').to_owned()
 }
 
@@ -162,7 +214,8 @@ mod tests {
 
     use super::{Gathered, Gatherer, Group};
 
-    /// `TYPE ID [CONCURRENT]`, one record each.
+    /// `TYPE ID [CONCURRENT]`, one record each. The URL is the id without its first letter, up to a blank; the second is
+    /// what follows the blank.
     fn gather(records: &[(&str, &str, &str)]) -> Vec<Group> {
         let mut file = String::new();
         for (kind, id, concurrent) in records {
@@ -170,10 +223,10 @@ mod tests {
                 "" => String::new(),
                 other => format!("WARC-Concurrent-To: <{other}>\r\n"),
             };
-            let url = id.split_at(1).1;
+            let (url, second) = id.split_at(1).1.split_once(' ').unwrap_or((id.split_at(1).1, "00"));
             file.push_str(&format!(
                 "WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Record-ID: <{id}>\r\nWARC-Target-URI: http://a/{url}\r\n\
-                 WARC-Date: 2020-01-01T00:00:00Z\r\n{concurrent}Content-Length: 0\r\n\r\n\r\n\r\n"
+                 WARC-Date: 2020-01-01T00:00:{second}Z\r\n{concurrent}Content-Length: 0\r\n\r\n\r\n\r\n"
             ));
         }
         let (mut gatherer, mut out) = (Gatherer::new(u64::MAX), Vec::new());
@@ -220,6 +273,25 @@ mod tests {
     }
 
     #[test]
+    fn the_request_of_a_response_that_became_a_revisit_is_found() {
+        for order in [
+            [("revisit", "a1 01", ""), ("request", "b1 00", "r1")],
+            [("request", "b1 00", "r1"), ("revisit", "a1 59", "")],
+        ] {
+            let groups = gather(&order);
+            assert_eq!(groups.len(), 1, "{order:?}");
+            assert!(groups[0].main.is_some() && groups[0].request.is_some());
+        }
+        for order in [
+            [("revisit", "a1", ""), ("request", "b2", "r1")],
+            [("conversion", "a1", ""), ("request", "b1", "")],
+            [("request", "b1", ""), ("request", "b1 01", "")],
+        ] {
+            assert_eq!(gather(&order).len(), 2, "{order:?}");
+        }
+    }
+
+    #[test]
     fn strangers_stay_apart() {
         let groups = gather(&[
             ("warcinfo", "w0", ""),
@@ -232,6 +304,8 @@ mod tests {
         ]);
         let shapes: Vec<_> =
             groups.iter().map(|group| (group.main.is_some(), group.request.is_some())).collect();
-        assert_eq!(shapes, [(false, true), (true, false), (false, false), (true, false), (false, true)]);
+        // A request and an answer of one URL and time that each refer to something else belong together.
+        let both = (true, true);
+        assert_eq!(shapes, [both, (true, false), (false, false), (false, true), (true, false)]);
     }
 }

@@ -104,6 +104,23 @@ impl Known {
         Ok(if is_same { Seen::Before } else { Seen::of(is_namesake || name.is_some_and(has)) })
     }
 
+    /// Whether the archive has the capture that a conversion was made from: one of its URL and second by another kind of
+    /// record, or the record that it names, if this import has read it.
+    pub(super) fn has_source(&self, store: &Store, prepared: &Prepared) -> Result<bool, StoreError> {
+        let named = prepared.made_from.as_ref().map(|id| self.mark((2, id)));
+        if named.is_some_and(|name| self.ids.get(&name).is_some()) {
+            return Ok(true);
+        }
+        let Some(url) = store.state().find(&prepared.outcome.name())? else { return Ok(false) };
+        let time = prepared.outcome.time;
+        let near = store.state().nearest(url, time.timestamp_micros())?;
+        Ok(near.is_some_and(|(_, near)| {
+            near.time.div_euclid(1_000_000) == time.timestamp()
+                && near.status > 0
+                && near.kind != CaptureKind::Resource
+        }))
+    }
+
     fn read_moment(
         &mut self,
         store: &Store,

@@ -9,13 +9,13 @@ use serde::ser::{Serialize, SerializeStruct, Serializer};
 const TYPES: [&str; 6] = [
     // Descriptions of files.
     "warcinfo",
-    // Other forms of captured content.
+    // Other forms of content whose capture is in the archive.
     "conversion",
     // Further parts of long records.
     "continuation",
     // It belongs to no capture, or its format is unknown.
     "metadata",
-    // It is too long to keep.
+    // It is too long to keep, or there is no answer to it.
     "request",
     // Types that are not in the standard.
     "of other types",

@@ -38,8 +38,8 @@ pub struct Options {
     pub checkpoint_every: Duration,
     /// Memory limits, which hold whatever the size of the decompressed files.
     pub memory: Memory,
-    /// Whether a request without a response is a capture. In a damaged segment, it is what remains of one.
-    pub requests_alone: bool,
+    /// Whether the last record of a file that ends too early is imported as far as it is there.
+    pub keep_cut: bool,
 }
 
 /// Progress of an import and, at its end, the result.
@@ -67,6 +67,8 @@ pub struct Status {
     pub wrong_digests: u64,
     /// Records that got a new identifier because another record has theirs.
     pub renamed: u64,
+    /// Links that another crawler states and the archive does not keep.
+    pub unused_links: u64,
     /// Records that belong to no capture.
     #[serde(flatten)]
     pub left_out: LeftOut,

@@ -16,7 +16,7 @@ use url::Url;
 
 use super::NoteKind;
 use super::digests::{Digests, Payload, is_http};
-use super::gather::Group;
+use super::gather::{Group, bare};
 use super::known::{Identity, content, unusual_date};
 use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
@@ -29,9 +29,6 @@ pub(super) const IMPORTED_ID: &str = "importedRecordId";
 
 /// Maximum number of fields taken from a capture's foreign metadata.
 const METADATA_FIELDS_MAX: usize = 100_000;
-
-/// Error of a capture that is a request without a response.
-const REQUEST_ALONE: &str = "the imported file has the request, but no answer to it";
 
 /// Bytes of memory that a link or a metadata field takes in addition to its text.
 const FIELD_BYTES: u64 = 128;
@@ -71,6 +68,12 @@ pub(super) struct Prepared {
     pub(super) notes: Vec<(NoteKind, String)>,
     /// Types of its records that are not kept.
     pub(super) left_out: Vec<RecordType>,
+    /// Number of links that the other tool states and that are not kept.
+    pub(super) unused_links: u64,
+    /// Whether it was made from another record.
+    pub(super) is_conversion: bool,
+    /// Identifier of that record.
+    pub(super) made_from: Option<String>,
 }
 
 /// A revisit whose original has not been found yet.
@@ -84,8 +87,6 @@ pub(super) struct Revisit {
 /// How records are read.
 #[derive(Clone)]
 pub(super) struct Reading {
-    /// Whether a request without a response is a capture.
-    pub(super) requests_alone: bool,
     /// Maximum number of bytes of a body that are parsed.
     pub(super) body_bytes_max: usize,
     /// Whether text is kept for the full-text index.
@@ -137,13 +138,11 @@ pub(super) fn prepare(
     let (understood, strange): (Vec<_>, Vec<_>) = group.metadata.iter().partition(|record| is_fields(record));
     left_out.extend(strange.iter().map(|record| record.header.record_type()));
     let fields = understood.iter().flat_map(|record| fields(&record.content)).take(METADATA_FIELDS_MAX);
-    // Pages are parsed again, so stated links are needed only if there is no payload to parse.
-    let (links, mut fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
+    // Pages are parsed again, so stated links are needed only where that gives none.
+    let (links, fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
     if group.main.is_none() && !fields.iter().any(|(name, _)| name == "error") {
-        if request.is_none() || !reading.requests_alone {
-            return Err(refuse(Why::NoCapture(RecordType::Metadata)));
-        }
-        fields.push(("error".to_owned(), REQUEST_ALONE.to_owned()));
+        // What became of a request without an answer is unknown: nobody said that it failed.
+        return Err(refuse(Why::NoCapture(first.header.record_type())));
     }
     let Some(uri) = first.header.target_uri() else {
         return Err(refuse("the record has no WARC-Target-URI".into()));
@@ -170,6 +169,7 @@ pub(super) fn prepare(
         date: (stated, date),
         facts,
         links,
+        unused_links: 0,
         kept: kept.collect(),
         // The head of a long one says at least with which method it was sent.
         request: request.map(|it| it.content.clone()).or_else(|| long.map(|it| split(&it.content).0)),
@@ -185,6 +185,10 @@ pub(super) fn prepare(
     let prepared = prepared.ok_or_else(|| refuse("the record is malformed".into()))?;
     let notes = [notes, prepared.notes].concat();
     Ok(Prepared { file: file.clone(), offset, count: records, notes, left_out, ..prepared })
+}
+
+fn is_web(url: &str) -> bool {
+    url.starts_with("http://") || url.starts_with("https://")
 }
 
 /// Whether a metadata record has the known format and fits into memory.
@@ -225,6 +229,8 @@ struct Capture<'a> {
     facts: Facts,
     /// Metadata fields of the links that the other tool found.
     links: Vec<(String, String)>,
+    /// Number of these that are not kept.
+    unused_links: u64,
     /// Other metadata fields, which are kept as they are.
     kept: Vec<(String, String)>,
     request: Option<Bytes>,
@@ -296,7 +302,9 @@ impl Capture<'_> {
         let block = Some(digests.block).filter(|_| main.content_length() > 0);
         let content = content(block, digests.stated.filter(|_| is_revisit));
         prepared.identity = Identity { id, date, content };
-        Ok(Some(Prepared { text, notes: digests.notes, ..prepared }))
+        let is_conversion = main.header.record_type() == RecordType::Conversion;
+        let made_from = main.header.get("WARC-Refers-To").map(bare);
+        Ok(Some(Prepared { text, notes: digests.notes, is_conversion, made_from, ..prepared }))
     }
 
     /// Makes a capture without a response from the record that reports it.
@@ -354,17 +362,33 @@ impl Capture<'_> {
             text: None,
             notes: Vec::new(),
             left_out: Vec::new(),
+            unused_links: self.unused_links,
+            is_conversion: false,
+            made_from: None,
         })
     }
 
-    /// Takes the links that the other tool found, in canonical form.
+    /// Takes the links that the other tool found, in canonical form, if none were found in the document; counts those
+    /// that are not kept.
     fn take_stated_links(&mut self) {
-        self.facts.links = Facts::from_fields(&self.links).links;
-        for link in &mut self.facts.links {
-            link.url = canonical_of(&link.url);
-            link.hash = url_hash(&link.url);
+        let lines: usize = self.links.iter().map(|(_, value)| value.lines().count()).sum();
+        let mut own: HashSet<u64> = self.facts.links.iter().map(|link| link.hash).collect();
+        let has_own = !own.is_empty();
+        let mut unused = lines;
+        for mut link in Facts::from_fields(&self.links).links {
+            if !own.contains(&link.hash) {
+                link.url = canonical_of(&link.url);
+                link.hash = url_hash(&link.url);
+            }
+            if own.contains(&link.hash) {
+                unused -= 1;
+            } else if !has_own && is_web(&link.url) && is_url_in_bounds(&link.url, NAME_BYTES_MAX) {
+                own.insert(link.hash);
+                self.facts.links.push(link);
+                unused -= 1;
+            }
         }
-        self.facts.links.retain(|link| is_url_in_bounds(&link.url, NAME_BYTES_MAX));
+        self.unused_links = unused as u64;
     }
 
     /// Parses a payload. Returns its text for the full-text index, if wanted.
@@ -373,7 +397,7 @@ impl Capture<'_> {
         let status = if is_http(main) { head.status().unwrap_or(0) } else { 200 };
         self.facts.last_modified = head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp());
         // A part of a document is not read as the whole.
-        if self.facts.robots || status == 206 || !matches!(self.url.scheme(), "http" | "https") {
+        if self.facts.robots || status == 206 || !is_web(self.url.as_str()) {
             self.take_stated_links();
             return None;
         }
@@ -391,6 +415,7 @@ impl Capture<'_> {
         // The text of each capture of a page replaces that of the previous one.
         let text = is_searched.then(|| Text::take(&mut parsed, None)).flatten();
         self.facts.take_parsed(parsed);
+        self.take_stated_links();
         // Parsing may find problems again that the other tool had already reported.
         let mut seen = HashSet::new();
         self.facts.problems.retain(|problem| seen.insert(problem.clone()));

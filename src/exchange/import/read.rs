@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use archive_storage::backend::RealDisk;
-use archive_storage::warc::{ReadError, ReadLimits, RecordReader, RecordType};
+use archive_storage::segment::Truncated;
+use archive_storage::warc::{ReadError, ReadLimits, Record, RecordReader, RecordType};
 use crossbeam::channel::Sender;
 
 use super::gather::{Gathered, Gatherer, Group};
@@ -65,6 +66,8 @@ impl Item {
 /// The inputs of the reading thread.
 pub(super) struct Reader<'a> {
     pub(super) files: &'a [PathBuf],
+    /// Whether a record that is cut by the end of its file is read.
+    pub(super) keep_cut: bool,
     /// Compressed bytes read so far.
     pub(super) bytes: Arc<AtomicU64>,
     pub(super) stop: &'a Control,
@@ -110,7 +113,7 @@ impl Reader<'_> {
         let note =
             |offset, kind, what: String| Item::Note(Note { file: name.to_string(), offset, kind, what });
         let source = match source.open() {
-            Ok(file) => Counted { file, bytes: self.bytes.clone() },
+            Ok(file) => source.unpacked(Counted { file, bytes: self.bytes.clone() }),
             Err(what) => return send(note(None, NoteKind::File, what)),
         };
         let mut limits = ReadLimits::default();
@@ -124,8 +127,14 @@ impl Reader<'_> {
             match record {
                 Ok(record) => gatherer.take(record, &mut gathered),
                 Err(ReadError::Broken(place)) => {
-                    if !send(note(Some(place.offset), NoteKind::Broken, place.what)) {
+                    let kept = place.cut.and_then(|record| kept(*record)).filter(|_| self.keep_cut);
+                    let said = kept.as_ref().map_or(String::new(), |(_, said)| format!("; {said}"));
+                    let what = place.what + &said;
+                    if !send(note(Some(place.offset), NoteKind::Broken, what)) {
                         return false;
+                    }
+                    if let Some((record, _)) = kept {
+                        gatherer.take(record, &mut gathered);
                     }
                 }
                 Err(error) => return send(note(None, NoteKind::File, format!("cannot be read: {error}"))),
@@ -138,6 +147,23 @@ impl Reader<'_> {
         send_all(name, &mut gathered, send)
     }
 }
+
+/// Returns what is there of a record that is cut by the end of its file, and says so; `None` if that is of no use.
+fn kept(mut record: Record) -> Option<(Record, String)> {
+    use RecordType::{Conversion, Resource, Response};
+    let is_document = matches!(record.header.record_type(), Response | Resource | Conversion);
+    let (there, stated) = (record.content_length(), record.header.content_length()?);
+    if !is_document || there == 0 {
+        return None;
+    }
+    if there < stated && record.header.get(TRUNCATED).is_none() {
+        record.header.fields.push((TRUNCATED.to_owned(), Truncated::Unspecified.as_str().to_owned()));
+    }
+    Some((record, format!("the {there} of its {stated} bytes that are there were imported")))
+}
+
+/// Field of a record that lacks bytes.
+const TRUNCATED: &str = "WARC-Truncated";
 
 fn send_all(file: &Arc<str>, gathered: &mut Vec<Gathered>, send: &mut impl FnMut(Item) -> bool) -> bool {
     gathered.drain(..).all(|gathered| {

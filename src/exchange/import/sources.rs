@@ -1,7 +1,8 @@
 //! The files to read: WARC files, also those inside WACZ packages.
 //!
 //! A package stores its records uncompressed (Webrecorder, "Web Archive Collection Zipped" 1.1.1, section 5.2.1), so
-//! they are read in place, like a separate file.
+//! they are read in place, like a separate file. Some tools deflate them nevertheless, and some put packages into a
+//! package.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 use archive_storage::warc::{ReadError, ReadLimits, RecordReader};
 use chrono::{DateTime, Utc};
-use flate2::read::MultiGzDecoder;
+use flate2::read::{DeflateDecoder, MultiGzDecoder};
 use zip::{CompressionMethod, ZipArchive};
 
 /// Number of records at the start of a file that are searched for a date.
@@ -29,6 +30,12 @@ const ZIP_START: &[u8] = b"PK\x03\x04";
 /// Folder of a package that holds its records.
 const RECORDS_FOLDER: &str = "archive/";
 
+/// Ending of the names of packages.
+const PACKAGE_ENDING: &str = ".wacz";
+
+/// Maximum number of packages around a package.
+const NESTED_MAX: usize = 1;
+
 /// Maximum bytes of a package's directory, about 80 000 files.
 const DIRECTORY_BYTES_MAX: u64 = 8 << 20;
 
@@ -42,6 +49,7 @@ pub(super) struct Source {
     path: PathBuf,
     /// Byte range of the records in the file, or why they cannot be read.
     bytes: Result<Range<u64>, String>,
+    is_deflated: bool,
 }
 
 impl Source {
@@ -61,10 +69,15 @@ impl Source {
         part(&self.path, &bytes).map_err(unreadable)
     }
 
+    /// Removes what the package did to the bytes of the range.
+    pub(super) fn unpacked<'a>(&self, bytes: impl Read + 'a) -> Box<dyn Read + 'a> {
+        if self.is_deflated { Box::new(DeflateDecoder::new(bytes)) } else { Box::new(bytes) }
+    }
+
     fn is_arc(&self, bytes: &Range<u64>) -> io::Result<bool> {
         let mut start = Vec::new();
-        part(&self.path, bytes)?.take(2).read_to_end(&mut start)?;
-        let file = BufReader::new(part(&self.path, bytes)?);
+        self.unpacked(part(&self.path, bytes)?).take(2).read_to_end(&mut start)?;
+        let file = BufReader::new(self.unpacked(part(&self.path, bytes)?));
         let mut first = vec![0; ARC_START.len()];
         // Data that cannot be decompressed is not an ARC file; the record reader reports what is wrong with it.
         let is_read = match start == GZIP_START {
@@ -78,7 +91,7 @@ impl Source {
         let bytes = self.bytes.as_ref().ok()?;
         let mut limits = ReadLimits::default();
         limits.content_bytes_max = DATED_BYTES_MAX;
-        let records = RecordReader::new(part(&self.path, bytes).ok()?).with_limits(limits);
+        let records = RecordReader::new(self.unpacked(part(&self.path, bytes).ok()?)).with_limits(limits);
         records.take(DATED_WITHIN).find_map(|record| match record {
             Ok(record) => record.header.date(),
             // The content was too long to be decompressed.
@@ -98,72 +111,146 @@ pub(super) fn in_order(files: &[PathBuf]) -> Vec<Source> {
 
 fn sources(path: &Path) -> Vec<Source> {
     let name = path.display().to_string();
-    let source = |name: String, bytes| Source { name: name.into(), path: path.to_owned(), bytes };
-    match package(path) {
-        Ok(None) => vec![source(name, Ok(0..u64::MAX))],
+    let source = |name: String, packed: Result<(Range<u64>, Packing), String>| {
+        let is_deflated = packed.as_ref().is_ok_and(|(_, packing)| *packing == Packing::Deflated);
+        let bytes = packed.map(|(bytes, _)| bytes);
+        Source { name: name.into(), path: path.to_owned(), bytes, is_deflated }
+    };
+    match package(path, &(0..u64::MAX), 0) {
+        Ok(None) => vec![source(name, Ok((0..u64::MAX, Packing::Stored)))],
         Ok(Some(records)) if records.is_empty() => {
             let what = "this ZIP file is not a WACZ package: it has no WARC files in a folder `archive`";
             vec![source(name, Err(what.to_owned()))]
         }
         Ok(Some(records)) => {
-            records.into_iter().map(|(within, bytes)| source(format!("{name}/{within}"), bytes)).collect()
+            records.into_iter().map(|(within, packed)| source(format!("{name}/{within}"), packed)).collect()
         }
         Err(error) => vec![source(name, Err(unreadable(error)))],
     }
 }
 
-/// A file of records within a package: its name, and its byte range or why it cannot be read.
-type Packed = (String, Result<Range<u64>, String>);
+/// What a package contains in a range of its bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    /// Records as they are.
+    Stored,
+    /// Records that the package has compressed.
+    Deflated,
+    /// Another package.
+    Package,
+}
 
-/// Returns the files of records in a package; `None` if it is not a ZIP file.
-fn package(path: &Path) -> io::Result<Option<Vec<Packed>>> {
+/// A file within a package: its name, and where it is or why it cannot be read.
+type Packed = (String, Result<(Range<u64>, Packing), String>);
+
+/// Returns the files of records in a package that lies within a file, and those of the packages in it; `None` if it is not
+/// a ZIP file. `depth` is the number of packages around it.
+fn package(path: &Path, within: &Range<u64>, depth: usize) -> io::Result<Option<Vec<Packed>>> {
     let mut start = Vec::new();
-    File::open(path)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;
+    part(path, within)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;
     if start != ZIP_START {
         return Ok(None);
     }
-    let file = BufReader::new(File::open(path)?);
-    let mut zip = ZipArchive::new(Metered { file, left: DIRECTORY_BYTES_MAX })?;
-    let mut records = Vec::new();
+    let window = Window::open(path, within)?;
+    let mut zip = ZipArchive::new(Metered { file: BufReader::new(window), left: DIRECTORY_BYTES_MAX })?;
+    let mut files = Vec::new();
     for place in 0..zip.len() {
         let file = zip.by_index_raw(place)?;
         let name = file.name()?.into_owned();
-        if !name.starts_with(RECORDS_FOLDER) || !is_records(&name) {
+        let is_package = depth < NESTED_MAX && name.ends_with(PACKAGE_ENDING);
+        if !is_package && (!name.starts_with(RECORDS_FOLDER) || !is_records(&name)) {
             continue;
         }
-        let bytes = match (file.compression(), file.encrypted(), file.data_start()) {
-            (CompressionMethod::Stored, false, Some(start)) => {
-                Ok(start..start.saturating_add(file.compressed_size()))
-            }
-            _ => Err("is compressed or encrypted by the package, which WACZ forbids; unzip the package and import \
-                      the files of its folder `archive`"
-                .to_owned()),
+        let packing = match (file.compression(), file.encrypted()) {
+            (CompressionMethod::Stored, false) if is_package => Some(Packing::Package),
+            (CompressionMethod::Stored, false) => Some(Packing::Stored),
+            (CompressionMethod::Deflated, false) if !is_package => Some(Packing::Deflated),
+            _ => None,
         };
-        records.push((name, bytes));
+        let packed = packing.zip(file.data_start()).map(|(packing, start)| {
+            let start = within.start.saturating_add(start);
+            (start..start.saturating_add(file.compressed_size()).min(within.end).max(start), packing)
+        });
+        let why = "is compressed or encrypted by the package, which WACZ forbids; unzip the package and import the files of \
+                   its folder `archive`";
+        files.push((name, packed.ok_or_else(|| why.to_owned())));
     }
-    refuse_overlaps(&mut records);
+    refuse_overlaps(&mut files);
+    let mut records = Vec::with_capacity(files.len());
+    for (name, packed) in files {
+        match packed {
+            Ok((range, Packing::Package)) => match package(path, &range, depth + 1) {
+                Ok(inner) => {
+                    let inner = inner.unwrap_or_default().into_iter();
+                    records.extend(inner.map(|(within, packed)| (format!("{name}/{within}"), packed)));
+                }
+                Err(error) => records.push((name, Err(unreadable(error)))),
+            },
+            packed => records.push((name, packed)),
+        }
+    }
     Ok(Some(records))
 }
 
-/// Refuses files of records that overlap another file, which could make a package yield far more bytes than it has.
-fn refuse_overlaps(records: &mut [Packed]) {
-    let start = |(_, bytes): &Packed| bytes.as_ref().map_or(0, |bytes| bytes.start);
-    records.sort_by_key(start);
+/// Refuses files that overlap another file, which could make a package yield far more bytes than it has.
+fn refuse_overlaps(files: &mut [Packed]) {
+    let start = |(_, packed): &Packed| packed.as_ref().map_or(0, |(bytes, _)| bytes.start);
+    files.sort_by_key(start);
     let mut end = 0;
-    for (_, bytes) in records {
-        let Ok(range) = bytes else { continue };
+    for (_, packed) in files {
+        let Ok((range, _)) = packed else { continue };
         let is_shared = range.start < end;
         end = end.max(range.end);
         if is_shared {
             let what = "overlaps another file of the package; the package is damaged or malicious";
-            *bytes = Err(what.to_owned());
+            *packed = Err(what.to_owned());
         }
+    }
+}
+
+/// A range of a file as a file of its own.
+struct Window {
+    file: File,
+    range: Range<u64>,
+    /// Position in the range.
+    at: u64,
+}
+
+impl Window {
+    fn open(path: &Path, range: &Range<u64>) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let end = range.end.min(file.metadata()?.len());
+        file.seek(SeekFrom::Start(range.start))?;
+        Ok(Self { file, range: range.start.min(end)..end, at: 0 })
+    }
+}
+
+impl Read for Window {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = (self.range.end - self.range.start).saturating_sub(self.at);
+        let count = (&mut self.file).take(left).read(buffer)?;
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for Window {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => (self.range.end - self.range.start).checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        let at = at.ok_or(io::ErrorKind::InvalidInput)?;
+        self.file.seek(SeekFrom::Start(self.range.start.saturating_add(at)))?;
+        self.at = at;
+        Ok(at)
     }
 }
 
 /// A file from which only a limited number of bytes is read.
 struct Metered {
-    file: BufReader<File>,
+    file: BufReader<Window>,
     left: u64,
 }
 

@@ -68,16 +68,12 @@ pub fn run(
     let body_bytes_max = memory.document().min(Limits::default().body_bytes_max);
     thread::scope(|scope| {
         let spools = recorder.store().path().join(segment::FOLDER);
-        let reader = Reader { files: &options.files, bytes: Arc::clone(&bytes), stop, memory, spools };
+        let (files, keep_cut) = (&options.files, options.keep_cut);
+        let reader = Reader { files, keep_cut, bytes: Arc::clone(&bytes), stop, memory, spools };
         let thread = thread::Builder::new().name("read".to_owned());
         thread.spawn_scoped(scope, move || reader.run(&item_sender)).map_err(RecorderError::Thread)?;
         let encoder = recorder.store().encoder()?;
-        let reading = Reading {
-            body_bytes_max,
-            full_text,
-            requests_alone: options.requests_alone,
-            algorithm: encoder.algorithm(),
-        };
+        let reading = Reading { body_bytes_max, full_text, algorithm: encoder.algorithm() };
         let limits = Limits { body_bytes_max, ..Limits::default() };
         let preparing = Preparing { encoder, reading };
         let path = recorder.store().path();
@@ -92,6 +88,7 @@ pub fn run(
             candidates: Vec::new(),
             status: Status::default(),
             left_out: LeftOut::default(),
+            unused_links: 0,
         };
         // `drive` drops the receiver when it ends, so no thread waits for it.
         import.drive(ready, &bytes, listener)?;
@@ -172,6 +169,8 @@ struct Import<'a> {
     status: Status,
     /// Records left out from the current file.
     left_out: LeftOut,
+    /// Links that are not kept of the current file.
+    unused_links: u64,
 }
 
 impl Import<'_> {
@@ -236,7 +235,13 @@ impl Import<'_> {
             }
             Ready::Other(Item::FileEnd { name, is_whole }) => {
                 self.status.files += u64::from(is_whole);
-                if let Some(what) = std::mem::take(&mut self.left_out).words() {
+                let links = std::mem::take(&mut self.unused_links);
+                let links = (links > 0).then(|| {
+                    format!(
+                        "links that its crawler states were left out, as the pages do not have them: {links}"
+                    )
+                });
+                for what in std::mem::take(&mut self.left_out).words().into_iter().chain(links) {
                     let (file, kind) = (name.to_string(), NoteKind::LeftOut);
                     listener.note(&Note { file, offset: None, kind, what });
                 }
@@ -262,6 +267,10 @@ impl Import<'_> {
             self.status.erased += 1;
             return Ok(());
         }
+        if prepared.is_conversion && self.known.has_source(self.recorder.store(), &prepared)? {
+            self.leave_out(&RecordType::Conversion, 1);
+            return Ok(());
+        }
         match self.known.look(self.recorder.store(), &prepared)? {
             Seen::Before => {
                 self.status.duplicates += 1;
@@ -270,6 +279,8 @@ impl Import<'_> {
             Seen::Namesake => prepared.rename(),
             Seen::Never => {}
         }
+        self.unused_links += prepared.unused_links;
+        self.status.unused_links += prepared.unused_links;
         for (kind, what) in std::mem::take(&mut prepared.notes) {
             self.status.wrong_digests += u64::from(kind == NoteKind::Digest);
             self.status.renamed += u64::from(kind == NoteKind::RecordId);

@@ -108,6 +108,7 @@ impl Beside {
 
     fn hand_over(&mut self, store: &mut Store, work: UnderWay) -> Result<Option<Turn>, StoreError> {
         let outcome = match work.thread.join() {
+            Ok(Ok(rewritten)) if rewritten.is_worse() => store.leave(&rewritten).map(|()| rewritten),
             Ok(Ok(rewritten)) => store.exchange_next(&rewritten).map(|()| rewritten),
             Ok(Err(error)) => Err(error.into()),
             Err(_) => Err(SegmentError::Poisoned.into()),

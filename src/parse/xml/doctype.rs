@@ -1,7 +1,7 @@
 //! The document type declaration: its external parts and its entities.
 //!
 //! Nothing external is ever loaded from here: external subsets and entities are reported as links, which the crawler
-//! fetches (or refuses to fetch) like any other. Only this module reads the declaration: the parser receives the
+//! fetches (or refuses to fetch) like any other, and [`super::outside`] takes them from the archive. Only this module reads the declaration: the parser receives the
 //! document without it.
 
 use std::collections::HashMap;
@@ -18,6 +18,8 @@ pub(super) struct Doctype<'a> {
     pub(super) public: Option<&'a str>,
     /// The internal subset, between its brackets.
     pub(super) subset: &'a str,
+    /// Position of the internal subset in the text.
+    pub(super) subset_at: Option<usize>,
     /// System identifier of the external subset.
     pub(super) system: Option<&'a str>,
     /// System identifiers of external entities, both parsed and parameter entities.
@@ -62,6 +64,7 @@ impl<'a> Doctype<'a> {
             let start = reader.at;
             self.subset(reader)?;
             self.subset = &reader.text[start..reader.at - 1];
+            self.subset_at = Some(start);
             reader.space();
         }
         reader.eat(">").then_some(())

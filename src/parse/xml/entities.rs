@@ -159,7 +159,7 @@ impl Writer<'_> {
 
 /// Returns the name in the reference at the start of a text; none for a character reference or a bare `&`. The first
 /// character is not checked.
-fn reference_name(text: &str) -> Option<&str> {
+pub(super) fn reference_name(text: &str) -> Option<&str> {
     let inside = &text.as_bytes()[1..];
     let end = memchr::memchr(b';', &inside[..inside.len().min(NAME_BYTES_MAX)])?;
     let name = text.get(1..=end)?;

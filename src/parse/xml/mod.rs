@@ -4,7 +4,7 @@
 //! ([`entities`]), the document type is removed ([`doctype`]), and the cost of parsing is estimated in advance
 //! ([`limits`]). A document that is not well-formed is repaired as far as possible ([`repair`]); in one that exceeds
 //! the limits, tags and texts are read one by one ([`pieces`], [`tolerant`]). External resources are never loaded, only
-//! listed as links.
+//! listed as links; whoever reads a document from the archive has put its external entities in place ([`outside`]).
 
 mod bases;
 mod doctype;
@@ -15,6 +15,7 @@ mod feed;
 mod generic;
 mod limits;
 mod oai;
+mod outside;
 mod pieces;
 pub(super) mod readable;
 mod repair;
@@ -33,6 +34,7 @@ use self::doctype::Doctype;
 pub use self::dtd::Fetch;
 pub use self::elements::{ELEMENT_NAMES_MAX, Elements, WHOLE_BYTES_MAX};
 use self::entities::Plain;
+pub(super) use self::outside::with_entities;
 use self::pieces::{Piece, Pieces};
 pub use self::structure::Structure;
 pub(super) use self::validate::validate;

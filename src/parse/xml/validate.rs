@@ -4,8 +4,9 @@ use roxmltree::Error;
 
 use super::super::Limits;
 use super::doctype::Doctype;
-use super::dtd::{self, Dtd, Fetch};
+use super::dtd::{self, Dtd, Entity, Fetch};
 use super::entities::Plain;
+use super::outside::with_entities;
 use super::{PROBLEM_BYTES_MAX, offset_of, one_line, parse};
 
 /// A mistake in an XML document. Positions refer to the document after its entities are expanded.
@@ -26,7 +27,8 @@ pub struct Mistake {
 pub struct Validation {
     /// Mistakes in order, up to the limit.
     pub mistakes: Vec<Mistake>,
-    /// External parts of the definition that were missing; if any are, only well-formedness was checked.
+    /// External parts of the definition, and external entities, that were missing; if any are, only well-formedness was
+    /// checked.
     pub missing: Vec<String>,
     /// Whether the document was checked against a definition.
     pub is_checked: bool,
@@ -88,6 +90,11 @@ impl Validation {
 /// Validates a document; `had_errors` is whether some of its bytes were invalid.
 pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mut Fetch<'_>) -> Validation {
     let mut result = Validation::default();
+    let outside = with_entities(text, limits, fetch);
+    if let Some((_, missing)) = &outside {
+        result.missing.clone_from(missing);
+    }
+    let text = outside.as_ref().map_or(text, |(text, _)| &**text);
     if had_errors {
         result.add(text, true, [(0, "not all of its bytes are in its encoding".to_owned())]);
     }
@@ -98,10 +105,15 @@ pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mu
         return result;
     }
     let mut dtd = Dtd::of(&doctype, fetch);
-    result.missing = std::mem::take(&mut dtd.missing);
+    for missing in std::mem::take(&mut dtd.missing) {
+        if !result.missing.contains(&missing) {
+            result.missing.push(missing);
+        }
+    }
     let entities = std::mem::take(&mut dtd.entities);
     for (name, value) in &entities {
-        doctype.entities.entry(name).or_insert(value.as_deref());
+        let value = if let Entity::Text(value) = value { Some(value.as_str()) } else { None };
+        doctype.entities.entry(name).or_insert(value);
     }
     let plain = match Plain::of(text, &doctype, limits) {
         Ok(plain) => plain,

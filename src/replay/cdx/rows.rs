@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use archive_storage::address::surt;
 use archive_storage::segment::LookUp;
-use archive_storage::{Capture, CaptureId, Page, State, StateError, Store, UrlId, Visit};
+use archive_storage::{Capture, CaptureId, CaptureKind, Page, State, StateError, Store, UrlId, Visit};
 use rayon::prelude::*;
 
 use super::field::Field;
@@ -200,6 +200,8 @@ impl Table for Rows<'_> {
             })),
             // A capture without a head takes its description from its original, but has no status of its own.
             Field::Status if !capture.kind.has_payload() && !self.indexed(row)?.has_status => None,
+            // As other indexes have it: there was no HTTP.
+            Field::Status if capture.kind == CaptureKind::Resource => None,
             Field::Status => (capture.status != 0).then(|| capture.status.to_string().into()),
             Field::Length => Some(capture.location.length.to_string().into()),
             Field::Offset => Some(capture.location.offset.to_string().into()),

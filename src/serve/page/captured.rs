@@ -299,6 +299,9 @@ fn reasons(t: Speech, why: &Why) -> Markup {
                 } }
                 tr { th scope="row" { (t.say("Scope")) } td { (why.scope) } }
                 @if let Some(decided) = &why.decided { tr { th scope="row" { (t.say("Decided")) } td { (decided) } } }
+                @if !why.missing_entities.is_empty() {
+                    tr { th scope="row" { (t.say("Missing entities")) } td .url { (why.missing_entities.join(", ")) } }
+                }
                 @if let Some(announced) = &why.announced { tr { th scope="row" { (t.say("Announced")) } td { (announced) } } }
                 tr { th scope="row" { (t.say("Host")) } td {
                     (spent.host) " · " (t.counted(spent.host_pages.into(), "{} page fetched", "{} pages fetched"))

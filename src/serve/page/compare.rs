@@ -33,7 +33,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         .ok_or_else(|| Problem::Missing(t.fill("The archive has no version of {}.", &[&url])))?;
     // In chronological order, whichever was chosen first.
     let (old, new) = if old.time > new.time { (new, old) } else { (old, new) };
-    let comparison = compare(store, &old, &new)?;
+    let comparison = compare(store, access, &old, &new)?;
     let data = Compared { url, from: time_of(&old), to: time_of(&new), comparison };
     Ok(asked.reply(t.say("Differences"), &data, || shown(asked, &data)))
 }

@@ -32,8 +32,8 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let versions = versions_meant(store, access, id, (None, time(t, asked.parameter("at"))?))?;
     let (_, capture) =
         versions.ok_or_else(|| Problem::Missing(t.fill("The archive has no version of {}.", &[&url])))?;
-    let content =
-        readable(store, &capture)?.map_err(|why| Problem::Missing(t.say(why.sentence()).to_owned()))?;
+    let content = readable(store, access, &capture)?
+        .map_err(|why| Problem::Missing(t.say(why.sentence()).to_owned()))?;
     let data = Read { url, time: time_of(&capture), content };
     let title = match &data.content {
         Readable::Feed { title, .. } if !title.is_empty() => title.clone(),

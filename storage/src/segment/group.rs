@@ -105,11 +105,11 @@ pub enum CaptureBody {
     Imported(Box<ImportedRecord>),
 }
 
-/// A response, revisit or resource of a foreign WARC file. Its block, type, identifier and remaining fields are stored
+/// A response, revisit, resource or conversion of a foreign WARC file. Its block, type, identifier and remaining fields are stored
 /// unchanged.
 #[derive(Clone, Debug)]
 pub struct ImportedRecord {
-    /// `WARC-Type`: response, revisit or resource.
+    /// `WARC-Type`: response, revisit, resource or conversion.
     pub record_type: RecordType,
     /// `WARC-Record-ID` without its brackets; a record without one gets a new one.
     pub id: Option<String>,
@@ -137,7 +137,7 @@ impl ImportedRecord {
     /// Whether the record holds a payload.
     #[must_use]
     pub fn has_payload(&self) -> bool {
-        matches!(self.record_type, RecordType::Response | RecordType::Resource)
+        self.record_type != RecordType::Revisit
     }
 }
 

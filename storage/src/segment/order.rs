@@ -54,9 +54,7 @@ impl Iterator for Records {
             other => return Some(other),
         };
         let what = "the bytes after the record are not line ends".into();
-        Some(Err(
-            Box::new(Broken { offset: record.offset, what, header: None, content: record.content }).into()
-        ))
+        Some(Err(Box::new(Broken { offset: record.offset, what, header: None, cut: None }).into()))
     }
 }
 

@@ -124,7 +124,7 @@ impl Assembler {
     pub(super) fn take(&mut self, segment: SegmentId, record: Record) -> Seen {
         match record.header.record_type() {
             RecordType::Warcinfo => Seen::Warcinfo,
-            RecordType::Response | RecordType::Revisit | RecordType::Resource => {
+            RecordType::Response | RecordType::Revisit | RecordType::Resource | RecordType::Conversion => {
                 self.request = None;
                 self.main = Some(record);
                 Seen::Part
@@ -217,7 +217,7 @@ fn kind_of(header: &Header, content: &[u8]) -> CaptureKind {
     match header.record_type() {
         RecordType::Response if is_http(header, content) => CaptureKind::Response,
         // Other crawlers also store results of other protocols (DNS) as responses.
-        RecordType::Response | RecordType::Resource => CaptureKind::Resource,
+        RecordType::Response | RecordType::Resource | RecordType::Conversion => CaptureKind::Resource,
         RecordType::Revisit if header.get("WARC-Profile").is_some_and(is_not_modified) => {
             CaptureKind::NotModified
         }

@@ -71,6 +71,15 @@ impl Store {
         self.checkpoint_waiting()
     }
 
+    /// Keeps old segments whose rewritten ones are worse ([`Rewritten::is_worse`]), and notes that they need not be
+    /// rewritten again.
+    ///
+    /// # Errors
+    /// On an I/O error; the segments are unchanged.
+    pub fn leave(&mut self, rewritten: &Rewritten) -> Result<(), StoreError> {
+        Ok(self.segments.as_mut().ok_or(StateError::ReadOnly)?.leave(rewritten)?)
+    }
+
     /// Schedules rewritten segments to replace the old ones at the next checkpoint. Until then, the owner reads their
     /// captures from the new segments and everybody else from the old ones.
     ///

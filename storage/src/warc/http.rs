@@ -71,6 +71,14 @@ impl HttpHead {
         self.fields.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
+    /// Returns all values of a field that is a list, such as `Content-Encoding`, joined by commas; empty if there are
+    /// none.
+    #[must_use]
+    pub fn list(&self, name: &str) -> String {
+        let values = self.fields.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+        values.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
     /// Returns the media type without parameters, in lower case; `None` if the message states none (see
     /// [`media_type`]).
     #[must_use]

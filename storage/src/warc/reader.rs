@@ -49,6 +49,8 @@ pub struct RecordReader<R> {
     spools: Option<(Arc<dyn Disk>, PathBuf)>,
     /// Why unpacking stopped; the bytes before the damage are still to be read.
     damage: Option<String>,
+    /// Whether the damage is that the file ends within a member.
+    is_ended: bool,
     finished: bool,
 }
 
@@ -86,6 +88,7 @@ impl<R: Read> RecordReader<R> {
             to_skip: 0,
             spools: None,
             damage: None,
+            is_ended: false,
             finished: false,
         }
     }
@@ -113,7 +116,8 @@ impl<R: Read> RecordReader<R> {
         match self.unpacker.packing() {
             Ok(packing) => Ok(packing),
             Err(UnpackError::Io(error)) => Err(error.into()),
-            Err(UnpackError::Corrupt(what)) => Err(self.broken(0, what, None, Bytes::new())),
+            Err(UnpackError::Corrupt(what)) => Err(self.broken(0, what, None)),
+            Err(UnpackError::Ended(what)) => Err(self.broken(0, what, None)),
         }
     }
 
@@ -143,6 +147,7 @@ impl<R: Read> RecordReader<R> {
             }
             Ok(Step::Finished) => self.finished = true,
             Err(UnpackError::Corrupt(what)) => self.damage = Some(what),
+            Err(UnpackError::Ended(what)) => (self.damage, self.is_ended) = (Some(what.to_owned()), true),
             Err(UnpackError::Io(error)) => {
                 self.finished = true;
                 return Err(error);
@@ -200,20 +205,9 @@ impl<R: Read> RecordReader<R> {
         bytes.is_some_and(|bytes| bytes.iter().all(is_line_end))
     }
 
-    fn broken(
-        &self,
-        start: u64,
-        what: impl Into<String>,
-        header: Option<Header>,
-        content: Bytes,
-    ) -> ReadError {
-        let what = what.into();
-        ReadError::Broken(Box::new(Broken {
-            offset: self.offset_of(start),
-            what,
-            header: header.map(Box::new),
-            content,
-        }))
+    fn broken(&self, start: u64, what: impl Into<String>, header: Option<Header>) -> ReadError {
+        let (offset, what) = (self.offset_of(start), what.into());
+        ReadError::Broken(Box::new(Broken { offset, what, header: header.map(Box::new), cut: None }))
     }
 
     /// Drops consumed bytes. Bytes are only moved if at least as many are dropped.
@@ -396,20 +390,20 @@ impl<R: Read> RecordReader<R> {
 
     fn read_record(&mut self, start: u64) -> Result<Record, ReadError> {
         if !self.ensure(5)? || !self.rest().get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"WARC/")) {
-            let error = self.broken(start, "no WARC record starts here", None, Bytes::new());
+            let error = self.broken(start, "no WARC record starts here", None);
             self.resynchronise()?;
             return Err(error);
         }
         let (header, head_length) = match self.read_head()? {
             Ok(parsed) => parsed,
             Err(what) => {
-                let error = self.broken(start, what, None, Bytes::new());
+                let error = self.broken(start, what, None);
                 self.resynchronise()?;
                 return Err(error);
             }
         };
         let Some(length) = header.content_length() else {
-            let error = self.broken(start, "the record has no Content-Length", Some(header), Bytes::new());
+            let error = self.broken(start, "the record has no Content-Length", Some(header));
             // Its lines were parsed as one head; the last line end may be just before a record.
             self.start += head_length - 1;
             self.resynchronise()?;
@@ -422,29 +416,37 @@ impl<R: Read> RecordReader<R> {
             let most = self.limits.content_bytes_max;
             let what = format!("the record has {length} bytes of content, more than the limit of {most}");
             self.to_skip = length;
-            return Err(self.broken(start, what, Some(header), Bytes::new()));
+            return Err(self.broken(start, what, Some(header)));
         }
         let (content, rest, missing) = self.take_content(length)?;
-        let broken = |what, content| {
-            let header = Some(Box::new(header.clone()));
-            ReadError::Broken(Box::new(Broken { offset, what, header, content }))
-        };
+        let cut = Record { header, offset, length: 0, content, rest: rest.map(Arc::new) };
         if let Some(what) = missing {
+            let is_cut = self.damage.is_none() && self.finished || self.is_ended;
             if self.damage.is_some() {
                 self.leave_damage()?;
             }
-            return Err(broken(what, content));
+            return Err(cut_off(what, cut, is_cut));
         }
         self.skip_line_ends(LINE_ENDS_MAX)?;
         let is_unfinished = self.members.unfinished().is_some_and(|(from, _)| from < self.here());
         if let Some(what) = self.damage.clone().filter(|_| is_unfinished) {
             // All bytes are there, but not the checksum that confirms them.
             self.leave_damage()?;
-            return Err(broken(what, content));
+            return Err(cut_off(what, cut, self.is_ended));
         }
         let length = self.length_between(first, start, self.here());
-        Ok(Record { header, offset, length, content, rest: rest.map(Arc::new) })
+        Ok(Record { length, ..cut })
     }
+}
+
+fn cut_off(what: String, cut: Record, is_cut: bool) -> ReadError {
+    let header = Some(Box::new(cut.header.clone()));
+    ReadError::Broken(Box::new(Broken {
+        offset: cut.offset,
+        what,
+        header,
+        cut: is_cut.then(|| Box::new(cut)),
+    }))
 }
 
 fn is_line_end(byte: &u8) -> bool {
@@ -472,7 +474,7 @@ impl<R: Read> Iterator for RecordReader<R> {
             Ok(false) => {
                 let what = self.damage.clone()?;
                 let offset = self.members.unfinished().map_or(self.unpacker.position(), |(_, offset)| offset);
-                let error = Broken { offset, what, header: None, content: Bytes::new() };
+                let error = Broken { offset, what, header: None, cut: None };
                 return Some(match self.leave_damage() {
                     Ok(()) => Err(ReadError::Broken(Box::new(error))),
                     Err(error) => Err(error.into()),

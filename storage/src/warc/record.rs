@@ -68,7 +68,7 @@ impl Record {
 }
 
 /// A place in a file without an intact record.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("broken record at byte {offset}: {what}")]
 pub struct Broken {
     /// Offset in the compressed file.
@@ -77,8 +77,8 @@ pub struct Broken {
     pub what: String,
     /// The head, if it could be read.
     pub header: Option<Box<Header>>,
-    /// As much of the content as could be read.
-    pub content: Bytes,
+    /// The record with as much of its content as there is, if it is broken only because the file ends.
+    pub cut: Option<Box<Record>>,
 }
 
 /// Why there is no record.

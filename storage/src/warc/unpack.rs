@@ -95,6 +95,8 @@ pub(super) enum UnpackError {
     Io(io::Error),
     /// The bytes are damaged; [`Unpacker::resume`] continues after them.
     Corrupt(String),
+    /// The file ends within a member, whose bytes so far are right.
+    Ended(&'static str),
 }
 
 impl From<io::Error> for UnpackError {
@@ -286,7 +288,7 @@ impl<R: Read> Unpacker<R> {
                 self.inside = false;
                 Ok(Step::End(self.input.position()))
             }
-            Ok(_) if at_end && put == 0 => Err(UnpackError::Corrupt("the file ends within a member".into())),
+            Ok(_) if at_end && put == 0 => Err(UnpackError::Ended("the file ends within a member")),
             Ok(_) => Ok(Step::Data),
             Err(error) => Err(UnpackError::Corrupt(error.to_string())),
         }
@@ -366,7 +368,7 @@ impl<R: Read> Unpacker<R> {
                 Ok(Step::End(self.input.position()))
             }
             Ok(_) if at_end && output.len() == length => {
-                Err(UnpackError::Corrupt("the file ends within a frame".into()))
+                Err(UnpackError::Ended("the file ends within a frame"))
             }
             Ok(_) => Ok(Step::Data),
             Err(code) => Err(corrupt(code)),

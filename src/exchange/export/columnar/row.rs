@@ -10,6 +10,7 @@ use super::columns::Cell;
 use super::languages;
 use super::original::Original;
 use super::page::Known;
+use crate::ledger::DOCUMENT_STATUS;
 use crate::parse::DocumentKind;
 
 /// Maximum bytes of a charset's name (RFC 2978, section 2.3).
@@ -82,15 +83,20 @@ impl Row {
         let is_http = content_type.is_some_and(|kind| kind.trim_start().starts_with("application/http"));
         let head = HttpHead::parse(&if is_http { split(&main.content).0 } else { bytes::Bytes::new() });
         let stated = if is_http { head.get("Content-Type") } else { content_type };
+        let is_revisit = main.header.record_type() == RecordType::Revisit;
+        let without_head = match (is_not_modified, is_http || is_revisit) {
+            (true, _) => 304,
+            (false, true) => 0,
+            (false, false) => i32::from(DOCUMENT_STATUS),
+        };
         let status = match head.status() {
             Some(status) if !is_not_modified => i32::from(status),
-            _ => original.map_or(if is_not_modified { 304 } else { 0 }, |it| i32::from(it.status)),
+            _ => original.map_or(without_head, |it| i32::from(it.status)),
         };
         let mime = stated.and_then(media_type);
         let document = field("document").or_else(|| Some(original?.document?.name()));
         let language = field("language").or_else(|| original?.language.as_deref());
         let title = field("title").or_else(|| original?.title.as_deref());
-        let is_revisit = main.header.record_type() == RecordType::Revisit;
         let revisit = is_revisit.then_some(if is_not_modified { "not-modified" } else { "identical" });
         let subset = match status {
             _ if url.path() == "/robots.txt" => "robotstxt",

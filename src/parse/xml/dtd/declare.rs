@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use super::super::doctype::Reader;
 use super::super::entities::replacement;
 use super::{
-    ATTRIBUTES_MAX, Attribute, BYTES_MAX, DEPTH_MAX, Declared, Dtd, Fetch, PARTS_MAX, Parameter, Sort, Stop,
+    ATTRIBUTES_MAX, Attribute, BYTES_MAX, DEPTH_MAX, Declared, Dtd, Entity, Fetch, PARTS_MAX, Sort, Stop,
     TOKENS_MAX, is_token,
 };
 
@@ -59,11 +59,11 @@ impl Dtd {
             } else if reader.eat("%") {
                 let name = reader.name().filter(|_| reader.eat(";")).ok_or(Stop::Broken)?;
                 match self.parameters.get(name) {
-                    Some(Parameter::Text(text)) => {
+                    Some(Entity::Text(text)) => {
                         let text = text.clone();
                         self.read(&text, base, depth + 1, fetch)?;
                     }
-                    Some(Parameter::Outside(base, system)) => {
+                    Some(Entity::Outside(base, system)) => {
                         let (base, system) = (base.clone(), system.clone());
                         self.outside(base.as_deref(), &system, depth, fetch)?;
                     }
@@ -96,7 +96,7 @@ impl Dtd {
                     let mut reference = Reader { text: rest, at: 1 };
                     let name = reference.name().filter(|_| reference.eat(";"));
                     let value = match name.and_then(|name| self.parameters.get(name)) {
-                        Some(Parameter::Text(value)) => Some((value.clone(), reference.rest())),
+                        Some(Entity::Text(value)) => Some((value.clone(), reference.rest())),
                         _ => None,
                     };
                     if let Some((value, after)) = value {
@@ -217,17 +217,17 @@ impl Dtd {
             Some(_) => "",
             None => reader.external_id()?.1,
         };
+        let outside = || Entity::Outside(base.map(str::to_owned), system.to_owned());
         if is_parameter {
-            self.parameters.entry(name).or_insert_with(|| match value {
-                Some(value) => Parameter::Text(replacement(value).into_owned()),
-                None => Parameter::Outside(base.map(str::to_owned), system.to_owned()),
-            });
+            let value = value.map(|value| Entity::Text(replacement(value).into_owned()));
+            self.parameters.entry(name).or_insert_with(|| value.unwrap_or_else(outside));
             return Some(());
         }
         if reader.space() && reader.eat("NDATA") {
             self.unparsed.insert(name.clone());
         }
-        self.entities.entry(name).or_insert(value.map(str::to_owned));
+        let value = value.map(|value| Entity::Text(value.to_owned()));
+        self.entities.entry(name).or_insert_with(|| value.unwrap_or_else(outside));
         Some(())
     }
 }

@@ -43,11 +43,11 @@ pub(super) struct Dtd {
     /// Declared content of each element, as written until the element is first encountered.
     elements: HashMap<String, Declared>,
     attributes: HashMap<String, Vec<Attribute>>,
-    /// General entities: see [`Doctype::entities`].
-    pub(super) entities: HashMap<String, Option<String>>,
-    unparsed: HashSet<String>,
+    /// General entities; the first declaration of a name counts.
+    pub(super) entities: HashMap<String, Entity>,
+    pub(super) unparsed: HashSet<String>,
     notations: HashSet<String>,
-    parameters: HashMap<String, Parameter>,
+    parameters: HashMap<String, Entity>,
     /// Mistakes in the definition.
     pub(super) mistakes: Vec<String>,
     /// System identifiers of external parts that could not be fetched.
@@ -67,9 +67,10 @@ enum Declared {
     Broken,
 }
 
-/// A parameter entity.
+/// A declared entity.
 #[derive(Debug)]
-enum Parameter {
+pub(super) enum Entity {
+    /// The value; that of a general entity as written.
     Text(String),
     /// The name of the part that declares it, and its system identifier.
     Outside(Option<String>, String),

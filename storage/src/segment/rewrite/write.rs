@@ -23,7 +23,7 @@ use super::choice::Choice;
 use super::plan::{Planned, Rewrite, metadata_text};
 use super::raw::Stretch;
 use super::records::{Packers, Records};
-use super::{Author, Moved, RewriteOptions, Rewriter};
+use super::{Author, BETTER_LEVEL, Moved, RewriteOptions, Rewriter, SAVED_PERCENT_MIN};
 use crate::backend::OpenMode;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
@@ -40,6 +40,8 @@ const DICTIONARY_LEVEL: i32 = 13;
 const COPIED_BYTES_MAX: u64 = 16 << 20;
 /// One capture in this many is compressed for an estimate.
 const SAMPLED_ONE_IN: usize = 16;
+/// Approximate bytes before compression of a sample for choosing a level.
+const SAMPLED_BYTES_MAX: u64 = 16 << 20;
 
 /// A new segment being written.
 pub(super) struct NewSegment<'a> {
@@ -47,6 +49,8 @@ pub(super) struct NewSegment<'a> {
     pub options: &'a RewriteOptions,
     pub codec: Codec,
     pub id: SegmentId,
+    /// Compression level.
+    pub level: i32,
 }
 
 /// A new segment that is complete.
@@ -87,32 +91,66 @@ impl NewSegment<'_> {
 
     /// Estimates the bytes of a range of captures from a sample.
     pub(super) fn estimate(
-        &self,
+        &mut self,
         plan: &Rewrite,
         captures: &Range<usize>,
         choice: &Choice,
     ) -> Result<u64, SegmentError> {
-        let dictionary = self.dictionary(plan, captures, choice)?.map(Arc::new);
-        let mut packers = self.packers(dictionary.as_deref())?;
+        let dictionary = self.dictionary(plan, captures, choice)?;
+        self.choose_level(plan, captures, dictionary.as_ref())?;
         let all = plan.captures.get(captures.clone()).unwrap_or_default();
-        let sample: Vec<Planned> = all.iter().step_by(SAMPLED_ONE_IN).copied().collect();
-        let (mut packed, mut plain) = (0, 0);
-        for batch in batches(&sample) {
-            let packed_batch =
-                self.pack(batch.iter().map(|planned| (*planned, None)).collect(), &mut packers)?;
-            packed += packed_batch.iter().map(|(_, packed)| packed.length()).sum::<u64>();
-            plain += batch.iter().map(|planned| planned.plain).sum::<u64>();
-        }
+        let (packed, plain) = self.sampled(all, u64::MAX, self.level, dictionary.as_ref())?;
         let all: u64 = all.iter().map(|planned| planned.plain).sum();
         let records = u128::from(packed) * u128::from(all) / u128::from(plain.max(1));
         let dictionary = dictionary.map_or(0, |dictionary| dictionary.stored_length(self.from.guard));
         Ok(u64::try_from(records).unwrap_or(u64::MAX).saturating_add(dictionary))
     }
 
-    fn packers(&self, dictionary: Option<&Dictionary>) -> Result<Vec<Packers>, SegmentError> {
+    /// Chooses the better level if it saves enough of a sample.
+    pub(super) fn choose_level(
+        &mut self,
+        plan: &Rewrite,
+        captures: &Range<usize>,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<(), SegmentError> {
+        if self.options.chooses(self.codec) {
+            let all = plan.captures.get(captures.clone()).unwrap_or_default();
+            let of = |level| Ok(self.sampled(all, SAMPLED_BYTES_MAX, level, dictionary)?.0);
+            let (usual, better) = (of(self.level)?, of(BETTER_LEVEL)?);
+            if better * 100 <= usual * (100 - SAVED_PERCENT_MIN) {
+                self.level = BETTER_LEVEL;
+            }
+        }
+        Ok(())
+    }
+
+    /// Compresses a sample of captures, of at most so many bytes and one more capture; returns its bytes after and
+    /// before.
+    fn sampled(
+        &self,
+        captures: &[Planned],
+        bytes_max: u64,
+        level: i32,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<(u64, u64), SegmentError> {
+        let mut packers = self.packers(level, dictionary)?;
+        let (mut packed, mut plain) = (0, 0);
+        let sample: Vec<Planned> = captures.iter().step_by(SAMPLED_ONE_IN).copied().collect();
+        for batch in batches(&sample) {
+            if plain > bytes_max {
+                break;
+            }
+            let packed_batch =
+                self.pack(batch.iter().map(|planned| (*planned, None)).collect(), &mut packers)?;
+            packed += packed_batch.iter().map(|(_, packed)| packed.length()).sum::<u64>();
+            plain += batch.iter().map(|planned| planned.plain).sum::<u64>();
+        }
+        Ok((packed, plain))
+    }
+
+    fn packers(&self, level: i32, dictionary: Option<&Dictionary>) -> Result<Vec<Packers>, SegmentError> {
         let loaded = dictionary.map(Dictionary::as_bytes);
         let compressor = |level| Compressor::new(self.codec, level, loaded)?.attached();
-        let level = self.options.level(self.codec);
         let packers =
             || Ok(Packers { well: compressor(level)?, quickly: compressor(level.min(QUICK_LEVEL))? });
         (0..self.options.threads.max(1)).map(|_| packers()).collect()
@@ -127,7 +165,7 @@ impl NewSegment<'_> {
         author: &mut dyn Author,
         begun: &mut Vec<SegmentName>,
     ) -> Result<Written, SegmentError> {
-        let mut packers = self.packers(dictionary.map(AsRef::as_ref))?;
+        let mut packers = self.packers(self.level, dictionary.map(AsRef::as_ref))?;
         let before = captures.first().map_or(0, |capture| capture.number);
         let mut active = self.begin(before, dictionary.cloned(), begun)?;
         self.describe(&mut active, plan, &mut packers)?;

@@ -53,6 +53,7 @@ mod ordered;
 mod ordered_anywhere;
 mod orders;
 mod outputs;
+mod parameters;
 mod people;
 mod pings;
 mod politeness;

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use archive::crawl::{
-    self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Manners, Purpose, Seed, Timings, read_seeds, scope_of,
+    self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Manners, Purpose, Seed, Status, Timings, read_seeds,
+    scope_of,
 };
 use archive::ledger::{Credits, Refusal, ScopeKind, page_flags};
 use archive::publish::KEYS_MAX;
@@ -18,6 +19,7 @@ use archive_storage::Store;
 use archive_storage::address::canonical;
 use archive_storage::segment::{Packing, Shrinking};
 use indicatif::HumanCount;
+use serde::Serialize;
 
 use super::cash::CashArgs;
 use super::cluster::{ClusterArgs, orders};
@@ -88,6 +90,13 @@ pub(crate) struct Args {
     /// no limit [default: 250]
     #[arg(long, value_name = "N", help_heading = KEPT)]
     same_content: Option<u32>,
+    /// Parameters left out of all links, separated by commas; 'utm_*' means all that begin like it. Others that make no
+    /// difference are found by tests of each host
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = KEPT)]
+    drop_parameters: Option<Vec<String>>,
+    /// Do not extend the scope to the site to which a seed redirects; =false to end it
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = KEPT)]
+    leave_moved_seeds: Option<bool>,
     /// Do not follow links marked nofollow (rel=nofollow, meta name=robots, X-Robots-Tag); =false to end it
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = KEPT)]
     obey_nofollow: Option<bool>,
@@ -112,9 +121,20 @@ pub(crate) struct Args {
     /// Number of copies to keep there; older ones are removed
     #[arg(long, value_name = "N", requires = "copy_to", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..))]
     copy_keep: u64,
+    /// At the end, print one JSON object
+    #[arg(long)]
+    json: bool,
     /// At the end, print how the processor time per page was spent, and the speed in each tenth of the run
     #[arg(long)]
     timings: bool,
+}
+
+/// The result of a crawl.
+#[derive(Serialize)]
+struct Ended<'a> {
+    end: &'static str,
+    #[serde(flatten)]
+    status: &'a Status,
 }
 
 /// Topic and stopping rules of a focused crawl.
@@ -181,6 +201,8 @@ impl Args {
             pages_per_site: self.pages_per_site,
             query_variations: self.query_variations,
             same_content: self.same_content,
+            drop_parameters: self.drop_parameters.clone(),
+            leave_moved_seeds: self.leave_moved_seeds,
             obey_nofollow: self.obey_nofollow,
             ..Manners::default()
         }
@@ -232,6 +254,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let none_gave = failed.len() == urls.len();
     recorder::close(store)?;
     progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
+    if args.json {
+        output::json_line(&Ended { end: end.name(), status: &status })?;
+    }
     if args.timings {
         output::print(&timings_table(&status.timings))?;
         output::line(&packing(&status.timings.packing))?;

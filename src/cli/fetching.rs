@@ -171,6 +171,8 @@ impl FetchArgs {
             pages_per_site: limits.pages_per_site,
             query_variations: limits.query_variations,
             same_content: limits.same_content,
+            drop_parameters: limits.drop_parameters,
+            leave_moved_seeds: limits.leave_moved_seeds,
             obey_nofollow: limits.obey_nofollow,
             ..self.manners()
         };
@@ -227,6 +229,8 @@ impl FetchArgs {
                 },
                 query_variations: told.query_variations.unwrap_or(CrawlPolicy::default().query_variations),
                 same_content: told.same_content.unwrap_or(CrawlPolicy::default().same_content),
+                dropped_parameters: told.drop_parameters.clone().unwrap_or_default(),
+                leave_moved_seeds: told.leave_moved_seeds.unwrap_or_default(),
                 ..CrawlPolicy::default()
             },
             fetch: fetch::Settings {

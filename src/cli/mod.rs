@@ -61,7 +61,7 @@ use archive::crawl::CrawlError;
 use archive::erased::FORGOTTEN;
 use archive::exchange::copy::CopyError;
 use archive::graphs::ReadError;
-use archive::ledger::{Facts, name_as_robots_txt};
+use archive::ledger::{Credits, Facts, name_as_robots_txt};
 use archive::remote::{self, RemoteError};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
@@ -309,7 +309,10 @@ fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
     let found = match store.state().find(&url)? {
         Some(found) => Some(found),
         // It may have been fetched only because the robots.txt of another host redirects to it.
-        None => store.state().find(&name_as_robots_txt(&url))?,
+        None => match store.state().find(&name_as_robots_txt(&url))? {
+            Some(found) => Some(found),
+            None => Credits::known_as(store.state(), &url)?,
+        },
     };
     found.with_context(|| format!("{text} is not in {}", store.path().display()))
 }

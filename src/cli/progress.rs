@@ -151,6 +151,9 @@ impl Progress {
             sum(status),
             archive.display(),
         ));
+        for (why, urls) in &status.left {
+            note(format_args!("{} left out: {}", count(*urls, "URL"), why.sentence()));
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `archive refresh`: fetches again, within a budget, the pages that matter most and have probably changed.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use archive::access::Access;
 use archive::cluster;
 use archive::crawl::{self, End, Manners, Options, Purpose, Status};
-use archive::ledger::Credits;
+use archive::ledger::{Credits, Refusal};
 use archive::publish::hubs::{self, Asked};
 use archive::query;
 use archive::recorder::{self, Control};
@@ -102,6 +102,8 @@ struct Summary {
     refused: u64,
     /// Pages left to the next run because of their servers.
     waiting: u64,
+    /// URLs that an option of the crawl would let through, by reason.
+    left: BTreeMap<Refusal, u64>,
     bytes: u64,
     seconds: f64,
     end: &'static str,
@@ -306,6 +308,7 @@ impl Sum {
             errors: status.errors,
             refused: status.refused,
             waiting: status.waiting,
+            left: status.left.clone(),
             bytes: status.bytes,
             seconds: status.elapsed.as_secs_f64(),
             end: end.name(),

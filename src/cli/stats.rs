@@ -57,7 +57,15 @@ struct Stats {
     versions_behind: Option<u64>,
     /// Whether queries have prepared columns of this checkpoint and need not read the tables.
     is_prepared: bool,
+    moved_seeds: Vec<MovedSeed>,
     top_sites: Vec<TopSite>,
+}
+
+/// A seed that has moved: its scope extends to where it leads to.
+#[derive(Serialize)]
+struct MovedSeed {
+    seed: String,
+    to: String,
 }
 
 #[derive(Serialize)]
@@ -104,6 +112,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         index_behind: index_behind(&store, search::FOLDER),
         versions_behind: index_behind(&store, search::VERSIONS_FOLDER),
         is_prepared: Prepared::open(&store)?.is_some(),
+        moved_seeds: credits
+            .scope()
+            .moved()
+            .map(|(seed, rule)| MovedSeed { seed: seed.to_owned(), to: rule.seed.clone() })
+            .collect(),
         top_sites: top_sites(&store)?,
     };
     if args.json {
@@ -132,6 +145,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if let Some(behind) = stats.versions_behind.filter(|behind| *behind > 0) {
         table.add_row(["captures not in the index of older versions yet", &HumanCount(behind).to_string()]);
+    }
+    for MovedSeed { seed, to } in &stats.moved_seeds {
+        table.add_row([format!("seed {seed} leads to"), to.clone()]);
     }
     output::print(&table)?;
     let mut table = output::table(&["importance", "most important sites", "pages"], &[0, 2]);

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use archive::ledger::Tested;
 use archive::selection::{self, FocusReport, NextVisit, RobotsAnswer, StoredVisit, Weights, Why};
 use archive::texts::Language;
 use archive_storage::Store;
@@ -82,6 +83,9 @@ fn print(why: &Why) -> anyhow::Result<()> {
     }
     row("scope", why.scope.clone());
     row("robots.txt", why.robots.as_ref().map_or("not asked for yet".to_owned(), robots));
+    for tested in &why.parameters {
+        row("parameter", parameter(tested));
+    }
     if let Some(decided) = &why.decided {
         row("decided", decided.clone());
     }
@@ -122,6 +126,14 @@ fn print(why: &Why) -> anyhow::Result<()> {
         due(next_visit).into_iter().zip(["next due", "", ""]).for_each(|(text, name)| row(name, text));
     }
     output::print(&table)
+}
+
+/// What tests of a parameter on the page's host have shown.
+fn parameter(tested: &Tested) -> String {
+    let Tested { name, same, different, is_dropped } = tested;
+    let tests = output::count((same + different).into(), "test");
+    let what = if *is_dropped { "left out of links" } else { "kept in links" };
+    format!("{name}: {what}; without it the page was the same in {same} of {tests}")
 }
 
 /// How the last crawl judges a page by its topic; one or two lines.

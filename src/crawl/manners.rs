@@ -36,6 +36,8 @@ pub struct Manners {
     pub pages_per_site: Option<u32>,
     pub query_variations: Option<u32>,
     pub same_content: Option<u32>,
+    pub drop_parameters: Option<Vec<String>>,
+    pub leave_moved_seeds: Option<bool>,
     /// Delays of hosts, from the seeds.
     pub delays: BTreeMap<String, Duration>,
     /// Options given that widen the reach of the program.
@@ -82,6 +84,8 @@ impl Manners {
             pages_per_site: self.pages_per_site.or(before.pages_per_site),
             query_variations: self.query_variations.or(before.query_variations),
             same_content: self.same_content.or(before.same_content),
+            drop_parameters: self.drop_parameters.or(before.drop_parameters),
+            leave_moved_seeds: self.leave_moved_seeds.or(before.leave_moved_seeds),
             delays: before.delays,
             reach: if self.reach.is_empty() { before.reach } else { self.reach },
         }

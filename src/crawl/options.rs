@@ -1,5 +1,6 @@
 //! How a crawl behaves, and what it reports while it runs.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
@@ -15,7 +16,7 @@ use super::timings::Timings;
 use crate::cluster::Member;
 use crate::exchange::repack;
 use crate::fetch;
-use crate::ledger::Scope;
+use crate::ledger::{Refusal, Scope};
 use crate::publish::hubs::Asked;
 use crate::recorder::{CHECKPOINT_EVERY, Memory};
 use crate::runs::Tallies;
@@ -195,6 +196,8 @@ pub struct Status {
     pub refused: u64,
     /// Pages left to the next run, because their servers said "later" or did not answer; known at the end.
     pub waiting: u64,
+    /// Those of the refused that an option would let through, by reason.
+    pub left: BTreeMap<Refusal, u64>,
     /// Results of a focused crawl.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<TopicStatus>,
@@ -276,6 +279,9 @@ impl Status {
         self.queued += other.queued;
         self.refused += other.refused;
         self.waiting += other.waiting;
+        for (why, urls) in &other.left {
+            *self.left.entry(*why).or_default() += urls;
+        }
     }
 
     /// Captures per second over the whole run.

@@ -62,6 +62,7 @@ pub fn scope_of(seeds: &[Seed], kind: &ScopeKind, max_depth: u8) -> Scope {
         kind: seed.scope.clone().unwrap_or_else(|| kind.clone()),
         seed: seed.url.to_string(),
         max_depth: seed.max_depth.unwrap_or(max_depth),
+        moved_from: None,
     });
     Scope::from_rules(rules.collect())
 }

@@ -3,7 +3,7 @@
 //! Here, the URL alone decides. Hosts that serve the same page under ever new URLs are detected by their contents
 //! ([`crate::ledger::NearDuplicates`]).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
 use archive_storage::{State, StateError};
@@ -59,10 +59,18 @@ fn repeats_anywhere(segments: &[&str]) -> bool {
     segments.len() > SAME_SEGMENT_MAX && segments.iter().any(|segment| count(segment) > SAME_SEGMENT_MAX)
 }
 
+/// Maximum number of values of parameters that are remembered; all others count as known.
+const VALUES_MAX: usize = 1 << 20;
+
 /// Counts how often each page was requested with different queries, in this run and earlier ones.
+///
+/// A list that can be sorted and filtered in every way combines few values. So a query with a value that its page did
+/// not have before, such as the number of an article, is no variation.
 #[derive(Debug, Default)]
 pub(super) struct Variations {
     hasher: RandomState,
+    /// Hashes of pages with a parameter and its value.
+    values: HashSet<u64>,
     /// Counts by the hash of the page; `None` before the first URL that may be a variation.
     counts: Option<HashMap<u64, u32>>,
 }
@@ -77,11 +85,11 @@ impl Variations {
         url: &str,
         most: u32,
     ) -> Result<Option<Refusal>, StateError> {
-        let Some(page) = varied_page(url).filter(|_| most > 0) else { return Ok(None) };
+        let Some((page, query)) = varied_page(url).filter(|_| most > 0) else { return Ok(None) };
         if self.counts.is_none() {
             self.read(state)?;
         }
-        let is_new = self.add(page, most);
+        let is_new = self.has_new_value(page, query) || self.add(page, most);
         Ok((!is_new).then_some(Refusal::QueryVariations))
     }
 
@@ -89,13 +97,24 @@ impl Variations {
     fn read(&mut self, state: &State) -> Result<(), StateError> {
         self.counts = Some(HashMap::new());
         state.scan_urls(0..state.url_count(), |id, url| {
-            if let Some(page) = varied_page(url)
+            if let Some((page, query)) = varied_page(url)
                 && state.page(id)?.flags.has_any(flags::FETCHED)
+                && !self.has_new_value(page, query)
             {
                 self.add(page, u32::MAX);
             }
             Ok(())
         })
+    }
+
+    /// Whether the page has not had one of these parameters with its value.
+    fn has_new_value(&mut self, page: &str, query: &str) -> bool {
+        let mut is_new = false;
+        for pair in query.split('&') {
+            let value = self.hasher.hash_one((page, pair));
+            is_new |= self.values.len() < VALUES_MAX && self.values.insert(value);
+        }
+        is_new
     }
 
     /// Counts a variation; returns false if its page already had `most` of them.
@@ -112,11 +131,11 @@ impl Variations {
     }
 }
 
-/// Returns the page that a canonical URL shows one of many views of, if so.
-fn varied_page(url: &str) -> Option<&str> {
+/// Returns the page that a canonical URL shows one of many views of, and its query, if so.
+fn varied_page(url: &str) -> Option<(&str, &str)> {
     let (page, query) = url.split_once('?')?;
     let parameters = query.split('&').filter(|part| !part.is_empty()).count();
-    (parameters >= VARYING_PARAMETERS_MIN).then_some(page)
+    (parameters >= VARYING_PARAMETERS_MIN).then_some((page, query))
 }
 
 #[cfg(test)]
@@ -155,11 +174,15 @@ mod tests {
         assert_eq!(varied_page("http://a.test/index.php?title=Page_7&lang=en"), None);
         assert_eq!(varied_page("http://a.test/index.php?&&title=Page_7&"), None);
         let list = "http://a.test/list";
-        assert_eq!(varied_page(&format!("{list}?sort=name&colour=red&page=7")), Some(list));
+        let query = "sort=name&colour=red&page=7";
+        assert_eq!(varied_page(&format!("{list}?{query}")), Some((list, query)));
         let mut variations = Variations::default();
         for number in 0..10 {
             assert_eq!(variations.add(list, 3), number < 3);
             assert!(variations.add(&format!("{list}/{number}"), 3));
         }
+        let mut is_new = |query: &str| variations.has_new_value(list, query);
+        assert!(is_new("sort=name&colour=red&page=7") && is_new("sort=name&colour=blue&page=8"));
+        assert!(!is_new("sort=name&colour=red&page=8"), "a combination of what was there");
     }
 }

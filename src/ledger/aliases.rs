@@ -295,12 +295,37 @@ impl Credits {
     fn vanish(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
         if page.flags.has_any(flags::ACCOUNT) {
-            self.pages.close(&account(&page, state.visit(id)?.as_ref()));
-            forget(state, id, &mut page)?;
+            self.close(state, id, &mut page)?;
         }
         page.flags.set(flags::ALIAS, false);
         page.flags.set(flags::VANISHED, true);
         Ok(state.set_page(id, &page)?)
+    }
+
+    /// Closes the account of a page.
+    pub(super) fn close(&mut self, state: &mut State, id: UrlId, page: &mut Page) -> Result<(), CreditError> {
+        self.pages.close(&account(page, state.visit(id)?.as_ref()));
+        Ok(forget(state, id, page)?)
+    }
+
+    /// Merges the account of a page into that of the page it stands for.
+    pub(super) fn merge_into(
+        &mut self,
+        state: &mut State,
+        id: UrlId,
+        page: &mut Page,
+        target: UrlId,
+    ) -> Result<(), CreditError> {
+        let alias = account(page, state.visit(id)?.as_ref());
+        let mut into = state.page(target)?;
+        let mut own = account(&into, state.visit(target)?.as_ref());
+        self.pages.merge(&alias, &mut own);
+        into.cash = own.base.to_stored();
+        state.set_page(target, &into)?;
+        if let Some(transfers) = &mut self.transfers {
+            transfers.note(target, &into);
+        }
+        Ok(forget(state, id, page)?)
     }
 
     /// Notes whether a page that was just captured stands for another one; if so, merges the two accounts.
@@ -319,16 +344,7 @@ impl Credits {
         page.flags.set(flags::ALIAS, target.is_some());
         match target {
             Some(target) if page.flags.has_any(flags::ACCOUNT) => {
-                let alias = account(&page, state.visit(id)?.as_ref());
-                let mut into = state.page(target)?;
-                let mut own = account(&into, state.visit(target)?.as_ref());
-                self.pages.merge(&alias, &mut own);
-                into.cash = own.base.to_stored();
-                state.set_page(target, &into)?;
-                if let Some(transfers) = &mut self.transfers {
-                    transfers.note(target, &into);
-                }
-                forget(state, id, &mut page)?;
+                self.merge_into(state, id, &mut page, target)?;
             }
             None if was_alias => {
                 self.open_account(&mut page);

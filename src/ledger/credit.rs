@@ -13,16 +13,18 @@ use super::aliases::account_of;
 use super::authority::{authority, host_name};
 use super::facts::Facts;
 use super::late::Late;
+use super::level::LEVEL_SEED;
 use super::links::{Mention, Target};
 use super::outcome::Outcome;
 use super::page_flags as flags;
+use super::parameters::Parameters;
 use super::pay::{account, site_account};
 use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
-use super::scope::Scope;
+use super::scope::{Scope, ScopeRule};
 use super::settings::{
-    FAVOURED_MAX, PAGE_LEDGER, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured, read_favoured_sites,
-    read_obey_nofollow, read_setting, write_favoured, write_setting,
+    FAVOURED_MAX, PAGE_LEDGER, PARAMETERS, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured,
+    read_favoured_sites, read_policy, read_setting, write_favoured, write_setting,
 };
 use super::transfers::{PartitionError, Transfers};
 use super::waiting::Candidate;
@@ -30,7 +32,7 @@ use crate::importance::{Audit, Cash, Imbalance, Ledger, LinkWeights, Policy, Tal
 
 /// Maximum number of consecutive redirects that are followed, as in browsers (Fetch standard, section 4.5,
 /// HTTP-redirect fetch).
-const REDIRECTS_MAX: usize = 20;
+pub(super) const REDIRECTS_MAX: usize = 20;
 
 /// Why crediting fails.
 #[derive(Debug, thiserror::Error)]
@@ -85,9 +87,16 @@ pub struct Credits {
     pub(super) favoured: HashMap<UrlId, f64>,
     /// Sites that people favour, with their bonus.
     pub(super) favoured_sites: HashMap<SiteId, f64>,
-    scope: Scope,
+    pub(super) scope: Scope,
     /// Whether links with `nofollow` are not followed.
     pub(super) obey_nofollow: bool,
+    /// Whether the scope of a seed does not follow it to another site.
+    pub(super) leave_moved_seeds: bool,
+    /// Seeds that have led to another site, since they were last asked for.
+    pub(super) moved: Vec<ScopeRule>,
+    pub(super) parameters: Parameters,
+    /// URLs that are not followed because of the content of their page, since they were last asked for.
+    pub(super) unfollowed: Vec<UrlId>,
     /// Resolved links of the page being credited; kept to reuse the memory.
     pub(super) targets: Vec<Target>,
     /// Late captures whose pages are yet to be recomputed.
@@ -117,6 +126,7 @@ impl Credits {
             );
         }
         let written = state.cash_written();
+        let policy = read_policy(state)?;
         Ok(Self {
             tallies: (Tally::begin(&pages, written.pages), Tally::begin(&sites, written.sites)),
             pages,
@@ -125,7 +135,11 @@ impl Credits {
             favoured_sites: read_favoured_sites(state),
             rules,
             scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
-            obey_nofollow: read_obey_nofollow(state)?,
+            obey_nofollow: policy.obey_nofollow,
+            leave_moved_seeds: policy.leave_moved_seeds,
+            moved: Vec::new(),
+            parameters: Parameters::open(state, policy.dropped_parameters)?,
+            unfollowed: Vec::new(),
             targets: Vec::new(),
             late: Late::default(),
             paying: Duration::ZERO,
@@ -143,6 +157,9 @@ impl Credits {
         write_setting(state, SITE_LEDGER, &self.sites.numbers())?;
         if let Some(transfers) = &self.transfers {
             transfers.save(state)?;
+        }
+        if self.parameters.take_changed() {
+            write_setting(state, PARAMETERS, &self.parameters)?;
         }
         write_setting(state, SCOPE, &self.scope.rules())
     }
@@ -199,6 +216,7 @@ impl Credits {
     /// # Errors
     /// When the store fails.
     pub fn set_scope(&mut self, state: &mut State, scope: Scope) -> Result<(), CreditError> {
+        let scope = self.with_moved(scope);
         if scope.rules() == self.scope.rules() {
             return Ok(());
         }
@@ -281,9 +299,10 @@ impl Credits {
         let is_late = Self::is_late(state, id, outcome)?;
         let is_silent = says_nothing(outcome, state.visit(id)?.as_ref());
         let capture = self.record(state, id, outcome, location, is_late, is_silent)?;
+        self.follow_seed(state, id, outcome)?;
         let page = state.page(id)?;
         if outcome.describes_document() && !is_silent {
-            self.resolve_links(state, id, &page, outcome)?;
+            self.resolve_links(state, id, &page, &outcome.facts)?;
         } else {
             self.resolve_known_links(state, id, &page)?;
         }
@@ -292,9 +311,7 @@ impl Credits {
             return Ok(capture);
         }
         if outcome.describes_document() && !is_silent && !page.flags.has_any(flags::ROBOTS) {
-            let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
-            let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
-            state.append_links(id, &links)?;
+            self.store_links(state, id)?;
             self.take_dates(state, id, outcome)?;
         }
         if !is_silent {
@@ -309,12 +326,40 @@ impl Credits {
             self.pay_sites(state, id)?;
         }
         self.paying += begun.elapsed();
+        self.add_candidates(state, candidates)?;
+        self.weigh(state, id, outcome)?;
+        Ok(capture)
+    }
+
+    /// Stores the links of the page being credited.
+    pub(super) fn store_links(&self, state: &mut State, id: UrlId) -> Result<(), StateError> {
+        let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
+        let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
+        state.append_links(id, &links)?;
+        Ok(())
+    }
+
+    /// Adds what the page being credited makes worth fetching; pages of tests come first.
+    pub(super) fn add_candidates(
+        &mut self,
+        state: &State,
+        candidates: &mut Vec<Candidate>,
+    ) -> Result<(), StateError> {
         for place in 0..self.targets.len() {
             let target = self.targets[place].link;
             let page = state.page(target)?;
             candidates.extend(self.candidate(target, &page));
         }
-        Ok(capture)
+        for id in std::mem::take(&mut self.parameters.opened) {
+            let candidate = self.candidate(id, &state.page(id)?);
+            candidates.extend(candidate.map(|candidate| Candidate { level: LEVEL_SEED, ..candidate }));
+        }
+        Ok(())
+    }
+
+    /// Returns the URLs that are not followed because of the content of their page, since the last call.
+    pub fn take_unfollowed(&mut self) -> Vec<UrlId> {
+        std::mem::take(&mut self.unfollowed)
     }
 
     /// Returns the time spent on paying out cash since the last call.
@@ -413,10 +458,7 @@ impl Credits {
                 let steps = u8::try_from(steps).unwrap_or(u8::MAX);
                 page.depth = if is_linked { page.depth.min(steps) } else { steps };
             }
-        } else if self.transfers.is_some()
-            && !facts.hops.is_empty()
-            && !page.flags.has_any(flags::PAGE | flags::REQUISITE)
-        {
+        } else if !facts.hops.is_empty() && !page.flags.has_any(flags::PAGE | flags::REQUISITE) {
             return self.enter_named(state, id, outcome);
         } else if facts.via.is_none() && facts.hops.is_empty() && !page.flags.has_any(flags::PUBLISHED) {
             page.flags.set(flags::SEED | flags::IN_SCOPE, true);
@@ -429,8 +471,8 @@ impl Credits {
         Ok(())
     }
 
-    /// Adds a page that only another partition has named, when its capture is replayed and the batch that named it is
-    /// gone.
+    /// Adds a page that no link of the archive names, when its capture is replayed: another partition did in a batch that is
+    /// gone, or a link that was first taken without a parameter.
     fn enter_named(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
         let Facts { via, hops, .. } = &outcome.facts;
         let via = via.as_ref().map(|via| self.know(state, via, url_hash(via))).transpose()?;
@@ -461,7 +503,8 @@ impl Credits {
     pub(super) fn is_inside(&self, state: &State, url: &str, page: &Page) -> Result<bool, CreditError> {
         let host = authority(url);
         let is_near = self.scope.contains(url, host, site_of(host_name(host)), page.depth);
-        Ok(is_near && redirects_to(state, page)? <= REDIRECTS_MAX)
+        let is_inside = is_near || self.seed_before(state, page)?.is_some();
+        Ok(is_inside && redirects_to(state, page)? <= REDIRECTS_MAX)
     }
 
     /// Whether a page would belong to the crawl if a seed linked to it.

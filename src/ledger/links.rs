@@ -1,13 +1,14 @@
 //! The links of the page being credited: their targets, what they say of these, and their weights.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use archive_storage::{Page, State, UrlId};
 
 use super::aliases::account_of;
 use super::credit::{CreditError, Credits};
+use super::facts::{Facts, LINKS_PER_PAGE_MAX};
 use super::link_code::LinkCode;
-use super::outcome::Outcome;
 use super::page_flags as flags;
 use super::refusal::Refusal;
 use super::waiting::{hangs_on_links, refuse_in};
@@ -59,21 +60,35 @@ impl Credits {
         state: &mut State,
         source: UrlId,
         from: &Page,
-        outcome: &Outcome,
+        facts: &Facts,
     ) -> Result<(), CreditError> {
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
-        state.expect_urls(outcome.facts.links.iter().map(|link| link.hash))?;
-        for link in &outcome.facts.links {
-            let target = self.know(state, &link.url, link.hash)?;
-            let unfollowed = if outcome.facts.copies.is_some() {
+        // Targets, once a link was taken without a parameter: others may mean the same page.
+        let mut met: Option<HashSet<UrlId>> = None;
+        state.expect_urls(facts.links.iter().map(|link| link.hash))?;
+        for link in &facts.links {
+            let unfollowed = if facts.copies.is_some() {
                 Some(Refusal::SameContent)
             } else {
                 (link.nofollow && self.obey_nofollow).then_some(Refusal::NoFollow)
             };
-            self.note_link(state, target, source, from, link, unfollowed)?;
+            let may_test = unfollowed.is_none() && facts.imported.is_none() && !facts.robots;
+            let (url, hash, proposed) = self.link_meant(state, link, may_test)?;
+            let target = self.know(state, &url, hash)?;
+            if matches!(url, Cow::Owned(_)) && met.is_none() {
+                met = Some(targets.iter().map(|target: &Target| target.link).collect());
+            }
+            if met.as_mut().is_some_and(|met| !met.insert(target)) {
+                continue;
+            }
+            let mention = mention_of(&url, source, from, link, unfollowed);
+            self.note_mention(state, target, &mention)?;
+            if let Some(proposed) = proposed {
+                self.open_test(state, target, proposed, &mention)?;
+            }
             let code = LinkCode::new(link.kind, link.nofollow, link.template);
-            targets.push(self.target(state, from, target, code, Some(&link.url))?);
+            targets.push(self.target(state, from, target, code, Some(&url))?);
         }
         self.targets = targets;
         Ok(())
@@ -94,6 +109,15 @@ impl Credits {
         Ok(())
     }
 
+    /// Returns the page whose account a URL uses, fetched or not.
+    fn payee(&self, state: &State, id: UrlId) -> Result<Option<UrlId>, CreditError> {
+        if let Some(payee) = account_of(state, id)? {
+            return Ok(Some(payee));
+        }
+        let stand_in = self.stand_in(state, id)?;
+        Ok(stand_in.map_or(Ok(None), |stand_in| account_of(state, stand_in))?)
+    }
+
     /// Returns the payee and weight of a link. A robots.txt has no account: its share stays with the virtual page.
     fn target(
         &self,
@@ -103,7 +127,7 @@ impl Credits {
         code: LinkCode,
         url: Option<&str>,
     ) -> Result<Target, CreditError> {
-        let payee = if code.carries_cash() { account_of(state, link)? } else { None };
+        let payee = if code.carries_cash() { self.payee(state, link)? } else { None };
         let weight = match payee {
             Some(page) => self.rules.weights.of(code.traits(state.page(page)?.host != from.host)),
             None => Weight::NONE,
@@ -124,30 +148,6 @@ impl Credits {
     /// was found.
     ///
     /// A page found only by links that are not followed is refused until another link leads to it.
-    fn note_link(
-        &mut self,
-        state: &mut State,
-        target: UrlId,
-        source: UrlId,
-        from: &Page,
-        link: &Link,
-        unfollowed: Option<Refusal>,
-    ) -> Result<(), CreditError> {
-        let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));
-        let part = if link.kind.is_requisite() { flags::requisite_depth(from.flags) + 1 } else { 0 };
-        let mention = Mention {
-            url: &link.url,
-            via: Some(source),
-            depth: from.depth.saturating_add(step),
-            hop: link.kind.hop() as u8,
-            is_page: link.kind.carries_cash(),
-            part,
-            unfollowed,
-        };
-        self.note_mention(state, target, &mention)
-    }
-
-    /// Like `note_link`, for every kind of source.
     pub(super) fn note_mention(
         &mut self,
         state: &mut State,
@@ -166,7 +166,12 @@ impl Credits {
         }
         let opened = is_page && self.open_account(&mut page);
         match unfollowed {
-            Some(why) if opened && !page.flags.has_any(flags::SEED) => refuse_in(&mut page, Some(why)),
+            Some(why) if opened && !page.flags.has_any(flags::SEED) => {
+                refuse_in(&mut page, Some(why));
+                if why == Refusal::SameContent && self.unfollowed.len() < LINKS_PER_PAGE_MAX {
+                    self.unfollowed.push(target);
+                }
+            }
             None if is_page && hangs_on_links(&page) => refuse_in(&mut page, None),
             _ => {}
         }
@@ -197,5 +202,26 @@ impl Credits {
             self.targets = kept;
         }
         Ok(())
+    }
+}
+
+/// Returns what a link says of the URL that it means.
+fn mention_of<'a>(
+    url: &'a str,
+    source: UrlId,
+    from: &Page,
+    link: &Link,
+    unfollowed: Option<Refusal>,
+) -> Mention<'a> {
+    let step = u8::from(matches!(link.kind.hop(), 'L' | 'M' | 'X'));
+    let part = if link.kind.is_requisite() { flags::requisite_depth(from.flags) + 1 } else { 0 };
+    Mention {
+        url,
+        via: Some(source),
+        depth: from.depth.saturating_add(step),
+        hop: link.kind.hop() as u8,
+        is_page: link.kind.carries_cash(),
+        part,
+        unfollowed,
     }
 }

@@ -3,13 +3,18 @@
 //! Servers that answer "not found" with status 200, calendars, and generated offers have one thing in common: after a
 //! while their pages have nothing new, however many there are. So each host counts its most frequent contents by
 //! similarity, in the few bytes that its record has for it, with the frequent-items method of Misra and Gries ("Finding
-//! repeated elements", Science of Computer Programming, 1982). A content that makes up more than a sixth of a host's
-//! pages is found, and no count is ever too high.
+//! repeated elements", Science of Computer Programming, 1982). A content that makes up more than a fifth of a host's
+//! pages is found, and so is a text with other numbers and pictures each time that makes up more than half of them. No
+//! count is ever too high.
 
-use crate::parse::is_near;
+use crate::parse::{is_alike, is_near};
 
-/// Number of contents counted for a host.
+/// Number of contents counted for a host; the last one is a text, whatever numbers and pictures are with it.
 const CONTENTS: usize = 5;
+
+/// Number of pages with one text, but other numbers or pictures, that count as much as one page with the same ones: a
+/// gallery has hundreds, a counter in a trap has no end.
+const PAGES_OF_A_TEXT: u32 = 10;
 
 /// Bytes of a content and its count.
 const CONTENT_BYTES: usize = 12;
@@ -49,22 +54,29 @@ impl NearDuplicates {
         bytes
     }
 
-    /// Returns the count of the host's pages known to be similar to one with this similarity hash.
+    /// Returns the count of the host's pages known to be like one with this similarity hash.
     #[must_use]
     pub fn count(&self, similarity: u64) -> u32 {
-        let like = self.contents.iter().find(|(known, count)| *count > 0 && is_near(*known, similarity));
-        like.map_or(0, |(_, count)| *count)
+        let [alike @ .., text] = &self.contents;
+        let like = alike.iter().find(|(known, count)| *count > 0 && is_alike(*known, similarity));
+        let of_text = if is_near(text.0, similarity) { text.1 / PAGES_OF_A_TEXT } else { 0 };
+        like.map_or(0, |(_, count)| *count).max(of_text)
     }
 
     /// Counts a page with this similarity hash.
     pub fn note(&mut self, similarity: u64) {
-        let contents = &mut self.contents;
-        let like = contents.iter().position(|(known, count)| *count > 0 && is_near(*known, similarity));
-        match like.or_else(|| contents.iter().position(|(_, count)| *count == 0)) {
-            Some(place) if like.is_some() => contents[place].1 = contents[place].1.saturating_add(1),
-            Some(place) => contents[place] = (similarity, 1),
-            None => contents.iter_mut().for_each(|(_, count)| *count -= 1),
-        }
+        let [contents @ .., text] = &mut self.contents;
+        note_among(contents, similarity, is_alike);
+        note_among(std::slice::from_mut(text), similarity, is_near);
+    }
+}
+
+fn note_among(contents: &mut [(u64, u32)], similarity: u64, is_like: fn(u64, u64) -> bool) {
+    let like = contents.iter().position(|(known, count)| *count > 0 && is_like(*known, similarity));
+    match like.or_else(|| contents.iter().position(|(_, count)| *count == 0)) {
+        Some(place) if like.is_some() => contents[place].1 = contents[place].1.saturating_add(1),
+        Some(place) => contents[place] = (similarity, 1),
+        None => contents.iter_mut().for_each(|(_, count)| *count -= 1),
     }
 }
 
@@ -84,13 +96,22 @@ mod tests {
             host.note(unlike(number));
             if number % 2 == 0 {
                 // Near-duplicates differ in a few bits.
-                host.note(0xABCD_EF01_2345_6789 ^ (1 << (number % 60)));
+                host.note(0xABCD_EF01_2345_6789 ^ (1 << (16 + number % 48)));
             }
             host = NearDuplicates::from_bytes(&host.to_bytes());
         }
         let count = host.count(0xABCD_EF01_2345_6789);
         assert!((250..=500).contains(&count), "{count}");
         assert!((0..1000).all(|number| host.count(unlike(number)) < 100));
+    }
+
+    #[test]
+    fn a_text_counts_less_where_numbers_and_pictures_differ() {
+        let mut host = NearDuplicates::default();
+        (0..1300).for_each(|number| host.note(0xABCD_EF01_2345_0000 | number));
+        assert_eq!(host.count(0xABCD_EF01_2345_FFFF), 130);
+        (0..200).for_each(|_| host.note(0xABCD_EF01_2345_0000));
+        assert!(host.count(0xABCD_EF01_2345_0000) >= 150);
     }
 
     #[test]

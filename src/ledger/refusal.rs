@@ -4,7 +4,7 @@
 //! reports it. The reason is in the flags of the page state, and is cleared once the page is fetched after all.
 
 /// Why a URL is not fetched. The codes are stored in page states and are never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u16)]
 #[non_exhaustive]
@@ -96,6 +96,18 @@ impl Refusal {
             Self::Decided => "decided",
             Self::OffTopic => "off-topic",
             Self::OtherPartition => "other-partition",
+        }
+    }
+
+    /// The option of a crawl that sets the limit, if the reason is one.
+    #[must_use]
+    pub const fn option(self) -> Option<&'static str> {
+        match self {
+            Self::PagesPerHost => Some("--pages-per-host"),
+            Self::PagesPerSite => Some("--pages-per-site"),
+            Self::QueryVariations => Some("--query-variations"),
+            Self::SameContent => Some("--same-content"),
+            _ => None,
         }
     }
 

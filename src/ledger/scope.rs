@@ -49,6 +49,9 @@ pub struct ScopeRule {
     pub seed: String,
     /// Maximum number of links from a seed.
     pub max_depth: u8,
+    /// For the place that a seed has moved to: the seed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_from: Option<String>,
 }
 
 /// All rules of a crawl, prepared for lookups.
@@ -149,7 +152,12 @@ mod tests {
 
     #[test]
     fn a_url_belongs_if_any_rule_holds_it() {
-        let rule = |kind, seed: &str, max_depth| ScopeRule { kind, seed: seed.to_owned(), max_depth };
+        let rule = |kind, seed: &str, max_depth| ScopeRule {
+            kind,
+            seed: seed.to_owned(),
+            max_depth,
+            moved_from: None,
+        };
         let scope = Scope::from_rules(vec![
             rule(ScopeKind::Host, "http://www.a.example.org/", 2),
             rule(ScopeKind::Site, "http://b.example.net/", 9),

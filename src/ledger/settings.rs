@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::credit::{CreditError, Credits};
-use crate::importance::{Cash, Ledger, Numbers, Policy};
+use crate::importance::{self, Cash, Ledger, Numbers};
 
 /// Setting with the page ledger's numbers.
 pub(super) const PAGE_LEDGER: &str = "ledger.pages";
@@ -25,6 +25,8 @@ pub(super) const FAVOURED: &str = "ledger.favoured";
 pub(super) const FAVOURED_SITES: &str = "ledger.favoured_sites";
 /// Setting with the scope.
 pub(super) const SCOPE: &str = "crawl.scope";
+/// Setting with what is known about parameters of URLs.
+pub(super) const PARAMETERS: &str = "crawl.parameters";
 /// Setting with the policy of the last crawl: what it took and what it left.
 pub const POLICY_SETTING: &str = "crawl.conduct";
 /// Setting with the rules by which refreshes choose pages.
@@ -37,23 +39,24 @@ pub(super) const PUT_OFF: &str = "crawl.put_off";
 pub const DECISIONS: [&str; 4] = [SCOPE, POLICY_SETTING, REFRESH_SETTING, MANNERS_SETTING];
 
 /// The part of [`POLICY_SETTING`] that the books need.
-#[derive(Deserialize)]
-struct CrawlPolicy {
-    #[serde(default)]
-    obey_nofollow: bool,
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Policy {
+    pub(super) obey_nofollow: bool,
+    pub(super) dropped_parameters: Vec<String>,
+    pub(super) leave_moved_seeds: bool,
 }
 
-/// Whether the last crawl obeyed `nofollow`.
-pub(super) fn read_obey_nofollow(state: &State) -> Result<bool, CreditError> {
-    let policy: Option<CrawlPolicy> = read_setting(state, POLICY_SETTING)?;
-    Ok(policy.is_some_and(|policy| policy.obey_nofollow))
+/// Returns the policy of the last crawl.
+pub(super) fn read_policy(state: &State) -> Result<Policy, CreditError> {
+    Ok(read_setting(state, POLICY_SETTING)?.unwrap_or_default())
 }
 
 /// Opens a ledger as saved, or a new one with this total cash.
 pub(super) fn open_ledger(
     state: &State,
     name: &'static str,
-    policy: Policy,
+    policy: importance::Policy,
     total: Cash,
 ) -> Result<Ledger, CreditError> {
     let numbers: Option<Numbers> = read_setting(state, name)?;

@@ -20,6 +20,7 @@ use super::aliases::{ends, leads_to};
 use super::credit::{CreditError, Credits};
 use super::link_code::LinkCode;
 use super::page_flags as flags;
+use super::parameters::Parameters;
 use crate::importance::{Account, Base, Credit, LinkWeights, Weight};
 
 /// Maximum number of links over which cash is passed on: some seconds. A larger archive gets fewer rounds, and finally
@@ -119,7 +120,7 @@ impl Credits {
         if affordable == 0 || bytes > memory_bytes as u64 {
             return Ok(0);
         }
-        let mut accounts = Accounts::read(state)?;
+        let mut accounts = Accounts::read(state, &self.parameters)?;
         let unmeasured = if affordable < ROUNDS_TO_FORGET { 0 } else { affordable / 2 };
         let mut begun = self.pages.clock();
         let mut rounds = 0;
@@ -223,7 +224,7 @@ fn payee(
 }
 
 impl Accounts {
-    fn read(state: &State) -> Result<Self, CreditError> {
+    fn read(state: &State, parameters: &Parameters) -> Result<Self, CreditError> {
         let mut urls = Vec::with_capacity(state.url_count() as usize);
         // Target of each alias; initially the alias itself.
         let mut hops = HashMap::new();
@@ -236,7 +237,9 @@ impl Accounts {
                 (true, true) => Role::READ,
             };
             if role == Role::NO_PAGE && has(flags::ALIAS) {
-                hops.insert(id, id);
+                let is_fetched = has(flags::FETCHED);
+                let meant = if is_fetched { None } else { parameters.standing_for(state, page.host, id)? };
+                hops.insert(id, meant.unwrap_or(id));
             }
             urls.push(UrlAccount { base: Base::from_stored(page.cash), host: page.host, role });
         }

@@ -269,7 +269,8 @@ fn redirects_with_the_same_body_lead_to_their_own_targets() {
 #[test]
 fn what_was_a_part_of_a_page_becomes_a_page_when_a_link_leads_to_it() {
     let mut books = Books::new();
-    let everything = ScopeRule { kind: ScopeKind::Any, seed: "http://a.test/".to_owned(), max_depth: 9 };
+    let everything =
+        ScopeRule { kind: ScopeKind::Any, seed: "http://a.test/".to_owned(), max_depth: 9, moved_from: None };
     books.credits.set_scope(&mut books.state, Scope::from_rules(vec![everything])).unwrap();
     let (part, deep) = ("http://a.test/part", "http://a.test/deep");
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();

@@ -89,7 +89,8 @@ impl Credits {
     /// Returns a URL that is to be fetched and never was, with its level.
     pub(super) fn candidate(&self, id: UrlId, page: &Page) -> Option<Candidate> {
         let wanted = page.flags.has_any(flags::IN_SCOPE | flags::REQUISITE);
-        let done = page.flags.has_any(flags::FETCHED | flags::ROBOTS);
+        // Another page stands for an alias, even if it never was fetched.
+        let done = page.flags.has_any(flags::FETCHED | flags::ROBOTS | flags::ALIAS);
         if !wanted || done || flags::refusal_code(page.flags) != 0 || self.is_left_to_others(page) {
             return None;
         }

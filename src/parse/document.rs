@@ -133,7 +133,10 @@ impl Document<'_> {
     /// Sets the text, and the data derived from it.
     pub(super) fn set_text(&mut self, mut text: String, mut marks: Marks) {
         if !self.is_text_alone {
-            let signatures = signature::of_text(&self.parsed.title, &text, &marks.surroundings);
+            let signatures = {
+                let pictures = self.outlinks.pictures();
+                signature::of_text(&self.parsed.title, &text, &marks.surroundings, pictures)
+            };
             self.parsed.signature = signatures.exact.unwrap_or_else(|| self.outlinks.signature());
             self.parsed.similarity = signatures.near;
             self.parsed.language = self.parsed.language.take().or_else(|| language::guess(&text));

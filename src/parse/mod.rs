@@ -50,7 +50,7 @@ pub use self::link::{Link, LinkKind};
 pub(crate) use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
 pub use self::sent::{Sent, page_of_request};
-pub use self::signature::{NEAR_BITS_MAX, is_near};
+pub use self::signature::{is_alike, is_near};
 pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};
 pub use self::xml::{
     ELEMENT_NAMES_MAX, Elements, Fetch, Found, Mistake, NAMESPACES, Selected, Structure, Validation,
@@ -139,7 +139,7 @@ pub struct Parsed {
     pub language: Option<String>,
     /// Hash that stays equal unless something changes beyond what varies with every fetch.
     pub signature: u64,
-    /// Similarity hash: differs in few bits if the text is nearly the same; see [`is_near`]. 0 without text.
+    /// Similarity hash of text, numbers and pictures; see [`is_near`] and [`is_alike`]. 0 without text.
     pub similarity: u64,
     /// Dated items of a feed, sitemap or list.
     pub entries: Vec<DatedItem>,

@@ -219,6 +219,16 @@ impl Outlinks {
         hash.digest()
     }
 
+    /// Hash of the pictures and other media that the page shows outside its template; 0 for none.
+    pub(crate) fn pictures(&self) -> u64 {
+        let is_shown = |link: &&Link| {
+            use LinkKind::{Image, ImageSource, LazyImage, Media};
+            !link.template && matches!(link.kind, Image | ImageSource | LazyImage | Media)
+        };
+        let hashes = self.links.iter().filter(is_shown).map(|link| xxh3_64(link.url.as_bytes()));
+        hashes.fold(0, u64::wrapping_add)
+    }
+
     /// Returns the canonical URL of a reference without adding it.
     pub(crate) fn resolve(&mut self, reference: &str) -> Option<String> {
         self.resolver.resolve(reference, &mut self.buffer).then(|| self.buffer.clone())

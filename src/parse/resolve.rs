@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use archive_storage::address::{canonical, canonical_query_is_clean};
+use archive_storage::address::canonical;
 use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
@@ -238,7 +238,7 @@ fn is_plain_path_and_query(text: &str) -> bool {
     };
     bytes_are(path, PATH)
         && !has_dot_segment(path)
-        && query.is_none_or(|query| bytes_are(query, QUERY) && canonical_query_is_clean(query))
+        && query.is_none_or(|query| !query.is_empty() && bytes_are(query, QUERY))
 }
 
 fn has_dot_segment(path: &str) -> bool {
@@ -321,7 +321,8 @@ mod tests {
             ("https://b.example?x", "https://b.example/?x"),
             ("HTTP://B.example/%7Ex", "http://b.example/~x"),
             ("x y", "http://a.example/b/x%20y"),
-            ("x?utm_source=y", "http://a.example/b/x"),
+            ("x?utm_source=y", "http://a.example/b/x?utm_source=y"),
+            ("x?", "http://a.example/b/x"),
             ("\\\\b.example\\x", "http://b.example/x"),
             ("///b.example/x", "http://b.example/x"),
         ] {

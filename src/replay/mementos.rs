@@ -10,7 +10,7 @@ use url::Url;
 use super::address::{When, half_a_second, moment, stamp};
 use super::parts::{Part, RangeAsked};
 use crate::access::Access;
-use crate::ledger::canonical_of;
+use crate::ledger::{CreditError, Credits, canonical_of};
 use crate::texts::Language;
 
 /// Maximum number of captures of a URL that are considered, newest first.
@@ -92,6 +92,14 @@ pub(super) fn known(state: &State, url: &str) -> Result<Vec<(UrlId, String)>, St
     let mut found = Vec::new();
     for url in forms(url) {
         found.extend(state.find(&url)?.map(|id| (id, url)));
+    }
+    let stand_in = match Credits::known_as(state, url) {
+        Err(CreditError::State(error)) => return Err(error),
+        // Who writes the archive is told that a setting is damaged.
+        known => known.ok().flatten(),
+    };
+    if let Some(id) = stand_in.filter(|id| found.iter().all(|(known, _)| known != id)) {
+        found.push((id, state.url(id)?));
     }
     let key = surt(url);
     for (id, other) in state.alike(url)? {

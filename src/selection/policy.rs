@@ -32,6 +32,10 @@ pub struct CrawlPolicy {
     pub obey_nofollow: bool,
     /// Whether to leave out pages that ask not to be archived (`meta name=robots`, `X-Robots-Tag`).
     pub obey_noarchive: bool,
+    /// Names of parameters that are left out of links; `utm_*` means all that begin like it.
+    pub dropped_parameters: Vec<String>,
+    /// Whether the scope of a seed does not follow it when it redirects to another site.
+    pub leave_moved_seeds: bool,
     /// URL patterns that the settings file excludes.
     pub ignored: Vec<String>,
     /// How the crawl ended; `None` while it runs and after a crash.
@@ -73,6 +77,8 @@ impl Default for CrawlPolicy {
             same_content: 250,
             obey_nofollow: false,
             obey_noarchive: false,
+            dropped_parameters: Vec::new(),
+            leave_moved_seeds: false,
             ignored: Vec::new(),
             ended: None,
         }

@@ -14,7 +14,9 @@ use super::policy::CrawlPolicy;
 use super::visits::{self, RobotsAnswer, StoredVisit, utc};
 use crate::access::Access;
 use crate::change::{missing_entities, version_until};
-use crate::ledger::{Credits, Facts, Refusal, ScopeVerdict, authority, host_name, page_flags as flags};
+use crate::ledger::{
+    Credits, Facts, Refusal, ScopeVerdict, Tested, authority, host_name, page_flags as flags,
+};
 use crate::recorder::RecorderError;
 use crate::texts::{Language, put};
 use crate::topics::{self, TopicError};
@@ -60,6 +62,10 @@ pub struct Why {
     pub last_fetch: Option<LastFetch>,
     /// Importance, with mean 1 over all pages; `None` if it is not a page.
     pub importance: Option<f64>,
+    /// The URL that is fetched instead, as it differs in parameters that make no difference.
+    pub stand_in: Option<String>,
+    /// Parameters that were tested on its host.
+    pub parameters: Vec<Tested>,
     /// When to fetch it again, if it was fetched.
     pub next_visit: Option<NextVisit>,
 }
@@ -152,7 +158,11 @@ pub fn why(
     let refusal = Refusal::from_code(flags::refusal_code(page.flags));
     let refusal = refusal.or_else(|| is_foreign.then_some(Refusal::OtherPartition));
     let last_fetch = last_fetch(store, access, id, &policy)?;
-    let verdict = verdict(&page, refusal, last_fetch.as_ref(), t);
+    let stand_in = credits.stand_in(state, id)?.map(|id| state.url(id)).transpose()?;
+    let verdict = match &stand_in {
+        Some(stand_in) => t.fill("is fetched as {}, which is the same page", &[stand_in]),
+        None => verdict(&page, refusal, last_fetch.as_ref(), t),
+    };
     let choice = Choice::new(RefreshRules::kept(state)?, weights);
     Ok(Why {
         verdict,
@@ -168,6 +178,8 @@ pub fn why(
         topic: standing(store, id, &policy, last_fetch.is_some())?,
         last_fetch,
         importance: credits.importance_of(state, id)?,
+        stand_in,
+        parameters: credits.tested(page.host),
         next_visit: due::turn(store, &credits, &choice, id, fetches_per_day, now)?,
         url,
     })
@@ -261,9 +273,13 @@ fn scope(credits: &Credits, url: &str, page: &Page, t: Language) -> String {
     let host = authority(url);
     let site = site_of(host_name(host));
     let flags = page.flags;
+    if let Some(to) = credits.scope().moved_to(url).filter(|_| flags.has_any(flags::SEED)) {
+        return t.fill("a seed belongs to the crawl; it has moved to {}", &[&to]);
+    }
     let said = match credits.scope().verdict(url, host, site, page.depth) {
         _ if flags.has_any(flags::SEED) => "a seed belongs to the crawl",
         ScopeVerdict::Inside if flags.has_any(flags::IN_SCOPE) => "inside",
+        ScopeVerdict::Outside if flags.has_any(flags::IN_SCOPE) => "a seed leads to it",
         ScopeVerdict::Inside if flags.has_any(flags::ACCOUNT) => "inside, but after too many redirects",
         ScopeVerdict::TooDeep { max } => {
             let (one, many) = (

@@ -9,7 +9,7 @@ use std::thread;
 use serde::Serialize;
 use url::Url;
 
-use crate::address::{canonical, without_request};
+use crate::address::{canonical, without_parameters, without_request};
 use crate::backend::RealDisk;
 use crate::capture_kind::CaptureKind;
 use crate::catalogue::SegmentState;
@@ -210,8 +210,7 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
     let found = header.target_uri().unwrap_or("nothing");
     // A fragment, or method and body, distinguish captures of one URL for different purposes.
     let expected = without_request(url.split_once('#').map_or(url.as_str(), |(fetched, _)| fetched));
-    // Records written by other tools keep their spelling of the URL.
-    if found != expected && Url::parse(found).ok().is_none_or(|found| canonical(&found) != expected) {
+    if !is_named(found, expected) {
         return Ok(Err(format!("the record is of {found}, the catalogue says {url}")));
     }
     if header.date().map(|date| date.timestamp_micros()) != Some(capture.time) {
@@ -246,6 +245,17 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
         }
         CaptureKind::Resource | CaptureKind::Failed => Ok(Ok(())),
     }
+}
+
+/// Whether a record of a URL as another tool spelled it may have this canonical URL, which earlier versions made
+/// without parameters of sessions.
+fn is_named(found: &str, expected: &str) -> bool {
+    let is_expected = |url: String| {
+        url == expected
+            || without_parameters(&url, |parameter| parameter.was_dropped())
+                .is_some_and(|without| without == expected)
+    };
+    found == expected || Url::parse(found).is_ok_and(|found| is_expected(canonical(&found)))
 }
 
 /// Whether another tool made the capture: its original may then be in a file that was never imported.

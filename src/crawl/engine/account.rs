@@ -118,6 +118,9 @@ impl Run<'_> {
     /// Counts URLs that a rule keeps from being fetched.
     pub(super) fn count_refused(&mut self, why: Refusal, urls: &[UrlId]) {
         self.status.refused += urls.len() as u64;
+        if why.option().is_some() {
+            *self.status.left.entry(why).or_default() += urls.len() as u64;
+        }
         let (time, state) = (self.options.fetch.clock.now(), self.recorder.state());
         if let (Some(Writer { run, .. }), Some(first)) = (&mut self.account.writer, urls.first()) {
             // A URL that cannot be read gives no example; the error is reported elsewhere.

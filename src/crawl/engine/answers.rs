@@ -110,11 +110,15 @@ impl Run<'_> {
         self.learn_focus(&tag, &processed, capture)?;
         let mut candidates = std::mem::take(&mut self.candidates);
         for candidate in candidates.drain(..) {
-            if self.discovering || candidate.level == LEVEL_REQUISITE {
+            if self.discovering
+                || candidate.level == LEVEL_REQUISITE
+                || self.is_moved_seed(&tag, &candidate)?
+            {
                 self.enqueue(candidate, now)?;
             }
         }
         self.candidates = candidates;
+        self.take_lessons(now)?;
         self.reorder(now)?;
         self.watch.lap(Stage::Queue);
         if tag.robots {
@@ -149,6 +153,13 @@ impl Run<'_> {
             Some(text) => Ok(self.recorder.index(capture, &processed.outcome.url, text)?),
             None => Ok(()),
         }
+    }
+
+    /// Whether a candidate is where the seed that was just fetched leads to.
+    fn is_moved_seed(&self, tag: &FetchTag, candidate: &Candidate) -> Result<bool, CrawlError> {
+        let page = self.recorder.state().page(candidate.url)?;
+        let is_of_seed = page.via == Some(tag.id) && tag.hops.bytes().all(|hop| hop == b'R');
+        Ok(is_of_seed && page.hop == b'R' && page.flags.has_any(page_flags::IN_SCOPE))
     }
 
     /// Checks again whether a page is like too many others of its host: there may be more since it was requested.

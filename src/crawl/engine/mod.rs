@@ -12,6 +12,7 @@ mod copies;
 mod focus;
 mod hubs;
 mod later;
+mod links;
 mod operation;
 mod peers;
 mod requests;

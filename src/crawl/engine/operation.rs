@@ -212,8 +212,8 @@ impl Run<'_> {
             .iter()
             .map(|rule| ScopeRule {
                 kind: edits.scope.clone().unwrap_or_else(|| rule.kind.clone()),
-                seed: rule.seed.clone(),
                 max_depth: edits.max_depth.unwrap_or(rule.max_depth),
+                ..rule.clone()
             })
             .collect();
         if changed == now {

@@ -78,6 +78,9 @@ impl Run<'_> {
             return Ok(None);
         }
         let url = self.recorder.state().url(id)?;
+        if self.is_meant_otherwise(host, id, &url, now)? {
+            return Ok(None);
+        }
         let verdict = match Url::parse(&url) {
             // Only `GET` is sent.
             Ok(_) if method_of(&url).is_some() => Err(Refusal::Unfetchable),

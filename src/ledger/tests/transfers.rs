@@ -17,8 +17,12 @@ fn books(number: u16) -> Books {
     let mut books = Books::new();
     Credits::join_cluster(&mut books.state, Some(&partition(number))).unwrap();
     books.credits = Credits::open(&books.state).unwrap();
-    let everything =
-        ScopeRule { kind: ScopeKind::Any, seed: "http://a.test/".to_owned(), max_depth: u8::MAX };
+    let everything = ScopeRule {
+        kind: ScopeKind::Any,
+        seed: "http://a.test/".to_owned(),
+        max_depth: u8::MAX,
+        moved_from: None,
+    };
     books.credits.set_scope(&mut books.state, Scope::from_rules(vec![everything])).unwrap();
     books
 }

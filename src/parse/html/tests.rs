@@ -149,7 +149,7 @@ fn titles() {
 fn language_and_canonical() {
     let (facts, _) = read_all("<html lang=' de-AT '><link rel=canonical href='/x?utm_source=y'>");
     assert_eq!(facts.language.as_deref(), Some("de-AT"));
-    assert_eq!(facts.canonical.as_deref(), Some("http://a.example/x"));
+    assert_eq!(facts.canonical.as_deref(), Some("http://a.example/x?utm_source=y"));
 }
 
 #[test]

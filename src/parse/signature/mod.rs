@@ -7,7 +7,8 @@
 //! front page made of links, the signature covers all its text; without any text, its links.
 //!
 //! The similarity is the simhash (Charikar, STOC 2002; Manku, Jain, Das Sarma, WWW 2007) of word trigrams of the same
-//! normal form: near-duplicates differ in at most [`NEAR_BITS_MAX`] of 64 bits.
+//! normal form, in 48 bits, and a hash of the page's own numbers and pictures in 16 bits: the pages of a gallery, or of
+//! tables, have one text, and are not alike.
 
 mod simhash;
 mod word;
@@ -17,7 +18,8 @@ use std::ops::Range;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use self::simhash::Simhash;
-pub use self::simhash::{NEAR_BITS_MAX, is_near};
+use self::simhash::with_details;
+pub use self::simhash::{is_alike, is_near};
 use self::word::Class;
 
 /// Maximum number of words of a short line; numbers in it are ignored.
@@ -39,8 +41,9 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// Returns the signatures of a text, without the ranges that are not its own (in the order of their ends).
-pub(crate) fn of_text(title: &str, text: &str, surroundings: &[Range<usize>]) -> Signatures {
+/// Returns the signatures of a text, without the ranges that are not its own (in the order of their ends); `pictures` is
+/// a hash of the page's pictures, 0 for none.
+pub(crate) fn of_text(title: &str, text: &str, surroundings: &[Range<usize>], pictures: u64) -> Signatures {
     let mut signer = Signer::new();
     signer.line(title);
     for range in complement(text.len(), surroundings) {
@@ -51,7 +54,7 @@ pub(crate) fn of_text(title: &str, text: &str, surroundings: &[Range<usize>]) ->
         signer.line(title);
         signer.lines(text);
     }
-    signer.finish()
+    signer.finish(pictures)
 }
 
 /// Returns the parts of a text that its signature covers.
@@ -84,6 +87,8 @@ struct Signer {
     /// Words of the current line.
     words: Vec<Word>,
     own_bytes: usize,
+    /// Sum of the hashes of numbers that are not part of dates and times.
+    numbers: u64,
 }
 
 /// Range and class of a word in a line.
@@ -96,7 +101,7 @@ struct Word {
 
 impl Signer {
     fn new() -> Self {
-        Self { hash: Xxh3Default::new(), near: Simhash::new(), words: Vec::new(), own_bytes: 0 }
+        Self { hash: Xxh3Default::new(), near: Simhash::new(), words: Vec::new(), own_bytes: 0, numbers: 0 }
     }
 
     fn lines(&mut self, text: &str) {
@@ -129,7 +134,16 @@ impl Signer {
     /// Signs a line word by word, skipping words that do not count.
     fn line_in_pieces(&mut self, line: &[u8]) {
         let mut is_first = true;
+        let has_unit = self.words.iter().any(|word| word.class == Class::Unit);
         for index in 0..self.words.len() {
+            let number = &line[self.words[index].start..self.words[index].end];
+            if !has_unit
+                && self.words[index].class == Class::Number
+                && !self.is_of_date(index)
+                && is_numeric(number)
+            {
+                self.numbers = self.numbers.wrapping_add(xxh3_64(number));
+            }
             if self.changes_by_itself(index) {
                 continue;
             }
@@ -151,20 +165,28 @@ impl Signer {
     /// Whether a word changes without anybody editing it, judged by its class and by its neighbours.
     fn changes_by_itself(&self, index: usize) -> bool {
         let is_short = self.words.len() <= SHORT_LINE_WORDS_MAX;
-        let class =
-            |index: Option<usize>| index.and_then(|index| self.words.get(index)).map(|word| word.class);
-        let (before, after) = (class(index.checked_sub(1)), class(index.checked_add(1)));
         match self.words[index].class {
             Class::Date | Class::Token => true,
-            Class::Number => {
-                is_short || before == Some(Class::Month) || after == Some(Class::Month) || {
-                    // The year in "November 21, 2026".
-                    before == Some(Class::Number) && class(index.checked_sub(2)) == Some(Class::Month)
-                }
+            Class::Number => is_short || self.is_of_date(index),
+            Class::Month => {
+                let is_beside = |place| self.class(place) == Some(Class::Number);
+                is_short || is_beside(index.checked_sub(1)) || is_beside(index.checked_add(1))
             }
-            Class::Month => is_short || before == Some(Class::Number) || after == Some(Class::Number),
             Class::Unit => is_short,
             Class::Word => false,
+        }
+    }
+
+    fn class(&self, index: Option<usize>) -> Option<Class> {
+        index.and_then(|index| self.words.get(index)).map(|word| word.class)
+    }
+
+    /// Whether a number belongs to a date that is written in words.
+    fn is_of_date(&self, index: usize) -> bool {
+        let (before, after) = (self.class(index.checked_sub(1)), self.class(index.checked_add(1)));
+        before == Some(Class::Month) || after == Some(Class::Month) || {
+            // The year in "November 21, 2026".
+            before == Some(Class::Number) && self.class(index.checked_sub(2)) == Some(Class::Month)
         }
     }
 
@@ -196,10 +218,16 @@ impl Signer {
         is_normal
     }
 
-    fn finish(self) -> Signatures {
+    fn finish(self, pictures: u64) -> Signatures {
         let exact = (self.own_bytes > 0).then(|| self.hash.digest());
-        Signatures { exact, near: self.near.finish() }
+        let details = self.numbers.wrapping_add(pictures);
+        Signatures { exact, near: with_details(self.near.finish(), details) }
     }
+}
+
+/// Whether a word with digits has nothing but digits, signs and punctuation.
+fn is_numeric(word: &[u8]) -> bool {
+    !word.iter().any(u8::is_ascii_alphabetic)
 }
 
 #[cfg(test)]
@@ -207,7 +235,7 @@ mod tests {
     use super::*;
 
     fn exact(text: &str) -> Option<u64> {
-        of_text("", text, &[]).exact
+        of_text("", text, &[], 0).exact
     }
 
     #[test]
@@ -252,7 +280,7 @@ mod tests {
         let own = "A sentence of the page itself that is long enough to be judged by, all alone.";
         let page = |menu: &str, own: &str| {
             let text = format!("{menu}\n{own}");
-            of_text("", &text, &[0..menu.len(), 1..2]).exact
+            of_text("", &text, &[0..menu.len(), 1..2], 0).exact
         };
         assert_eq!(page("Home News", own), page("Home News Sports", own));
         assert_ne!(page("Home News", ""), page("Home News Sports", ""));
@@ -265,10 +293,22 @@ mod tests {
         let text = words.join(" ");
         let changed = text.replacen(&words[700], "another", 1);
         let other = words.iter().rev().cloned().collect::<Vec<_>>().join(" ");
-        let near = |text: &str| of_text("", text, &[]).near;
+        let near = |text: &str| of_text("", text, &[], 0).near;
         assert!(is_near(near(&text), near(&changed)), "{:x} {:x}", near(&text), near(&changed));
         assert!(!is_near(near(&text), near(&other)));
         assert!(!is_near(near(""), near("")));
         assert_ne!(near("one"), near("two"));
+    }
+
+    #[test]
+    fn numbers_and_pictures_tell_pages_apart() {
+        let near = |text: &str, pictures| of_text("Of the collection", text, &[], pictures).near;
+        let alike = |one: &str, other: &str| is_alike(near(one, 7), near(other, 7));
+        assert!(!alike("It weighs\n17,5\nkilograms", "It weighs\n18,5\nkilograms"));
+        assert!(alike("Of 21 November 2026\n12:30", "Of 22 December 2027\n13:45"));
+        assert!(alike("3 minutes ago", "14 minutes ago"));
+        let text = "A picture of the house, seen from the garden in the morning.";
+        assert!(is_alike(near(text, 1), near(text, 1)) && !is_alike(near(text, 1), near(text, 2)));
+        assert!(is_near(near(text, 1), near(text, 2)), "it is one text");
     }
 }

@@ -2,13 +2,30 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Maximum number of bits in which signatures of near-duplicates differ (Manku et al., section 4).
-pub const NEAR_BITS_MAX: u32 = 3;
+/// Maximum number of bits in which the texts of near-duplicates differ: as many of 48 as Manku et al. have of 64
+/// (section 4).
+const NEAR_BITS_MAX: u32 = 2;
 
-/// Whether two similarity hashes are those of near-duplicates. A page without text is near to no page.
+/// The bits of a similarity hash that stand for details: numbers and pictures.
+const DETAILS: u64 = 0xFFFF;
+
+/// Whether two similarity hashes are those of pages whose texts are nearly the same, but for numbers and pictures. A
+/// page without text is near to no page.
 #[must_use]
 pub fn is_near(one: u64, other: u64) -> bool {
-    one != 0 && other != 0 && (one ^ other).count_ones() <= NEAR_BITS_MAX
+    one != 0 && other != 0 && ((one ^ other) & !DETAILS).count_ones() <= NEAR_BITS_MAX
+}
+
+/// Whether two similarity hashes are those of pages with nearly the same text, the same numbers, and the same pictures.
+#[must_use]
+pub fn is_alike(one: u64, other: u64) -> bool {
+    is_near(one, other) && (one ^ other) & DETAILS == 0
+}
+
+/// Returns the similarity hash of a text with these details; 0 without text.
+pub(super) fn with_details(text: u64, details: u64) -> u64 {
+    let details = if details == 0 { 0 } else { xxh3_64(&details.to_le_bytes()) & DETAILS };
+    if text == 0 { 0 } else { (text & !DETAILS | details).max(1) }
 }
 
 /// Sums up hashes bit by bit: a bit of the result is set if it is set in more than half of them.

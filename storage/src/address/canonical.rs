@@ -9,8 +9,6 @@ use std::fmt::Write as _;
 
 use url::Url;
 
-use super::parameters;
-
 /// The parts of a URL that rules work on. The only rule for host and port drops the root dot.
 #[derive(Debug)]
 pub struct Parts<'a> {
@@ -62,9 +60,6 @@ pub const RULES: &[Rule] = &[
     rule("root dot of the host dropped", "http://a.example./b", "http://a.example/b", drop_root_dot),
     rule("escapes in upper case", "http://a.example/%c3%a9?q=%c3%a9", "http://a.example/%C3%A9?q=%C3%A9", normalise_escapes),
     rule("no escapes of unreserved characters", "http://a.example/%7Eb?q=%41", "http://a.example/~b?q=A", normalise_escapes),
-    rule("session path parameter dropped", "http://a.example/b;jsessionid=1A2B?c", "http://a.example/b?c", drop_path_parameters),
-    rule("session path segment dropped", "http://a.example/(S(lit3py55t21z5v55vlm25s55))/b.aspx", "http://a.example/b.aspx", drop_path_sessions),
-    rule("session and tracking parameters dropped", "http://a.example/b?utm_source=c&d=1&PHPSESSID=9", "http://a.example/b?d=1", drop_parameters),
     rule("empty query dropped", "http://a.example/b?", "http://a.example/b", drop_empty_query),
 ];
 
@@ -115,21 +110,13 @@ impl Parts<'_> {
 
 /// Whether one look at its bytes shows that no rule would change the URL. So no rule has to run for most links.
 fn nothing_applies(url: &Url) -> bool {
-    let path_is_clean = !url.path().bytes().any(|byte| matches!(byte, b'%' | b';' | b'('));
+    let path_is_clean = !url.path().contains('%');
     path_is_clean
         && url.fragment().is_none()
         && url.username().is_empty()
         && url.password().is_none()
         && !url.host_str().unwrap_or_default().ends_with('.')
-        && url.query().is_none_or(|query| !query.contains('%') && canonical_query_is_clean(query))
-}
-
-/// Whether the rules for query parameters leave a query without escapes unchanged.
-///
-/// For callers that build canonical URLs without parsing them; see the crawler's link resolver.
-#[must_use]
-pub fn canonical_query_is_clean(query: &str) -> bool {
-    !query.is_empty() && !query.split('&').any(parameters::is_dropped)
+        && url.query().is_none_or(|query| !query.is_empty() && !query.contains('%'))
 }
 
 /// Fragment, name and password are already left out of the parts.
@@ -192,96 +179,6 @@ fn with_normal_escapes(text: &str) -> Option<String> {
     }
     normal.push_str(rest);
     (normal != text).then_some(normal)
-}
-
-/// Path parameters that hold a session, in lower case.
-const SESSION_PATH_PARAMETERS: &[&str] = &["jsessionid", "phpsessid"];
-
-fn drop_path_parameters(parts: &mut Parts<'_>) {
-    if !parts.path.contains(';') {
-        return;
-    }
-    let mut kept = String::with_capacity(parts.path.len());
-    for (index, segment) in parts.path.split('/').enumerate() {
-        if index > 0 {
-            kept.push('/');
-        }
-        let mut pieces = segment.split(';');
-        kept.push_str(pieces.next().unwrap_or_default());
-        for piece in pieces {
-            let name = piece.split('=').next().unwrap_or_default();
-            let is_session = SESSION_PATH_PARAMETERS.iter().any(|listed| name.eq_ignore_ascii_case(listed));
-            if !is_session {
-                kept.push(';');
-                kept.push_str(piece);
-            }
-        }
-    }
-    parts.set_path(kept);
-}
-
-/// Drops sessions of cookieless ASP.NET, which are in the path: `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`.
-fn drop_path_sessions(parts: &mut Parts<'_>) {
-    if !parts.path.contains("/(") {
-        return;
-    }
-    let mut kept = String::with_capacity(parts.path.len());
-    for segment in parts.path.split('/').skip(1).filter(|segment| !is_session_segment(segment)) {
-        kept.push('/');
-        kept.push_str(segment);
-    }
-    if kept.is_empty() {
-        kept.push('/');
-    }
-    parts.set_path(kept);
-}
-
-/// Whether a segment is a session: a letter and 24 letters or digits in two pairs of brackets, or several of these in
-/// the outer pair.
-fn is_session_segment(segment: &str) -> bool {
-    const SESSION_CHARACTERS: usize = 24;
-    let Some(mut inside) = segment.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
-        return false;
-    };
-    if inside.is_empty() {
-        return false;
-    }
-    while !inside.is_empty() {
-        let bytes = inside.as_bytes();
-        let whole = bytes.len() >= SESSION_CHARACTERS + 3
-            && bytes[0].is_ascii_alphabetic()
-            && bytes[1] == b'('
-            && bytes[2..2 + SESSION_CHARACTERS].iter().all(u8::is_ascii_alphanumeric)
-            && bytes[2 + SESSION_CHARACTERS] == b')';
-        if !whole {
-            return false;
-        }
-        inside = &inside[SESSION_CHARACTERS + 3..];
-    }
-    true
-}
-
-impl Parts<'_> {
-    /// Sets a path from which something was removed. Resolves dot segments that this created, because the next parser
-    /// of the URL would resolve them.
-    fn set_path(&mut self, path: String) {
-        let has_dot_segment = path.split('/').any(|segment| segment == "." || segment == "..");
-        self.path = if has_dot_segment {
-            let resolved = Url::parse(&format!("http://h{path}")).map(|url| url.path().to_owned());
-            Cow::Owned(resolved.unwrap_or(path))
-        } else {
-            Cow::Owned(path)
-        };
-    }
-}
-
-fn drop_parameters(parts: &mut Parts<'_>) {
-    let Some(query) = parts.query.as_deref() else { return };
-    if !query.split('&').any(parameters::is_dropped) {
-        return;
-    }
-    let kept: Vec<&str> = query.split('&').filter(|pair| !parameters::is_dropped(pair)).collect();
-    parts.query = Some(Cow::Owned(kept.join("&")));
 }
 
 fn drop_empty_query(parts: &mut Parts<'_>) {

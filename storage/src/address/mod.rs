@@ -24,9 +24,10 @@ mod parameters;
 mod request;
 mod surt;
 
-pub use canonical::{Parts, RULES, Rule, canonical, canonical_query_is_clean};
+pub use canonical::{Parts, RULES, Rule, canonical};
 pub use host::{HOST_BYTES_MAX, host_key, is_url_in_bounds, registry_suffix, site_of};
 pub use lookup::{callback_of, lookup_key, loose_key};
+pub use parameters::{Parameter, may_have_parameters, parameters, without_parameters};
 pub use request::{method_of, requested_with, without_request};
 pub use surt::surt;
 

@@ -1,10 +1,119 @@
-//! Query parameters that identify the visitor or where they came from, not the page.
+//! Parameters of URLs that often identify the visitor, or where they came from, and not the page.
 //!
-//! Add a line to [`PARAMETERS`] to drop another one from canonical URLs. A line that is wrong for one site loses pages
-//! there, so only names without any other use belong here; a doubtful name gets a value pattern.
+//! A name proves nothing: `?sid=12` is a section of one site and a session of another. So the canonical form keeps all
+//! parameters, and a crawl drops one only where it saw that a host gives the same page without it. [`PARAMETERS`] says
+//! which ones are worth that test.
 
+use url::Url;
+
+use super::canonical::canonical;
 use super::parameters::Name::{Exact, Prefix};
 use super::parameters::Value::{Any, Token};
+
+/// Name of a session in the path of cookieless ASP.NET, which has none: `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`.
+const SEGMENT: &str = "(S(...))";
+
+/// Path parameters that hold a session, in lower case.
+const SESSION_PATH_PARAMETERS: &[&str] = &["jsessionid", "phpsessid"];
+
+/// A parameter of a URL: `name=value` in its query, `;name=value` in a segment of its path, or a whole segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parameter<'a> {
+    /// Its name as spelled.
+    pub name: &'a str,
+    /// Its value; empty if it has none.
+    pub value: &'a str,
+    is_in_path: bool,
+}
+
+impl<'a> Parameter<'a> {
+    fn of(pair: &'a str, is_in_path: bool) -> Self {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Self { name, value, is_in_path }
+    }
+
+    fn of_segment(segment: &'a str) -> Option<Self> {
+        is_session_segment(segment).then_some(Self { name: SEGMENT, value: segment, is_in_path: true })
+    }
+
+    /// Whether it is worth finding out if the page is the same without it: by its name, or because its value looks
+    /// generated.
+    #[must_use]
+    pub fn is_suspect(&self) -> bool {
+        self.name == SEGMENT || self.is_listed(|_| true) || is_token(self.value)
+    }
+
+    /// Whether archives of earlier versions have URLs without it.
+    #[must_use]
+    pub fn was_dropped(&self) -> bool {
+        match self.is_in_path {
+            true => {
+                self.name == SEGMENT
+                    || SESSION_PATH_PARAMETERS.iter().any(|listed| self.name.eq_ignore_ascii_case(listed))
+            }
+            false => self.is_listed(|value| value == Any || is_token(self.value)),
+        }
+    }
+
+    fn is_listed(&self, is_met: impl Fn(Value) -> bool) -> bool {
+        let same_name = |listed: &Name| match listed {
+            Exact(listed) => self.name.eq_ignore_ascii_case(listed),
+            Prefix(listed) => {
+                self.name.get(..listed.len()).is_some_and(|start| start.eq_ignore_ascii_case(listed))
+            }
+        };
+        may_be_listed(self.name.as_bytes())
+            && PARAMETERS.iter().any(|(name, value)| same_name(name) && is_met(*value))
+    }
+}
+
+/// Whether a URL may have parameters, by one look at its bytes.
+#[must_use]
+pub fn may_have_parameters(url: &str) -> bool {
+    url.bytes().any(|byte| matches!(byte, b'?' | b';' | b'('))
+}
+
+/// The parameters of a canonical URL.
+pub fn parameters(url: &str) -> impl Iterator<Item = Parameter<'_>> {
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let in_path = path.split('/').skip(3).flat_map(|segment| {
+        let pairs = segment.split(';').skip(1).map(|pair| Parameter::of(pair, true));
+        Parameter::of_segment(segment).into_iter().chain(pairs)
+    });
+    let in_query = query.split('&').filter(|pair| !pair.is_empty()).map(|pair| Parameter::of(pair, false));
+    in_path.chain(in_query)
+}
+
+/// Returns a canonical URL without the parameters that `is_dropped`, again canonical; `None` if it has none of them.
+pub fn without_parameters(url: &str, is_dropped: impl Fn(&Parameter<'_>) -> bool) -> Option<String> {
+    if !may_have_parameters(url) || !parameters(url).any(|parameter| is_dropped(&parameter)) {
+        return None;
+    }
+    let (path, query) = url.split_once('?').unwrap_or((url, ""));
+    let mut kept = String::with_capacity(url.len());
+    for (place, segment) in path.split('/').enumerate() {
+        let is_host = place < 3;
+        if !is_host && Parameter::of_segment(segment).is_some_and(|parameter| is_dropped(&parameter)) {
+            continue;
+        }
+        if place > 0 {
+            kept.push('/');
+        }
+        for (number, piece) in segment.split(';').enumerate() {
+            if number == 0 || is_host || !is_dropped(&Parameter::of(piece, true)) {
+                kept.push_str(if number == 0 { "" } else { ";" });
+                kept.push_str(piece);
+            }
+        }
+    }
+    let is_kept = |pair: &&str| pair.is_empty() || !is_dropped(&Parameter::of(pair, false));
+    let query: Vec<&str> = query.split('&').filter(is_kept).collect();
+    if !query.is_empty() {
+        kept.push('?');
+        kept.push_str(&query.join("&"));
+    }
+    Url::parse(&kept).ok().map(|url| canonical(&url))
+}
 
 /// How a parameter's name is compared, ignoring ASCII case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +124,7 @@ enum Name {
     Prefix(&'static str),
 }
 
-/// Values with which a parameter is dropped.
+/// Values with which earlier versions dropped a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
     /// Any value, including none.
@@ -28,7 +137,7 @@ enum Value {
 /// Minimum length of a session token in bytes.
 const TOKEN_BYTES_MIN: usize = 16;
 
-/// The parameters dropped from every canonical URL, and with which values. First come those that identify a visit, so
+/// Parameters that are worth a test. First come those that identify a visit, so
 /// that each visit sees different URLs for the same pages, then those that show the site's statistics where the visitor
 /// came from.
 const PARAMETERS: &[(Name, Value)] = &[
@@ -78,23 +187,6 @@ const PARAMETERS: &[(Name, Value)] = &[
     (Prefix("piwik_"), Any), // Matomo, oldest
 ];
 
-/// Whether `name=value` is a parameter to drop.
-pub(super) fn is_dropped(pair: &str) -> bool {
-    let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-    if !may_be_listed(name.as_bytes()) {
-        return false;
-    }
-    PARAMETERS.iter().any(|(listed_name, listed_value)| {
-        let same_name = match listed_name {
-            Exact(listed) => name.eq_ignore_ascii_case(listed),
-            Prefix(listed) => {
-                name.get(..listed.len()).is_some_and(|start| start.eq_ignore_ascii_case(listed))
-            }
-        };
-        same_name && (*listed_value == Any || is_token(value))
-    })
-}
-
 /// Checks the first byte only, which is cheap: hardly any parameter is listed.
 fn may_be_listed(name: &[u8]) -> bool {
     /// The first letters of all listed names, in lower and upper case.
@@ -117,4 +209,29 @@ fn is_token(value: &str) -> bool {
     value.len() >= TOKEN_BYTES_MIN
         && value.bytes().all(shaped)
         && value.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// Whether a segment is a session: a letter and 24 letters or digits in two pairs of brackets, or several of these in
+/// the outer pair.
+fn is_session_segment(segment: &str) -> bool {
+    const SESSION_CHARACTERS: usize = 24;
+    let Some(mut inside) = segment.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) else {
+        return false;
+    };
+    if inside.is_empty() {
+        return false;
+    }
+    while !inside.is_empty() {
+        let bytes = inside.as_bytes();
+        let whole = bytes.len() >= SESSION_CHARACTERS + 3
+            && bytes[0].is_ascii_alphabetic()
+            && bytes[1] == b'('
+            && bytes[2..2 + SESSION_CHARACTERS].iter().all(u8::is_ascii_alphanumeric)
+            && bytes[2 + SESSION_CHARACTERS] == b')';
+        if !whole {
+            return false;
+        }
+        inside = &inside[SESSION_CHARACTERS + 3..];
+    }
+    true
 }

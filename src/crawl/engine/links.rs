@@ -1,0 +1,94 @@
+//! What the books learn about links while a run goes on: parameters that make no difference, and seeds that have moved.
+
+use std::time::Instant;
+
+use archive_storage::{HostId, UrlId};
+
+use super::{CrawlError, Run};
+use crate::ledger::{Candidate, Facts, Refusal, page_flags as flags, shown};
+
+impl Run<'_> {
+    /// Lets another URL stand for one whose turn has come, if they differ in parameters that make no difference;
+    /// returns whether it does.
+    pub(super) fn is_meant_otherwise(
+        &mut self,
+        host: HostId,
+        id: UrlId,
+        url: &str,
+        now: Instant,
+    ) -> Result<bool, CrawlError> {
+        if !self.discovering {
+            return Ok(false);
+        }
+        let (credits, state) = self.recorder.books();
+        let Some(meant) = credits.meant(state, id, url)? else { return Ok(false) };
+        let candidate = credits.let_stand_for(state, id, &meant)?;
+        self.frontier.cancelled(host, now);
+        candidate.map_or(Ok(()), |candidate| self.enqueue(candidate, now))?;
+        Ok(true)
+    }
+
+    /// Acts on what the books have learned from a capture.
+    pub(super) fn take_lessons(&mut self, now: Instant) -> Result<(), CrawlError> {
+        let unfollowed = self.recorder.books().0.take_unfollowed();
+        if !unfollowed.is_empty() {
+            self.count_refused(Refusal::SameContent, &unfollowed);
+        }
+        for id in self.recorder.books().0.take_known_tests() {
+            let Some((status, facts)) = self.newest_facts(id)? else { continue };
+            let (credits, state) = self.recorder.books();
+            credits.note_known(state, id, status, &facts)?;
+        }
+        for host in self.recorder.books().0.take_misled() {
+            self.link_again(host, now)?;
+        }
+        let moved = self.recorder.books().0.take_moved();
+        for rule in &moved {
+            let from = rule.moved_from.as_deref().unwrap_or_default();
+            let seed = &rule.seed;
+            self.notice(format!(
+                "the seed {from} leads to {seed}, which is now in scope (--leave-moved-seeds)"
+            ));
+        }
+        if !moved.is_empty() && self.discovering {
+            self.enqueue_waiting()?;
+        }
+        Ok(())
+    }
+
+    fn newest_facts(&self, id: UrlId) -> Result<Option<(u16, Facts)>, CrawlError> {
+        let store = self.recorder.store();
+        let Some((_, capture)) = shown(store.state(), id)? else { return Ok(None) };
+        Ok(Some((capture.status, Facts::from_fields(&store.metadata(&capture)?))))
+    }
+
+    /// Reads the links of a host's pages again, as a parameter in them was taken to make no difference.
+    fn link_again(&mut self, host: HostId, now: Instant) -> Result<(), CrawlError> {
+        let mut fetched = Vec::new();
+        let mut candidates: Vec<Candidate> = Vec::new();
+        let (credits, state) = self.recorder.books();
+        for number in 0..state.url_count() {
+            let id = UrlId(number);
+            let page = state.page(id)?;
+            if page.host != host {
+                continue;
+            }
+            if page.flags.has_any(flags::FETCHED) {
+                fetched.push(id);
+            } else if page.flags.has_any(flags::ALIAS) {
+                candidates.extend(credits.stand_alone(state, id)?);
+            }
+        }
+        for id in fetched {
+            let Some((_, facts)) = self.newest_facts(id)? else { continue };
+            if !facts.links.is_empty() {
+                let (credits, state) = self.recorder.books();
+                credits.link_again(state, id, &facts, &mut candidates)?;
+            }
+        }
+        if !self.discovering {
+            return Ok(());
+        }
+        candidates.into_iter().try_for_each(|candidate| self.enqueue(candidate, now))
+    }
+}

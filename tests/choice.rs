@@ -27,9 +27,10 @@ fn run(served: &TestWeb, archive: &Archive, arguments: &[&str]) -> Finished {
     start(&mut command).wait()
 }
 
-/// Returns the number of URLs that a run fetched, except robots.txt.
+/// Returns the number of URLs that a run fetched, except robots.txt and the parts of pages.
 fn fetched(served: &TestWeb, archive: &Archive, arguments: &[&str]) -> u64 {
-    run(served, archive, arguments).succeeded().json().remove(0)["captures"].as_u64().unwrap()
+    let summary = run(served, archive, arguments).succeeded().json().remove(0);
+    summary["captures"].as_u64().unwrap() - summary["parts"].as_u64().unwrap()
 }
 
 /// Returns the pages of the web that a run captured.

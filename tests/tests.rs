@@ -54,6 +54,7 @@ mod ordered_anywhere;
 mod orders;
 mod outputs;
 mod parameters;
+mod page_parts;
 mod people;
 mod pings;
 mod politeness;

@@ -397,9 +397,17 @@ fn what_several_archives_cannot_answer_as_one_is_refused_and_what_is_missing_is_
     ask(&overlapping, "count pages")
         .refused(1, &["have both captured pages of s0.test", "query each by itself"]);
     start(command("search", &overlapping).arg("archive")).wait().refused(1, &["captured pages of s0.test"]);
-    for own in
-        ["rating", "verdict", "tags", "collections", "rated by", "change rate", "freshness", "next visit"]
-    {
+    for own in [
+        "rating",
+        "verdict",
+        "tags",
+        "collections",
+        "rated by",
+        "change rate",
+        "freshness",
+        "next visit",
+        "parts right",
+    ] {
         let query = format!("page select url, {own}");
         ask(&both, &query).refused(2, &["differs between archives: query a single archive for it"]);
         ask(&both[..1], &query).succeeded();

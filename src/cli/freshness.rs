@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::query;
-use archive::selection::freshness::{self, Expected, Observed, PageModel};
+use archive::selection::freshness::{self, Expected, Observed, PageModel, PartsShown};
 use archive_storage::Store;
 use chrono::{DateTime, TimeDelta, Utc};
 use indicatif::HumanCount;
@@ -58,6 +58,8 @@ struct Report {
     back_days: f64,
     expected: Expected,
     observed: Option<Observed>,
+    /// The parts of the newest versions.
+    parts: PartsShown,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -84,6 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         back_days: args.back.as_secs_f64() / SECONDS_PER_DAY,
         expected: freshness::expect(&copies, args.alpha, &betas),
         observed: freshness::observe(store.state(), &copies, from, &betas)?,
+        parts: PartsShown::of(store.state(), &copies)?,
     };
     if args.json {
         output::json_line(&report)?;
@@ -134,6 +137,13 @@ fn print(report: &Report) -> anyhow::Result<()> {
         table.add_row([label, percent(current.share), seen]);
         let label = format!("  with a probability of at least {}", percent(report.alpha));
         table.add_row([label, percent(current.share_alpha), String::new()]);
+    }
+    let parts = &report.parts;
+    if parts.parts > 0 {
+        table.add_row(["parts of the copies", &HumanCount(parts.parts).to_string(), ""]);
+        table.add_row(["  as the server gave them with their page", &percent(parts.right), ""]);
+        let apart = format!("{} (at most {})", days(parts.age_days), days(parts.age_days_max));
+        table.add_row(["  time between their capture and the page's", &apart, ""]);
     }
     let checks = observed(&|observed| {
         format!("{} of {} found a change", HumanCount(observed.changed), HumanCount(observed.checks))

@@ -7,8 +7,8 @@ use archive::nodes::Copies;
 use archive::query::{self, Limits, Question};
 use archive::refresh::policies::PolicyName;
 use archive::selection::RefreshRules;
-use archive::selection::freshness::copies_of;
-use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample};
+use archive::selection::freshness::{PartModel, copies_of};
+use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample, requests};
 use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -25,7 +25,8 @@ const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 /// Predict how many copies a refresh budget keeps fresh, and how many a smaller or larger one would.
 ///
 /// The budget is that of `archive refresh --budget`, for one run; --every is the time between runs. Fresh copies have
-/// missed no change of their page; "out of date" is the time since the first missed change. Numbers are averages over
+/// missed no change of their page; "requests" are the fetches of pages and of their parts (style sheets, pictures and so
+/// on) that are asked again with them; "out of date" is the time since the first missed change. Numbers are averages over
 /// the coming days, weighted by importance. Several archives, such as the partitions of a cluster, are planned as one
 /// that has all their pages and one budget.
 #[derive(clap::Args)]
@@ -69,6 +70,8 @@ pub(crate) struct Args {
 struct Row {
     #[serde(flatten)]
     forecast: Forecast,
+    /// Expected requests of all runs in total, with those for parts of pages.
+    requests: u64,
     /// Whether this is the given budget.
     asked: bool,
     /// The target freshness, if this is the lowest budget that reaches it.
@@ -118,18 +121,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let sample = Sample::drawn(all.sampled.iter().collect(), all.count);
     let ranking = ranking.ok_or_else(|| UsageError("there is no archive".to_owned()))?;
     let runs = Runs { budget: args.budget as f64, every, days: args.days };
-    let mut rows: Vec<Row> = budgets(args.budget, sample.len())
-        .into_iter()
-        .map(|budget| Row {
-            forecast: sample.forecast(&ranking, &Runs { budget: budget as f64, ..runs }),
-            asked: budget == args.budget,
-            target: None,
-        })
-        .collect();
+    let row = |forecast: Forecast, target: Option<f64>| {
+        let parts_max = all.rules.iter().map(|rules| rules.parts_max(forecast.budget)).max().unwrap_or(0);
+        let requests = requests(&forecast, &runs, sample.len(), &all.parts, parts_max);
+        Row { asked: forecast.budget == args.budget, forecast, requests, target }
+    };
+    let of_budget = |budget: u64| sample.forecast(&ranking, &Runs { budget: budget as f64, ..runs });
+    let budgets = budgets(args.budget, sample.len()).into_iter();
+    let mut rows: Vec<Row> = budgets.map(|budget| row(of_budget(budget), None)).collect();
     let reached = args.target.map(|target| (target, sample.budget_for(&ranking, &runs, target)));
     if let Some((target, Some(forecast))) = reached {
         rows.retain(|row| row.asked || row.forecast.budget != forecast.budget);
-        rows.push(Row { forecast, asked: forecast.budget == args.budget, target: Some(target) });
+        rows.push(row(forecast, Some(target)));
     }
     rows.sort_by_key(|row| row.forecast.budget);
     if args.json {
@@ -161,13 +164,18 @@ fn copies(args: &Args, answering: &Answering, now: DateTime<Utc>) -> anyhow::Res
             Some(answering.found(&question.of_pages()?)?)
         }
     };
-    let (mut all, mut rules) = (Vec::new(), Vec::new());
+    let (mut all, mut rules, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for (archive, (store, _)) in archives.iter().enumerate() {
-        all.extend(copies_of(store, found.as_ref().map(|found| &found[archive]), now)?);
-        rules.push(RefreshRules::kept(store.state())?);
+        let (copies, kept) = (
+            copies_of(store, found.as_ref().map(|found| &found[archive]), now)?,
+            RefreshRules::kept(store.state())?,
+        );
+        parts.extend(PartModel::of(store.state(), &copies, kept.shortest_days())?);
+        all.extend(copies);
+        rules.push(kept);
     }
     let count = all.len();
-    Ok(Copies { rules, count, sampled: all.into_iter().step_by(Sample::step(count)).collect() })
+    Ok(Copies { rules, count, parts, sampled: all.into_iter().step_by(Sample::step(count)).collect() })
 }
 
 /// How runs will rank pages: as in the last refresh, or as requested.
@@ -190,8 +198,8 @@ fn budgets(asked: u64, pages: usize) -> Vec<u64> {
 
 fn print(rows: &[Row]) -> anyhow::Result<()> {
     let mut table = output::table(
-        &["budget of a run", "fetches", "fresh", "fresh, all pages alike", "out of date", ""],
-        &[0, 1, 2, 3, 4],
+        &["budget of a run", "fetches", "requests", "fresh", "fresh, all pages alike", "out of date", ""],
+        &[0, 1, 2, 3, 4, 5],
     );
     for row in rows {
         let forecast = &row.forecast;
@@ -203,6 +211,7 @@ fn print(rows: &[Row]) -> anyhow::Result<()> {
         table.add_row([
             HumanCount(forecast.budget).to_string(),
             HumanCount(forecast.fetches).to_string(),
+            HumanCount(row.requests).to_string(),
             format!("{:.1} %", 100.0 * forecast.freshness),
             format!("{:.1} %", 100.0 * forecast.freshness_unweighted),
             format!("{:.2} d", forecast.age_days),

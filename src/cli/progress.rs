@@ -191,9 +191,13 @@ pub(crate) fn sum(status: &Status) -> String {
     if let Some(topic) = &status.topic {
         parts.push(harvest(topic));
     }
-    let waiting = "put off by their servers until the next run";
-    let counts = [(status.refused, "refused"), (status.waiting, waiting), (status.queued, "still queued")];
-    for (number, what) in counts {
+    let left = [
+        (status.refused, "refused"),
+        (status.waiting, "put off by their servers until the next run"),
+        (status.queued, "still queued"),
+        (status.parts_left, "parts of pages left to the next run"),
+    ];
+    for (number, what) in left {
         if number > 0 {
             parts.push(format!("{} {what}", HumanCount(number)));
         }

@@ -98,6 +98,9 @@ struct Summary {
     captures: u64,
     /// Captures with the same content as another one.
     identical: u64,
+    /// Parts of pages that were asked again, and those left to the next run.
+    parts: u64,
+    parts_left: u64,
     errors: u64,
     refused: u64,
     /// Pages left to the next run because of their servers.
@@ -305,6 +308,8 @@ impl Sum {
             budget,
             captures: status.captures,
             identical: status.identical,
+            parts: status.parts,
+            parts_left: status.parts_left,
             errors: status.errors,
             refused: status.refused,
             waiting: status.waiting,

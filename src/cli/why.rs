@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use archive::ledger::Tested;
-use archive::selection::{self, FocusReport, NextVisit, RobotsAnswer, StoredVisit, Weights, Why};
+use archive::selection::{self, FocusReport, NextVisit, PartVisit, RobotsAnswer, StoredVisit, Weights, Why};
 use archive::texts::Language;
 use archive_storage::Store;
 use chrono::Utc;
@@ -123,7 +123,8 @@ fn print(why: &Why) -> anyhow::Result<()> {
         topic(standing).into_iter().zip(["topic", ""]).for_each(|(text, name)| row(name, text));
     }
     if let Some(next_visit) = &why.next_visit {
-        due(next_visit).into_iter().zip(["next due", "", ""]).for_each(|(text, name)| row(name, text));
+        let names = ["next due"].into_iter().chain(std::iter::repeat(""));
+        due(next_visit).into_iter().zip(names).for_each(|(text, name)| row(name, text));
     }
     output::print(&table)
 }
@@ -231,7 +232,7 @@ fn verdict(robots: &RobotsAnswer) -> String {
 }
 
 /// When the next fetch is due, and why then; one line each.
-fn due(next_visit: &NextVisit) -> [String; 3] {
+fn due(next_visit: &NextVisit) -> Vec<String> {
     let when = match next_visit.due {
         Some(_) => output::local_or_none(next_visit.due),
         None => "never: it changes too often to keep up with, never changes, or has no importance".to_owned(),
@@ -251,9 +252,19 @@ fn due(next_visit: &NextVisit) -> [String; 3] {
         rate => format!("once in {:.1} days", rate.recip()),
     };
     let budget = output::count(next_visit.fetches_per_day.round() as u64, "page");
-    [
-        when,
-        format!("expected to change {changes}; {place}"),
-        format!("by policy {}, if refreshes fetch {budget} a day (--fetches-per-day)", next_visit.policy),
-    ]
+    let mut lines = vec![when];
+    if let Some(PartVisit { page, shortest_days, missing }) = &next_visit.part {
+        let reason = if *missing { "as it is missing" } else { "by its own visits" };
+        lines.push(format!(
+            "a part: asked again with the pages that have it, such as {page}, but {reason} not within {shortest_days:.1} \
+             days of its last fetch"
+        ));
+    }
+    let of_page = if next_visit.part.is_some() { "the page is " } else { "" };
+    lines.push(format!("{of_page}expected to change {changes}; {place}"));
+    lines.push(format!(
+        "by policy {}, if refreshes fetch {budget} a day (--fetches-per-day)",
+        next_visit.policy
+    ));
+    lines
 }

@@ -180,6 +180,10 @@ pub struct Status {
     pub pages: u64,
     /// Number of captures with the content of another one: unchanged, or the same under another URL.
     pub identical: u64,
+    /// Parts of pages (style sheets, pictures and so on) that were asked again with their pages.
+    pub parts: u64,
+    /// Parts that would have been asked, but for the limit of [`crate::selection::RefreshRules::parts`].
+    pub parts_left: u64,
     /// Fetches without an answer, or with status 400 and above.
     pub errors: u64,
     /// Bytes received.
@@ -274,6 +278,8 @@ impl Status {
         self.acknowledged += other.acknowledged;
         self.pages += other.pages;
         self.identical += other.identical;
+        self.parts += other.parts;
+        self.parts_left += other.parts_left;
         self.errors += other.errors;
         self.bytes += other.bytes;
         self.queued += other.queued;

@@ -18,7 +18,7 @@ use crate::parse::Link;
 
 /// Maximum depth of requisites of requisites: a theme's style sheet may import a chain of others, which refer to
 /// images.
-const REQUISITE_DEPTH_MAX: u16 = PART_MAX as u16;
+pub(crate) const REQUISITE_DEPTH_MAX: u16 = PART_MAX as u16;
 
 /// A link of the page being credited.
 #[derive(Debug, Clone, Copy)]

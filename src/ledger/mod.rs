@@ -43,6 +43,7 @@ pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
 pub use languages::language;
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
 pub use link_code::LinkCode;
+pub(crate) use links::REQUISITE_DEPTH_MAX;
 pub use near_duplicates::NearDuplicates;
 pub(crate) use outcome::DOCUMENT_STATUS;
 pub use outcome::{Outcome, canonical_of};

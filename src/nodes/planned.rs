@@ -13,7 +13,7 @@ use super::{AskError, NodeError};
 use crate::access::Access;
 use crate::query::{Limits, Plan};
 use crate::selection::RefreshRules;
-use crate::selection::freshness::{Belief, CopyModel, PageModel, copies_of};
+use crate::selection::freshness::{Belief, CopyModel, PageModel, PartModel, copies_of};
 use crate::selection::plan::{SAMPLE_MAX, Sample};
 
 /// Request for copies.
@@ -34,6 +34,9 @@ pub struct CopiesSent {
     count: u64,
     /// The numbers of each copy, as the bits of `f64` except for the page's number.
     copies: Vec<[u64; COLUMNS]>,
+    /// The parts of all its copies, if any were wanted.
+    #[serde(default)]
+    parts: Vec<PartModel>,
 }
 
 /// Number of values per copy.
@@ -48,6 +51,8 @@ pub struct Copies {
     pub count: usize,
     /// The copies that [`Sample::of`] would use.
     pub sampled: Vec<PageModel>,
+    /// The parts of the copies.
+    pub parts: Vec<PartModel>,
 }
 
 /// Answers with an archive's copies.
@@ -67,11 +72,12 @@ pub(super) fn copies(
         [u64::from(id.0), a, b, c, d, e, f]
     });
     let copies = copies.collect();
-    Ok(Line::Copies(CopiesSent {
-        rules: RefreshRules::kept(store.state())?,
-        count: all.len() as u64,
-        copies,
-    }))
+    let rules = RefreshRules::kept(store.state())?;
+    let parts = match every {
+        Some(_) => PartModel::of(store.state(), &all, rules.shortest_days())?,
+        None => Vec::new(),
+    };
+    Ok(Line::Copies(CopiesSent { rules, count: all.len() as u64, copies, parts }))
 }
 
 /// Decodes a copy, if its values are valid.
@@ -107,13 +113,14 @@ impl Asked<'_> {
                         Ok(true)
                     })?;
                     let senseless = || NodeError::senseless("these are no copies");
-                    let CopiesSent { rules, count, copies } = sent.ok_or_else(senseless)?;
+                    let CopiesSent { rules, count, copies, parts } = sent.ok_or_else(senseless)?;
                     let copies: Option<Vec<PageModel>> = copies.into_iter().map(checked).collect();
                     let count = usize::try_from(count).ok().filter(|count| *count <= u32::MAX as usize);
-                    Ok((rules, count.ok_or_else(senseless)?, copies.ok_or_else(senseless)?))
+                    let copies = copies.filter(|_| parts.iter().all(PartModel::is_sound));
+                    Ok((rules, count.ok_or_else(senseless)?, copies.ok_or_else(senseless)?, parts))
                 })
             };
-            let counts: Vec<usize> = of(&|_| None)?.into_iter().map(|(_, count, _)| count).collect();
+            let counts: Vec<usize> = of(&|_| None)?.into_iter().map(|(_, count, ..)| count).collect();
             let count = counts.iter().sum();
             let step = Sample::step(count);
             // Every `step`-th copy of the concatenation of all archives.
@@ -121,10 +128,11 @@ impl Asked<'_> {
                 let before: usize = counts.iter().take(place).sum();
                 (step - before % step) % step
             };
-            let mut all = Copies { rules: Vec::new(), count, sampled: Vec::new() };
-            for (rules, _, copies) in of(&|place| Some((left_out(place), step)))? {
+            let mut all = Copies { rules: Vec::new(), count, sampled: Vec::new(), parts: Vec::new() };
+            for (rules, _, copies, parts) in of(&|place| Some((left_out(place), step)))? {
                 all.rules.push(rules);
                 all.sampled.extend(copies);
+                all.parts.extend(parts);
             }
             Ok(all)
         })

@@ -21,7 +21,7 @@ use crate::parse::{DocumentKind, LinkKind};
 use crate::prepared::{self, Prepared, archive_prior};
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::selection::Timetable;
-use crate::selection::freshness::fresh;
+use crate::selection::freshness::{PartsShown, SECONDS_PER_DAY, fresh};
 
 /// Maximum number of pages for which it is cached, while reading all captures, whether their captures are shown.
 const PAGES_REMEMBERED: usize = 1 << 16;
@@ -44,6 +44,20 @@ impl ArchiveRows<'_> {
                 let links = if page.captures > 0 { state.links(page.id)?.links } else { Vec::new() };
                 let target = links.iter().find(|link| is_redirect(link.kind)).map(|link| link.target);
                 self.shown_url(target)?.into()
+            }
+            PageDetail::Parts(time) | PageDetail::PartsAge(time) | PageDetail::PartsRight(time) => {
+                let prior = self.prior()?;
+                let shown = match time {
+                    Some(time) => Some(PartsShown::at(state, prior, page.id, time)?),
+                    None => PartsShown::newest(state, prior, page.id)?,
+                };
+                let Some(shown) = shown else { return Ok(Value::Empty) };
+                match detail {
+                    PageDetail::Parts(_) => shown.parts.into(),
+                    _ if shown.parts == 0 => Value::Empty,
+                    PageDetail::PartsAge(_) => (shown.age_days_max * SECONDS_PER_DAY).into(),
+                    _ => shown.right.into(),
+                }
             }
             PageDetail::ChangeRate | PageDetail::Freshness | PageDetail::NextVisit => {
                 let (known, visit) = self.known(page.id)?;

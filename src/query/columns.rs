@@ -38,6 +38,9 @@ pub(crate) enum Column {
     ChangeRate,
     Freshness,
     NextVisit,
+    Parts,
+    PartsAge,
+    PartsRight,
     Rating,
     Verdict,
     Tags,
@@ -134,7 +137,7 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [Known; 59] = {
+pub(crate) const KNOWN: [Known; 62] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
     [
@@ -203,6 +206,30 @@ pub(crate) const KNOWN: [Known; 59] = {
             Time,
             Look,
             "when a refresh is due, if as much is fetched a day as so far",
+        ),
+        known(
+            Column::Parts,
+            "parts",
+            PC,
+            Number,
+            Look,
+            "its parts (style sheets, pictures and so on), by its newest links",
+        ),
+        known(
+            Column::PartsAge,
+            "parts_age",
+            PC,
+            Span,
+            Look,
+            "the longest time between it and the nearest capture of a part",
+        ),
+        known(
+            Column::PartsRight,
+            "parts_right",
+            PC,
+            Number,
+            Look,
+            "the share of its parts that are probably what the server gave then, from 0 to 1",
         ),
         known(Column::Rating, "rating", PSH, Number, Look, "the mean of people's ratings, 1 to 4"),
         known(Column::Verdict, "verdict", PSH, Choice, Look, "what people decided on it"),
@@ -428,6 +455,11 @@ impl Column {
         matches!(self, Self::ChangeRate | Self::Freshness | Self::NextVisit)
     }
 
+    /// Whether the field compares a capture with the captures of its parts.
+    pub(crate) fn is_of_parts(self) -> bool {
+        matches!(self, Self::Parts | Self::PartsAge | Self::PartsRight)
+    }
+
     /// Whether people decide the field.
     pub(crate) fn is_decided(self) -> bool {
         matches!(self, Self::Rating | Self::Verdict | Self::Tags | Self::Collections | Self::RatedBy)
@@ -436,12 +468,12 @@ impl Column {
     /// Whether archives that are queried together may each have a different value for the same page: decisions made
     /// there, and estimates based on its other pages.
     pub(crate) fn is_of_one_archive(self) -> bool {
-        self.is_decided() || self.is_expected()
+        self.is_decided() || self.is_expected() || self.is_of_parts()
     }
 
     /// Whether only the current value is known, so that the field is not available `as of` another time.
     pub(crate) fn is_of_today(self) -> bool {
-        self.is_decided() || self.is_expected() || matches!(self, Self::Refusal | Self::Redirect)
+        self.is_of_one_archive() || matches!(self, Self::Refusal | Self::Redirect)
     }
 }
 

@@ -149,4 +149,11 @@ pub enum PageDetail {
     Freshness,
     /// When the next refresh is due.
     NextVisit,
+    /// The number of its parts. This and the following are as of a capture at this time in microseconds since 1970, or
+    /// of the newest version.
+    Parts(Option<i64>),
+    /// The longest time between it and the nearest capture of a part, in seconds.
+    PartsAge(Option<i64>),
+    /// The expected share of parts that are what the server gave then.
+    PartsRight(Option<i64>),
 }

@@ -9,7 +9,7 @@ use archive_storage::address::method_of;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 
 use super::answered;
-use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, Via, yes_no};
+use super::columns::{CHANGES, Column, LINK_KINDS, NOT_MODIFIED, Path, RESOURCE, Via, yes_no};
 use super::details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::digests::hexadecimal;
 use super::elements::{self, ElementPath};
@@ -241,6 +241,9 @@ impl<'a> World<'a> {
             Column::ChangeRate => detail(PageDetail::ChangeRate)?,
             Column::Freshness => detail(PageDetail::Freshness)?,
             Column::NextVisit => detail(PageDetail::NextVisit)?,
+            Column::Parts => detail(PageDetail::Parts(None))?,
+            Column::PartsAge => detail(PageDetail::PartsAge(None))?,
+            Column::PartsRight => detail(PageDetail::PartsRight(None))?,
             column if column.is_of_structure() => {
                 if page.status.is_some_and(|status| status != 200) {
                     return Ok(Value::Empty);
@@ -308,6 +311,15 @@ impl<'a> World<'a> {
         })
     }
 
+    /// A field of the parts of a page, as of a capture that found it.
+    fn of_parts(&self, capture: &CaptureRow, detail: fn(Option<i64>) -> PageDetail) -> Found<Value> {
+        let is_found = capture.kind == RESOURCE || capture.status.is_some_and(|status| status < 400);
+        match self.rows.page(capture.page)?.filter(|_| is_found) {
+            Some(page) => self.rows.page_detail(&page, detail(Some(capture.time.timestamp_micros()))),
+            None => Ok(Value::Empty),
+        }
+    }
+
     fn of_capture(&self, capture: &CaptureRow, column: Column) -> Found<Value> {
         Ok(match column {
             Column::Time => Value::Time(capture.time),
@@ -323,6 +335,9 @@ impl<'a> World<'a> {
                 (false, true) => CHANGES.last().copied().into(),
                 (false, false) => Value::Empty,
             },
+            Column::Parts => self.of_parts(capture, PageDetail::Parts)?,
+            Column::PartsAge => self.of_parts(capture, PageDetail::PartsAge)?,
+            Column::PartsRight => self.of_parts(capture, PageDetail::PartsRight)?,
             column if column.is_of_structure() => {
                 let kind = self.rows.page(capture.page)?.and_then(|page| page.kind);
                 self.of_document(capture, kind, column)?

@@ -13,6 +13,7 @@ pub mod freshness;
 mod order;
 pub mod plan;
 mod policy;
+mod requisites;
 pub(crate) mod stored_robots;
 mod visits;
 mod why;
@@ -21,14 +22,16 @@ pub use agenda::agenda;
 pub use budget::Budgets;
 pub(crate) use budget::UnderWay;
 pub use due::{
-    Choice, Discovery, FOLDERS_FROM, Idle, NextVisit, RefreshRules, Source, Timetable, TimetableError, Turns,
-    Weighing, WeightError, Weights, most_obsolete,
+    Choice, Discovery, FOLDERS_FROM, Idle, NextVisit, PartVisit, RefreshRules, Source, Timetable,
+    TimetableError, Turns, Weighing, WeightError, Weights, most_obsolete,
 };
 pub use focus::{FocusMode, FocusPolicy, UnknownMode};
 pub(crate) use focus::{Focused, is_redirect};
 pub(crate) use order::Ordering;
 pub use order::{CrawlOrder, UnknownOrder};
 pub use policy::{CrawlPolicy, Ended, TopicStatus};
+pub use requisites::PARTS_PER_PAGE_MAX;
+pub(crate) use requisites::{Part, PartTurn, parts_of};
 pub(crate) use visits::utc;
 pub use visits::{RobotsAnswer, StoredVisit, robots_of, visits_of};
 pub use why::{FocusReport, Found, LastFetch, Spent, Why, why};

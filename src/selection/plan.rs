@@ -4,7 +4,7 @@
 //! Between runs copies age according to their change rates. Nothing is drawn at random, so the same archive gives the
 //! same forecast. The forecast ignores pages yet to be discovered and what future runs will learn about rates.
 
-use super::freshness::PageModel;
+use super::freshness::{PageModel, PartModel};
 use crate::refresh::budget::Rule;
 
 /// Maximum number of pages in a forecast. Of more pages every n-th is taken, and the budget is scaled down.
@@ -57,6 +57,16 @@ pub struct Forecast {
     pub freshness_unweighted: f64,
     /// Expected number of days since the first missed change.
     pub age_days: f64,
+}
+
+/// Returns the expected number of requests in the runs of a forecast over this many pages: the pages that are fetched,
+/// and those of their parts that are asked with them, at most `parts_max` per run.
+#[must_use]
+pub fn requests(forecast: &Forecast, runs: &Runs, pages: usize, parts: &[PartModel], parts_max: u64) -> u64 {
+    let count = (runs.days / runs.every).max(1.0);
+    let share = forecast.fetches as f64 / count / pages.max(1) as f64;
+    let parts: f64 = parts.iter().map(|part| part.requests(share, runs.every, runs.days)).sum();
+    forecast.fetches + parts.min(parts_max as f64 * count).round() as u64
 }
 
 /// The pages of a forecast, and how many pages each stands for.

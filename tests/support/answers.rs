@@ -17,6 +17,11 @@ pub(crate) struct Answers {
 impl Answers {
     /// Starts a server that answers every request with the bytes that `answer` returns for its host and path.
     pub(crate) fn start(answer: impl Fn(&str, &str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::with_tags(move |host, path, _| answer(host, path))
+    }
+
+    /// The same; `answer` also gets the entity tag that the client has, or an empty string.
+    pub(crate) fn with_tags(answer: impl Fn(&str, &str, &str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -50,24 +55,27 @@ impl Answers {
 
 fn serve(
     mut stream: &TcpStream,
-    answer: &dyn Fn(&str, &str) -> Vec<u8>,
+    answer: &dyn Fn(&str, &str, &str) -> Vec<u8>,
     log: &Mutex<Vec<String>>,
 ) -> std::io::Result<()> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
         let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-        let mut host = String::new();
+        let (mut host, mut tag) = (String::new(), String::new());
         line.clear();
         while reader.read_line(&mut line)? > 2 {
             if let Some(name) = line.strip_prefix("Host: ") {
                 host = name.trim().to_owned();
             }
+            if let Some(known) = line.strip_prefix("If-None-Match: ") {
+                tag = known.trim().to_owned();
+            }
             line.clear();
         }
         line.clear();
         log.lock().unwrap().push(format!("{host}{path}"));
-        let answer = answer(&host, &path);
+        let answer = answer(&host, &path, &tag);
         stream.write_all(&answer)?;
         if answer.is_empty() || memchr::memmem::find(&answer, CLOSE.as_bytes()).is_some() {
             return Ok(());

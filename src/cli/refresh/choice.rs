@@ -29,6 +29,10 @@ pub(super) struct RulesArgs {
     /// Shortest interval between two fetches of a page, except for awaited and announced pages [default: 1h]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     shortest: Option<Duration>,
+    /// Parts of pages (style sheets, pictures and so on) to ask again with them, at most N per page of the budget on
+    /// average; 0 for none [default: 20]
+    #[arg(long, value_name = "N")]
+    parts: Option<u32>,
     /// Unit to which --shortest is rounded: runs may start up to half of it early [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     time_unit: Option<Duration>,
@@ -48,11 +52,12 @@ impl RulesArgs {
                 weight: self.weight.clone().map_or(kept.weight, Weighing::from),
                 discovery: self.discovery.unwrap_or(kept.discovery),
                 shortest: self.shortest.unwrap_or(kept.shortest),
+                parts: self.parts.unwrap_or(kept.parts),
                 unit: self.time_unit.unwrap_or(kept.unit),
             };
             if *common.get_or_insert_with(|| rules.clone()) != rules {
                 let problem = "these archives were last refreshed by different rules; give --policy, --weight, --discovery, \
-                           --shortest and --time-unit, or refresh each by itself";
+                           --shortest, --parts and --time-unit, or refresh each by itself";
                 return Err(UsageError(problem.to_owned()).into());
             }
         }

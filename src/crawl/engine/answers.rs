@@ -119,6 +119,9 @@ impl Run<'_> {
         }
         self.candidates = candidates;
         self.take_lessons(now)?;
+        if !tag.robots && processed.outcome.is_page() {
+            self.ask_parts(tag.id, now)?;
+        }
         self.reorder(now)?;
         self.watch.lap(Stage::Queue);
         if tag.robots {

@@ -14,6 +14,7 @@ mod hubs;
 mod later;
 mod links;
 mod operation;
+mod parts;
 mod peers;
 mod requests;
 mod robots;
@@ -32,6 +33,7 @@ use crossbeam::channel::{Receiver, bounded};
 use self::account::Account;
 use self::copies::Copies;
 use self::operation::{Held, Operation};
+use self::parts::Parts;
 use self::peers::Peers;
 use self::spare_time::SpareTime;
 use super::frontier::Frontier;
@@ -55,7 +57,7 @@ use crate::parse::Limits;
 use crate::publish::PublishError;
 use crate::reading::Crew;
 use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
-use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, UnderWay};
+use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, RefreshRules, UnderWay};
 
 /// Interval between reports of the run's progress to the caller.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -171,6 +173,7 @@ pub fn run(
         let captures = recorder.state().totals().captures;
         recorder.start_syncing(scope)?;
         let put_off = PutOff::of(recorder.state())?;
+        let rules = RefreshRules::kept(recorder.state())?;
         let first_capture = CaptureId(u32::try_from(captures).unwrap_or(u32::MAX));
         let mut run = Run {
             recorder,
@@ -186,6 +189,7 @@ pub fn run(
             ordering: None,
             focus: None,
             harvest: Harvest::new(&options.harvest),
+            parts: Parts::new(rules, &plan),
             variations: Variations::default(),
             counted: UnderWay::default(),
             pages_under_way: 0,
@@ -253,6 +257,7 @@ struct Run<'a> {
     /// Decides them in a focused crawl, together with cash.
     focus: Option<Focused>,
     harvest: Harvest,
+    parts: Parts,
     variations: Variations,
     counted: UnderWay,
     /// Requests in flight that count towards the limit.

@@ -107,7 +107,7 @@ impl Survey<'_> {
             && head.decisions == self.choice.weights.decisions()
             && head.scale == self.choice.weights.scale()
             && (head.mean_rate / self.prior.mean() - 1.0).abs() <= RATE_SHARE
-            && since <= totals.fetched / CAPTURED_DIVISOR
+            && self.of_pages(since, totals.fetched / CAPTURED_DIVISOR)
             && (0..(DAYS * SECONDS_PER_DAY) as i64).contains(&seconds);
         if !fits {
             return None;
@@ -119,6 +119,11 @@ impl Survey<'_> {
         let (ids, rest) = bytes.as_chunks::<4>();
         let pages: Vec<u32> = ids.iter().map(|&id| u32::from_le_bytes(id)).collect();
         (pages.len() as u64 == due && rest.is_empty()).then_some((head, pages))
+    }
+
+    /// Whether at most this many of the last captures were of pages.
+    fn of_pages(&self, captures: u64, most: u64) -> bool {
+        captures <= most || self.share_of_pages().is_ok_and(|share| captures as f64 * share <= most as f64)
     }
 
     fn unit(&self) -> i64 {

@@ -30,6 +30,9 @@ const CONSIDERED_MAX: usize = 3 << 17;
 /// Maximum number of recently captured pages considered in addition.
 const RECENT_MAX: usize = 1 << 16;
 
+/// Least share of pages among recent captures for which all that many are found.
+const PAGES_SHARE_MIN: f64 = 0.1;
+
 /// Maximum number of visits per page that a policy learns from, the newest ones.
 const VISITS_MAX: usize = 64;
 
@@ -121,16 +124,16 @@ pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, C
 
 /// Returns the daily number of repeated fetches of all archives so far; `budget` if there were none.
 fn fetches_per_day(surveys: &[Survey<'_>], budget: usize, now: DateTime<Utc>) -> Result<f64, CreditError> {
-    let (mut again, mut first) = (0, None);
-    for Survey { state, .. } in surveys {
+    let (mut again, mut first) = (0.0, None);
+    for survey @ Survey { state, .. } in surveys {
         let totals = state.totals();
-        again += totals.captures.saturating_sub(totals.fetched);
+        again += totals.captures.saturating_sub(totals.fetched) as f64 * survey.share_of_pages()?;
         let seen = state.visits(0).next().transpose()?.map(|(_, visit)| visit.first_seen);
         first = first.into_iter().chain(seen).min();
     }
-    let Some(first) = first.filter(|_| again > 0) else { return Ok(budget.max(1) as f64) };
+    let Some(first) = first.filter(|_| again > 0.0) else { return Ok(budget.max(1) as f64) };
     let days = (now.timestamp() - i64::from(first)) as f64 / SECONDS_PER_DAY;
-    Ok(again as f64 / days.max(1.0))
+    Ok(again / days.max(1.0))
 }
 
 /// Returns the day that counts as 0; it precedes every visit.
@@ -214,9 +217,10 @@ impl Survey<'_> {
         }))
     }
 
-    /// Returns the pages of the newest `count` captures.
+    /// Returns the pages of the newest `count` captures of pages, and the parts between them.
     fn recent(&self, count: usize) -> Result<HashSet<UrlId>, CreditError> {
         let captures = self.state.totals().captures;
+        let count = (count as f64 / self.share_of_pages()?.max(PAGES_SHARE_MIN)) as usize;
         let newest = numbers(captures.saturating_sub(count as u64)..captures).unwrap_or_default();
         Ok(self.state.captures_of(&newest)?.iter().map(|capture| capture.url).collect())
     }

@@ -32,7 +32,7 @@ pub use idle::Idle;
 use lookup::Lookup;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};
 pub(super) use turn::turn;
-pub use turn::{NextVisit, Timetable, TimetableError, Turns};
+pub use turn::{NextVisit, PartVisit, Timetable, TimetableError, Turns};
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 
@@ -58,6 +58,9 @@ pub const FOLDERS_FROM: u64 = 1 << 18;
 /// Maximum number of pages kept in memory, at 40 bytes each, between choosing and filling folders; beyond that all are
 /// read again.
 const KEPT_MAX: usize = 1 << 21;
+
+/// Approximate number of visits in a sample that tells pages from their parts.
+const SHARE_SAMPLE: usize = 1 << 12;
 
 /// The file of due folders, next to the state from which they are derived.
 const FOLDERS_FILE: &str = "state/due";
@@ -336,6 +339,19 @@ impl Survey<'_> {
         };
         let made: Vec<_> = pages.par_chunks(part_of(pages.len())).map(of_pages).collect::<Result<_, _>>()?;
         Ok(made.into_iter().flatten().flatten().collect())
+    }
+
+    /// Returns the share of repeated captures that are of pages, not of their parts or of robots.txt files, by a sample.
+    fn share_of_pages(&self) -> Result<f64, StateError> {
+        let step = self.state.visit_count() as usize / SHARE_SAMPLE + 1;
+        let (mut of_pages, mut all) = (0, 0);
+        for visit in self.state.visits_with_pages((0..).step_by(step)) {
+            let (_, page, visit) = visit?;
+            let again = u64::from(visit.captures.saturating_sub(1));
+            all += again;
+            of_pages += if flags::is_page(page.flags) { again } else { 0 };
+        }
+        Ok(if all == 0 { 1.0 } else { of_pages as f64 / all as f64 })
     }
 
     /// Whether the shortest interval has passed.

@@ -22,6 +22,9 @@ const INTEREST: &str = "interest";
 /// Minimum weight of a page with a column value, as a share of its importance: it may link to XML one day.
 const UNINTERESTING_SHARE: f64 = 0.1;
 
+/// A run may ask this many parts again however few its pages are.
+const PARTS_MIN: u64 = 100;
+
 /// The rules of a refresh.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -36,6 +39,9 @@ pub struct RefreshRules {
     pub discovery: Discovery,
     /// Minimum time between two fetches of a page, unless somebody waits for it or announced it.
     pub shortest: Duration,
+    /// Maximum number of parts of pages (see [`crate::selection::PARTS_PER_PAGE_MAX`]) that a run asks again, per page
+    /// of its budget; 0 asks none.
+    pub parts: u32,
     /// Time unit to which times are rounded, so that a run that begins a little early does not miss a page.
     pub unit: Duration,
 }
@@ -47,6 +53,7 @@ impl Default for RefreshRules {
             weight: Weighing::default(),
             discovery: Discovery::default(),
             shortest: Duration::from_secs(3600),
+            parts: 20,
             unit: Duration::from_secs(600),
         }
     }
@@ -74,9 +81,21 @@ impl RefreshRules {
     /// Whether a page may be fetched again `seconds` after its last fetch. Times are rounded to whole units.
     #[must_use]
     pub fn is_ripe(&self, seconds: i64) -> bool {
+        self.has_passed(seconds, self.shortest.as_secs_f64())
+    }
+
+    /// Whether `seconds` are as long as `wait` seconds, in whole units.
+    pub(in crate::selection) fn has_passed(&self, seconds: i64, wait: f64) -> bool {
         let unit = (self.unit.as_secs() as i64).max(1);
-        let units = |seconds: i64| (seconds + unit / 2) / unit;
-        units(seconds) >= units(self.shortest.as_secs() as i64)
+        let units = |seconds: i64| seconds.saturating_add(unit / 2) / unit;
+        units(seconds) >= units(wait as i64)
+    }
+
+    /// Returns how many parts of pages a run of this many pages may ask again.
+    #[must_use]
+    pub fn parts_max(&self, pages: u64) -> u64 {
+        let parts = u64::from(self.parts);
+        if parts == 0 { 0 } else { (parts * pages).max(PARTS_MIN) }
     }
 
     /// Returns the minimum number of days after which a page may be fetched again.

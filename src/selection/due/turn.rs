@@ -11,11 +11,12 @@ use super::{
     learned,
 };
 use crate::decisions::Decisions;
-use crate::ledger::{AliasImportance, CreditError, Credits};
+use crate::ledger::{AliasImportance, CreditError, Credits, REQUISITE_DEPTH_MAX};
 use crate::prepared::{self, rates_of_others};
 use crate::recorder::RecorderError;
 use crate::refresh::budget::Rule;
 use crate::refresh::rate::RatePrior;
+use crate::selection::requisites::{PartTurn, is_part};
 use crate::selection::utc;
 
 /// Maximum number of pages in the computation of the price.
@@ -47,14 +48,73 @@ pub struct NextVisit {
     pub of: u64,
     /// Whether `before` and `of` are estimated from a sample, as in archives of more than 4096 fetched pages.
     pub estimated: bool,
+    /// For a part of pages, why it is asked when it is; the numbers above are then those of the page.
+    pub part: Option<PartVisit>,
+}
+
+/// Why a part of pages is asked again when it is.
+#[derive(Debug, Clone, Serialize)]
+pub struct PartVisit {
+    /// The page that led to it, with which it is asked; other pages that have it may be fetched earlier.
+    pub page: String,
+    /// Number of days after its last fetch before which it is not asked: it is probably unchanged, or still missing.
+    pub shortest_days: f64,
+    /// Whether it was not found at its last fetch, so that this number grows with each request.
+    pub missing: bool,
 }
 
 /// Works out when `page` is due if refreshes fetch `fetches_per_day`, or else the past daily rate of the archive;
-/// `None` if it cannot be refreshed.
+/// `None` if it cannot be refreshed. A part of pages is due with the page that led to it.
 ///
 /// # Errors
 /// If the store fails.
 pub(in crate::selection) fn turn(
+    store: &Store,
+    credits: &Credits,
+    choice: &Choice,
+    page: UrlId,
+    fetches_per_day: Option<f64>,
+    now: DateTime<Utc>,
+) -> Result<Option<NextVisit>, RecorderError> {
+    let turn_of = |page| turn_of_page(store, credits, choice, page, fetches_per_day, now);
+    let state = store.state();
+    let own = turn_of(page)?;
+    if own.is_some() || !is_part(&state.page(page)?) {
+        return Ok(own);
+    }
+    let Some(visit) = state.visit(page)? else { return Ok(None) };
+    let Some(with) = page_of_part(state, page)? else { return Ok(None) };
+    let Some(mut next) = turn_of(with)? else { return Ok(None) };
+    let PartTurn { days, missing } = PartTurn::of(state, page, &visit)?;
+    let shortest_days = days.max(choice.rules.shortest_days());
+    next.due = next.due.and_then(|with| with_page(with, next.interval_days?, due(&visit, shortest_days)?));
+    next.interval_days = next.interval_days.map(|days| days.max(shortest_days));
+    next.part = Some(PartVisit { page: state.url(with)?, shortest_days, missing });
+    Ok(Some(next))
+}
+
+/// Returns the page that led to a part, which may have led to others between them.
+fn page_of_part(state: &State, part: UrlId) -> Result<Option<UrlId>, StateError> {
+    let mut step = part;
+    for _ in 0..=REQUISITE_DEPTH_MAX {
+        let page = state.page(step)?;
+        if step != part && !is_part(&page) {
+            return Ok(Some(step));
+        }
+        let Some(before) = page.via else { return Ok(None) };
+        step = before;
+    }
+    Ok(None)
+}
+
+/// Returns the first fetch of a page, at `due` and then every `interval` days, that is not before `earliest`.
+fn with_page(due: DateTime<Utc>, interval: f64, earliest: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let early = (earliest - due).as_seconds_f64() / SECONDS_PER_DAY;
+    let days = (early / interval.max(f64::MIN_POSITIVE)).ceil().max(0.0) * interval;
+    later(due, days)
+}
+
+fn turn_of_page(
     store: &Store,
     credits: &Credits,
     choice: &Choice,
@@ -89,6 +149,7 @@ pub(in crate::selection) fn turn(
         before: before as u64,
         of: (of * step) as u64,
         estimated: step > 1,
+        part: None,
     }))
 }
 
@@ -111,15 +172,16 @@ impl Market {
     ) -> Result<(Self, Vec<Candidate>), CreditError> {
         survey.lookup = Arc::clone(&compared.lookup);
         let (now, rules) = (survey.now.timestamp(), &survey.choice.rules);
-        let (mut others, mut oldest) = (Vec::new(), now);
+        let (mut others, mut oldest, mut captures) = (Vec::new(), now, 0.0);
         for (page, record, visit) in &compared.visits {
             let Some(candidate) = survey.candidate(*page, record, visit)? else { continue };
             others.push(candidate);
             oldest = oldest.min(i64::from(visit.first_seen));
+            captures += f64::from(visit.captures) * compared.step as f64;
         }
         let of = others.len();
         let days = ((now - oldest) as f64 / SECONDS_PER_DAY).max(1.0);
-        let fetches_per_day = fetches_per_day.unwrap_or(survey.state.totals().captures as f64 / days);
+        let fetches_per_day = fetches_per_day.unwrap_or(captures / days);
         let sharing: Vec<(f64, f64)> = others
             .iter()
             .step_by(of.div_ceil(SHARING).max(1))
@@ -223,8 +285,21 @@ impl Turns<'_> {
         (page, record): (UrlId, &Page),
         visit: &Visit,
     ) -> Result<Option<DateTime<Utc>>, CreditError> {
-        let candidate = self.survey.candidate(page, record, visit)?;
-        Ok(candidate.and_then(|candidate| due(visit, self.market.interval(&candidate))))
+        if let Some(candidate) = self.survey.candidate(page, record, visit)? {
+            return Ok(due(visit, self.market.interval(&candidate)));
+        }
+        let state = self.survey.state;
+        if !is_part(record) {
+            return Ok(None);
+        }
+        let Some(with) = page_of_part(state, page)? else { return Ok(None) };
+        let Some(of_page) = state.visit(with)? else { return Ok(None) };
+        let candidate = self.survey.candidate(with, &state.page(with)?, &of_page)?;
+        let Some(interval) = candidate.map(|candidate| self.market.interval(&candidate)) else {
+            return Ok(None);
+        };
+        let own = PartTurn::of(state, page, visit)?.days.max(self.market.shortest);
+        Ok(due(&of_page, interval).and_then(|with| with_page(with, interval, due(visit, own)?)))
     }
 
     /// Prepares for reading all visits.
@@ -244,9 +319,13 @@ impl Turns<'_> {
 
 /// Returns when a page with this interval in days is due; `None` for one that is given up.
 fn due(visit: &Visit, interval: f64) -> Option<DateTime<Utc>> {
-    let last = DateTime::from_timestamp(i64::from(visit.last_seen), 0)?;
-    let wait = TimeDelta::try_milliseconds((interval * SECONDS_PER_DAY * 1000.0).min(1e17) as i64)?;
-    interval.is_finite().then(|| last.checked_add_signed(wait))?
+    later(DateTime::from_timestamp(i64::from(visit.last_seen), 0)?, interval)
+}
+
+/// Returns the time a number of days after `time`; `None` if there is none.
+fn later(time: DateTime<Utc>, days: f64) -> Option<DateTime<Utc>> {
+    let wait = TimeDelta::try_milliseconds((days * SECONDS_PER_DAY * 1000.0).min(1e17) as i64)?;
+    days.is_finite().then(|| time.checked_add_signed(wait))?
 }
 
 /// The visits that a page is compared with.

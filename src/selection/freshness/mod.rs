@@ -6,6 +6,7 @@
 
 mod belief;
 mod observed;
+mod parts;
 
 use std::collections::HashSet;
 
@@ -20,8 +21,9 @@ use crate::refresh::rate::{ChangeObservations, RatePrior};
 
 pub use belief::Belief;
 pub use observed::{Observed, observe};
+pub use parts::{PartModel, PartsShown};
 
-const SECONDS_PER_DAY: f64 = 86_400.0;
+pub(crate) const SECONDS_PER_DAY: f64 = 86_400.0;
 
 /// A page and its copy.
 #[derive(Clone, Copy, Debug, PartialEq)]

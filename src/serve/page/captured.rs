@@ -315,6 +315,7 @@ fn reasons(t: Speech, why: &Why) -> Markup {
                     tr { th scope="row" { (t.say("Refresh")) } td {
                         code { (next_visit.policy) }
                         @if let Some(days) = next_visit.interval_days { " · " (t.fill("at intervals of {}", &[&t.span(days * 86_400.0)])) }
+                        @if let Some(part) = &next_visit.part { " · " (t.fill("as a part of {}", &[&part.page])) }
                         " · " (t.fill("{} of {} pages before it", &[&t.count(next_visit.before), &t.count(next_visit.of)]))
                         @if next_visit.estimated { " " (t.say("(estimated)")) }
                     } }

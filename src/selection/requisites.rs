@@ -1,0 +1,123 @@
+//! The parts of pages (style sheets, pictures, scripts and whatever else a page shows that is no page itself), and when
+//! they are asked again.
+//!
+//! When a page is fetched again, so are those of its parts that have probably changed, judged by their own visits: a
+//! part that changes at every twentieth fetch of its page or more often is asked with each, and one that was often seen
+//! unchanged ever more rarely. A missing part is asked again after growing times.
+
+use std::collections::HashSet;
+
+use archive_storage::{CaptureKind, Page, State, StateError, UrlId, Visit};
+
+use super::due::RefreshRules;
+use crate::change::is_version;
+use crate::ledger::{LinkCode, REQUISITE_DEPTH_MAX, page_flags as flags};
+use crate::parse::LinkKind;
+use crate::refresh::rate::{ChangeObservations, RatePrior};
+
+/// A part is asked with its page if it has changed since its last fetch with at least this probability.
+const CHANGED_MIN: f64 = 0.05;
+
+/// What is assumed of a part's change rate before its own visits: nothing, not even its scale (Jeffreys' prior). So a
+/// part is first asked again with its page, however soon that is, and ten times before it is left out.
+const PRIOR: RatePrior = RatePrior { shape: 0.5, days: 1e-6 };
+
+/// Maximum number of days between two requests for a missing part.
+const MISSING_DAYS_MAX: f64 = 180.0;
+
+/// Maximum number of failures that are read to find out since when a part is missing.
+const FAILURES_MAX: usize = 64;
+
+/// Maximum number of parts of a page, those of its parts included.
+pub const PARTS_PER_PAGE_MAX: usize = 1000;
+
+const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// A part of a page that was fetched before.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) id: UrlId,
+    pub(crate) page: Page,
+    pub(crate) visit: Visit,
+}
+
+/// When a part is asked again.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct PartTurn {
+    /// Number of days after its last fetch from which on it is asked with its pages.
+    pub(crate) days: f64,
+    /// Whether it was not found at its last fetch.
+    pub(crate) missing: bool,
+}
+
+/// Whether a URL comes only with pages, and was fetched.
+pub(crate) fn is_part(page: &Page) -> bool {
+    page.flags.has_any(flags::FETCHED) && !page.flags.has_any(flags::ROBOTS) && !flags::is_page(page.flags)
+}
+
+/// Returns the parts of a page by its stored links, and their parts, nearest first, that are not in `seen`; adds them
+/// to it.
+pub(crate) fn parts_of(
+    state: &State,
+    page: UrlId,
+    seen: &mut HashSet<UrlId>,
+) -> Result<Vec<Part>, StateError> {
+    let mut parts: Vec<Part> = Vec::new();
+    let (mut sources, mut read) = (vec![page], 0);
+    for _ in 0..REQUISITE_DEPTH_MAX {
+        for source in sources.drain(..) {
+            for link in state.links(source)?.links {
+                let is_requisite = LinkCode::from_byte(link.kind).kind().is_some_and(LinkKind::is_requisite);
+                if !is_requisite || !seen.insert(link.target) {
+                    continue;
+                }
+                let page = state.page(link.target)?;
+                if is_part(&page)
+                    && let Some(visit) = state.visit(link.target)?
+                {
+                    parts.push(Part { id: link.target, page, visit });
+                }
+                if parts.len() == PARTS_PER_PAGE_MAX {
+                    return Ok(parts);
+                }
+            }
+        }
+        sources.extend(parts[read..].iter().filter(|part| part.visit.links.is_some()).map(|part| part.id));
+        read = parts.len();
+    }
+    Ok(parts)
+}
+
+impl PartTurn {
+    /// Works out when a part is asked again, by its own visits.
+    pub(crate) fn of(state: &State, id: UrlId, visit: &Visit) -> Result<Self, StateError> {
+        if let Some(days) = missing_days(state, id, visit)? {
+            return Ok(Self { days: days.min(MISSING_DAYS_MAX), missing: true });
+        }
+        let rate = ChangeObservations::from_bytes(&visit.extension).rate(&PRIOR).per_day;
+        Ok(Self { days: -(1.0 - CHANGED_MIN).ln() / rate, missing: false })
+    }
+
+    /// Whether a part is asked with its page, `seconds` after its last fetch.
+    pub(crate) fn has_come(self, rules: &RefreshRules, seconds: i64) -> bool {
+        rules.is_ripe(seconds) && rules.has_passed(seconds, self.days * SECONDS_PER_DAY)
+    }
+}
+
+/// Returns the number of days from the first to the last of the failures that end the history of a part, so that the
+/// time to the next request doubles with each; `None` if it was found at its last fetch.
+fn missing_days(state: &State, id: UrlId, visit: &Visit) -> Result<Option<f64>, StateError> {
+    // A resource that was imported without a response has no status.
+    if (1..400).contains(&visit.status) {
+        return Ok(None);
+    }
+    let mut times: Option<(i64, i64)> = None;
+    for capture in state.history(id)?.take(FAILURES_MAX) {
+        let (_, capture) = capture?;
+        if is_version(&capture) || capture.kind == CaptureKind::Resource {
+            break;
+        }
+        times = Some((capture.time, times.map_or(capture.time, |(_, last)| last)));
+    }
+    Ok(times.map(|(first, last)| (last - first) as f64 / 1e6 / SECONDS_PER_DAY))
+}

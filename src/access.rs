@@ -192,6 +192,23 @@ impl Access {
         &self.rules
     }
 
+    /// Indices of the rules that apply to none of the URLs that an archive knows.
+    ///
+    /// # Errors
+    /// When the state cannot be read.
+    pub fn idle_rules(&self, state: &State) -> Result<Vec<usize>, StateError> {
+        let mut idle: Vec<usize> =
+            (0..self.rules.len()).filter(|rule| !self.rules[*rule].prefix.is_empty()).collect();
+        for id in 0..state.url_count() {
+            if idle.is_empty() {
+                break;
+            }
+            let key = surt(&state.url(UrlId(id))?);
+            idle.retain(|rule| !self.rules[*rule].covers(&key));
+        }
+        Ok(idle)
+    }
+
     /// Whether there are no rules.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {
@@ -286,7 +303,17 @@ fn parse(text: &str) -> Result<Vec<Rule>, (usize, String)> {
     for (number, rule) in rules.rule.iter().enumerate() {
         check(rule.get_ref(), number).map_err(|problem| (rule.span().start, problem))?;
     }
-    Ok(rules.rule.into_iter().map(Spanned::into_inner).collect())
+    let meant = |rule: Rule| Rule { prefix: without_www(&rule.prefix).unwrap_or(rule.prefix), ..rule };
+    Ok(rules.rule.into_iter().map(Spanned::into_inner).map(meant).collect())
+}
+
+/// The prefix of SURTs that is meant by one of a host whose name begins with `www`, which SURTs drop: that host, not
+/// those below it.
+fn without_www(prefix: &str) -> Option<String> {
+    let (host, rest) = prefix.split_at(prefix.find([')', ':']).unwrap_or(prefix.len()));
+    let (domain, label) = host.strip_suffix(',').unwrap_or(host).rsplit_once(',')?;
+    let is_www = label.strip_prefix("www").is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit()));
+    is_www.then(|| format!("{domain}{}", if rest.is_empty() { ")" } else { rest }))
 }
 
 fn check(rule: &Rule, number: usize) -> Result<(), String> {

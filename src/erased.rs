@@ -63,6 +63,9 @@ pub struct ErasedUrl {
     pub time: String,
     /// Why it was erased.
     pub reason: String,
+    /// Who erased it; empty in lists of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
 }
 
 /// The list of erased URLs.
@@ -109,13 +112,14 @@ impl Erased {
     }
 
     /// Adds a canonical URL, or replaces its entry. The entry omits the URL itself if it is to be `forgotten`.
-    pub fn add(&mut self, url: &str, forgotten: bool, time: DateTime<Utc>, reason: &str) {
+    pub fn add(&mut self, url: &str, forgotten: bool, time: DateTime<Utc>, (reason, by): (&str, &str)) {
         let sha256 = digest_of(url);
         let entry = ErasedUrl {
             sha256: sha256.clone(),
             url: (!forgotten).then(|| url.to_owned()),
             time: time.to_rfc3339_opts(SecondsFormat::Secs, true),
             reason: reason.to_owned(),
+            by: by.to_owned(),
         };
         self.entries.insert(sha256, entry);
     }
@@ -161,13 +165,14 @@ mod tests {
     fn a_url_is_on_the_list_until_it_is_lifted() {
         let folder = tempfile::tempdir().unwrap();
         let mut erased = Erased::read(folder.path()).unwrap();
-        erased.add("http://a.test/1", false, Utc::now(), "asked for");
-        erased.add("http://a.test/2", true, Utc::now(), "a court said so");
+        erased.add("http://a.test/1", false, Utc::now(), ("asked for", "anna"));
+        erased.add("http://a.test/2", true, Utc::now(), ("a court said so", "ben"));
         erased.write(folder.path()).unwrap();
         let text = std::fs::read_to_string(folder.path().join(FILE)).unwrap();
         assert!(text.contains("http://a.test/1") && !text.contains("http://a.test/2"));
         let mut erased = Erased::read(folder.path()).unwrap();
-        assert_eq!(erased.of("http://a.test/2").unwrap().reason, "a court said so");
+        let entry = erased.of("http://a.test/2").unwrap();
+        assert_eq!((&*entry.reason, &*entry.by), ("a court said so", "ben"));
         assert!(erased.of("http://a.test/3").is_none());
         assert!(erased.lift(&forgotten_name("http://a.test/2")) && erased.lift("http://a.test/1"));
         assert!(!erased.lift("http://a.test/1"));

@@ -1,5 +1,8 @@
 //! The command line program `archive`.
 
+// All text goes through `cli/output`, which keeps untrusted characters from steering a terminal.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod cli;
 
 use std::process::ExitCode;

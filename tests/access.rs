@@ -164,3 +164,32 @@ fn a_mistake_in_the_rules_shows_nothing_and_says_where() {
     std::os::unix::fs::symlink(elsewhere, archive.path.join("access.toml")).unwrap();
     assert_eq!(archive.run("get", &[&home]).code, Some(1));
 }
+
+#[test]
+fn a_rule_for_www_hides_that_host_and_one_that_fits_nothing_says_so() {
+    let archive = Archive::new();
+    let pages = ["http://www.a.test/p", "http://a.test/", "http://b.a.test/", "http://other.test/"];
+    let records = (1..).zip(pages).map(|(number, url)| {
+        crate::support::warc::response(&format!("urn:test:{number}"), url, "2026-01-03T10:00:00Z", "<p>x")
+    });
+    crate::imports::import(&archive, &[("a.warc", records.collect::<Vec<_>>().concat())]);
+    let shown = |rule: &str| {
+        rules(&archive, &format!("[[rule]]\nprefix = \"{rule}\"\n"));
+        pages.map(|url| archive.run("get", &[url]).code == Some(0))
+    };
+    // SURTs drop `www`: the host is meant, but none below it.
+    assert_eq!(shown("test,a,www"), [false, false, true, true]);
+    assert_eq!(shown("test,a,www)/p"), [false, true, true, true]);
+    assert_eq!(shown("test,a"), [false, false, false, true]);
+    let listed = |rule: &str| {
+        rules(&archive, &format!("[[rule]]\nprefix = \"{rule}\"\n"));
+        let json = archive.json("access", &[""; 0]).remove(0);
+        (json["matches"].as_bool().unwrap(), archive.run("access", &[""; 0]).succeeded().text())
+    };
+    let (matches, text) = listed("test,a,www)/p");
+    assert!(matches && !text.contains("but no URL"), "{text}");
+    for rule in ["test,c", "test,a)/q", "www,a,test"] {
+        let (matches, text) = listed(rule);
+        assert!(!matches && text.contains("but no URL of the archive has this prefix"), "{rule}: {text}");
+    }
+}

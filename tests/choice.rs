@@ -217,3 +217,30 @@ fn a_share_of_the_budget_discovers() {
     assert!(new(refresh(&served, &archive, &["--budget", "20", "--discovery", "auto"])) > 0);
     run(&served, &archive, &["--budget", "9", "--discovery", "much"]).refused(2, &["not a share"]);
 }
+
+#[test]
+fn a_refresh_of_a_query_fetches_only_its_pages() {
+    let (served, archive) = crawled(lively(419, 3, 60));
+    served.web.clock().advance(TimeDelta::days(9));
+    archive.run("watch", &["page", "--name", "all", "--every", "1d"]).succeeded();
+    let host = served.web.host_name(served.web.host_of(archive_testweb::PageIndex(0)));
+    let query = format!("page host = \"{host}\"");
+    let chosen: BTreeSet<String> = archive
+        .json("query", &[&format!("{query} select url limit 100000")])
+        .iter()
+        .map(|row| row["url"].as_str().unwrap().to_owned())
+        .collect();
+    let with =
+        |budget: &str, query: &str| refresh(&served, &archive, &["--budget", budget, "--where", query]);
+    let some = with("5", &query);
+    assert!(some.len() == 5 && some.is_subset(&chosen), "{some:?}");
+    let rest = with("1000", &query);
+    assert!(rest.len() > 5 && rest.is_subset(&chosen) && rest.is_disjoint(&some), "{rest:?}");
+    assert_eq!(with("1000", &query).len(), 0);
+    // What was left alone is due as before, and so is the report of the watch.
+    let all = run(&served, &archive, &["--budget", "1000"]).succeeded();
+    assert!(all.json().len() == 2, "{all:?}");
+    run(&served, &archive, &["--budget", "5", "--where", "page status = 999"])
+        .refused(2, &["no page matches"]);
+    run(&served, &archive, &["--budget", "5", "--where", "site pages > 1"]).refused(2, &["sites"]);
+}

@@ -140,14 +140,15 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
         .iter()
         .fold(text, |text, name| text.replace(&format!("{name},,,,"), &format!("{name},3,seen,keep,")));
     fs::write(&sheet, rated).unwrap();
-    // The sheet does not contain this decision.
+    // The sheet does not contain these decisions. That of another person stands beside it.
     set(&archive, &names[0], &["--rating", "1"]);
+    archive.run("review set", &[&names[0], "--rating", "2", "--by", "ben"]).succeeded();
     let import =
         |more: &[&str]| archive.run("review import", &[&[path.as_str(), "--by", "ben"], more].concat());
     let first = import(&[]);
     assert_eq!(first.code, Some(1));
     assert!(
-        first.errors.contains("1 site in conflict") && first.errors.contains("anna decided"),
+        first.errors.contains("1 site in conflict") && first.errors.contains("ben decided"),
         "{}",
         first.errors
     );
@@ -157,18 +158,18 @@ fn a_sheet_that_comes_back_overwrites_nothing_silently() {
             .map(|row| (row["rating"].as_f64(), row["verdict"].as_str().map(str::to_owned)))
             .collect::<Vec<_>>()
     };
-    assert_eq!(ratings(), [(Some(1.0), None), (Some(3.0), Some("keep".to_owned()))]);
+    assert_eq!(ratings(), [(Some(1.5), None), (Some(3.0), Some("keep".to_owned()))]);
     import(&["--overwrite"]).succeeded();
     assert_eq!(ratings(), [(Some(2.0), Some("keep".to_owned())), (Some(3.0), Some("keep".to_owned()))]);
     // Importing the same sheet again adds nothing.
     import(&[]).succeeded();
-    assert_eq!(archive.json("review log", &[""; 0]).len(), 3);
+    assert_eq!(archive.json("review log", &[""; 0]).len(), 4);
 
     let kept = fs::read(archive.path.join("decisions.jsonl")).unwrap();
     fs::write(archive.path.join("decisions.jsonl"), [&kept[..], b"{}\n"].concat()).unwrap();
     let verified = archive.run("verify", &[""; 0]);
     assert!(
-        verified.code == Some(1) && verified.text().contains("decisions.jsonl, line 4"),
+        verified.code == Some(1) && verified.text().contains("decisions.jsonl, line 5"),
         "{}",
         verified.text()
     );
@@ -413,4 +414,46 @@ fn raters_and_measures_get_scores() {
         let refused = archive.run("review score", &["--by", wrong]);
         assert_eq!(refused.code, Some(2), "{}", refused.errors);
     }
+}
+
+#[test]
+fn three_people_fill_one_sheet() {
+    let (_served, archive) = crawled(5);
+    let names = sites(&archive);
+    let path = archive.folder().join("review.csv").display().to_string();
+    archive.run("review export", &["--output", &path]).succeeded();
+    let empty = fs::read_to_string(&path).unwrap();
+    let fill = |by: &str, rating: usize, verdict: &str| {
+        let filled = names.iter().fold(empty.clone(), |text, name| {
+            text.replace(&format!("{name},,,,"), &format!("{name},{rating},by {by},{verdict},"))
+        });
+        fs::write(&path, filled).unwrap();
+        archive.run("review import", &[&path, "--by", by, "--json"])
+    };
+    for (place, by) in ["anna", "ben", "carl"].into_iter().enumerate() {
+        let imported = fill(by, 2 + place, "keep").succeeded().json().remove(0);
+        assert_eq!(
+            (&imported["imported"], &imported["conflicts"]),
+            (&5.into(), &serde_json::json!([])),
+            "{by}"
+        );
+    }
+    let rated = |text: &str| archive.json("query", &[&format!("site {text} select site")]).len();
+    assert_eq!((rated("rating = 3"), rated("verdict = keep")), (5, 5));
+    // Of one verdict against another, the rating is taken in and the verdict is named.
+    let other = fill("dora", 3, "drop");
+    assert!(other.code == Some(1) && other.errors.contains("carl decided"), "{other:?}");
+    assert_eq!(other.json()[0]["imported"], 5);
+    assert_eq!((rated("rating = 3"), rated("verdict = keep")), (5, 5));
+    // The same sheet again changes nothing, and a person's own other rating is a conflict.
+    assert_eq!(fill("anna", 2, "keep").succeeded().json()[0]["imported"], 0);
+    assert!(fill("anna", 1, "keep").errors.contains("anna decided"));
+
+    let raters: Vec<_> =
+        archive.json("review score", &[""; 0]).into_iter().filter(|row| row["rater"].is_string()).collect();
+    let rated: Vec<_> =
+        raters.iter().map(|row| (row["rater"].as_str().unwrap(), row["rated"].as_u64().unwrap())).collect();
+    assert_eq!(rated, [("anna", 5), ("ben", 5), ("carl", 5), ("dora", 5)]);
+    let text = archive.run::<&str>("review score", &[]).succeeded().text();
+    assert!(text.contains("\n\nKrippendorff") && !text.contains("\\n"), "{text}");
 }

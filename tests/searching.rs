@@ -250,3 +250,39 @@ fn since_when_a_page_says_something() {
     assert_eq!(times(&["opening hours", "http://h.test/"]), [a([0, 2005, 2005, 2006]), spans[1].clone()]);
     assert_eq!(times(&["opening hours", "http://h.test/", "--as-archivist"]), spans);
 }
+
+#[test]
+fn words_that_begin_with_a_dash_are_words() {
+    let archive = Archive::new();
+    let page = |number: u32, text: &str| {
+        let url = format!("http://a.test/{number}");
+        response(&format!("urn:test:{number}"), &url, "2026-01-03T10:00:00Z", &format!("<p>{text}"))
+    };
+    let pages = [
+        page(1, "make --listfuncs prints the functions"),
+        page(2, "gzip -d unpacks, gzip -k keeps"),
+        page(3, "music in the library"),
+        page(4, "maps in the library"),
+    ];
+    import(&archive, &[("a.warc", pages.concat())]);
+    let url = |number: u32| format!("http://a.test/{number}");
+    assert_eq!(urls(&archive, &["--listfuncs"]), [url(1)]);
+    assert_eq!(urls(&archive, &["make", "--listfuncs"]), [url(1)]);
+    let said = search(&archive, &["make", "--listfuncs"]).succeeded().errors;
+    assert!(said.contains("--listfuncs is no option of `archive search`, and is searched for"), "{said}");
+    // Without it nothing would be left.
+    assert_eq!(urls(&archive, &["gzip", "-d"]), [url(2)]);
+    assert_eq!(urls(&archive, &["gzip", "-d", "-k"]), [url(2)]);
+    assert!(search(&archive, &["gzip", "-d"]).succeeded().errors.contains("so they are searched for, too"));
+    // Something is left, and options are options.
+    assert_eq!(urls(&archive, &["library", "-music"]), [url(4)]);
+    assert_eq!(urls(&archive, &["library", "--limit=1", "--all"]).len(), 1);
+    search(&archive, &["library", "--limit", "0"]).refused(2, &["--limit is a number"]);
+    let served = crate::support::served::Served::of(&archive);
+    let page = crate::support::served::ask(&served.application, "GET", "/search?q=gzip+-d", &[]);
+    let page = String::from_utf8_lossy(&page.body).into_owned();
+    assert!(
+        page.contains("Nothing was found without the words after a dash") && page.contains("gzip"),
+        "{page}"
+    );
+}

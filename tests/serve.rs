@@ -327,3 +327,54 @@ fn requests_have_limits_and_a_stop_lets_them_end() {
     assert!(status.success());
     assert!(serving.program.wait().unwrap().success());
 }
+
+#[test]
+fn months_and_years_are_those_of_the_captures() {
+    let archive = Archive::new();
+    // More captures than a sample has, most of them in one month.
+    let dates = (1..=28).flat_map(|day| (0..9).map(move |hour| format!("2026-02-{day:02}T1{hour}:00:00Z")));
+    let dates = dates.chain(["2024-05-03T10:00:00Z", "2026-04-03T10:00:00Z"].map(str::to_owned));
+    let records = (0..).zip(dates).map(|(number, date)| {
+        response(&format!("urn:test:{number}"), "http://a.test/", &date, &format!("<p>words {number}"))
+    });
+    let file = archive.file("a.warc", records.collect::<Vec<_>>().concat());
+    archive.run("import", &[file.to_str().unwrap(), "--index-versions"]).succeeded();
+    let serving = Serving::start(&archive);
+    let times = serving.json("/search?q=words")["times"].clone();
+    let step = |month: &str, captures: u64| serde_json::json!({ "as_of": month, "captures": captures });
+    assert_eq!(times, Value::from(vec![step("2024-05", 1), step("2026-02", 252), step("2026-04", 1)]));
+    let page = serving.get("/query?q=count+captures+group+by+year(time)+order+by+year(time)").body;
+    assert!(page.contains(">2026<") && !page.contains("2,026"), "{page}");
+}
+
+#[test]
+fn an_erased_page_offers_nothing_of_it() {
+    let archive = Archive::new();
+    let record = |number: u32, url: &str| {
+        response(
+            &format!("urn:test:{number}"),
+            url,
+            &format!("2026-0{number}-03T10:00:00Z"),
+            &format!("<p>{number}"),
+        )
+    };
+    let records = [record(1, "http://a.test/"), record(2, "http://a.test/"), record(3, "http://b.test/")];
+    import(&archive, &[("a.warc", records.concat())]);
+    let erase = ["url = \"http://a.test/\"", "--reason", "asked", "--yes", "--by", "anna"];
+    archive.run("erase", &erase).succeeded();
+    let serving = Serving::start(&archive);
+    let page = serving.get("/page?url=http%3A%2F%2Fa.test%2F").body;
+    assert!(page.contains("erased"), "{page}");
+    for offer in ["See it as it was", "/web/20", "/timemap/", "Captures by month"] {
+        assert!(!page.contains(offer), "{offer}: {page}");
+    }
+    let data = serving.json("/page?url=http%3A%2F%2Fa.test%2F");
+    assert!(data["captures"].as_array().unwrap().iter().all(|row| row["replay"].is_null()), "{data}");
+    assert!(serving.get("/page?url=http%3A%2F%2Fb.test%2F").body.contains("See it as it was"));
+    // Who erased it stands in the list, and with the reason.
+    assert_eq!(archive.json("erase", &["--list"])[0]["by"], "anna");
+    let history = archive.run("history", &["http://a.test/"]).succeeded().text();
+    let why = archive.run("why", &["http://a.test/"]).succeeded().text();
+    assert!(archive.run("erase", &["--list"]).succeeded().text().contains("anna"));
+    assert!(format!("{history}{why}").contains("by anna: asked"), "{history}{why}");
+}

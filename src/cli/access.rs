@@ -26,7 +26,7 @@ use super::{find_url, open, output};
 
 The file access.toml:
   [[rule]]
-  prefix = \"org,example)/private\"   # of the SURT; without a ) it matches whole host labels: \"org,example\"
+  prefix = \"org,example)/private\"   # of the SURT, which has no www; without a ) it matches whole host labels: \"org,example\"
   from = 2020-01-01                 # only captures from this day (UTC) or time on
   to = 2021-12-31                   # only captures up to this day or time
   [[rule]]
@@ -53,6 +53,8 @@ pub(crate) struct Args {
 struct Row {
     rule: usize,
     prefix: String,
+    /// Whether the archive knows a URL to which it applies.
+    matches: bool,
     from: Option<String>,
     before: Option<String>,
     until: Option<String>,
@@ -84,10 +86,15 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
     if access.is_unlimited() {
         output::note(format_args!("no rules: {} hides nothing", args.archive.path.join(FILE).display()));
     }
+    let idle = match access.is_unlimited() {
+        true => Vec::new(),
+        false => access.idle_rules(Store::read_only(&args.archive.path)?.state())?,
+    };
     let mut table = output::table(&["rule", "prefix", "from", "before", "hidden"], &[]);
     for (number, rule) in access.rules().iter().enumerate() {
+        let matches = !idle.contains(&number);
         if args.json {
-            output::json_line(&Row::of(number + 1, rule))?;
+            output::json_line(&Row { matches, ..Row::of(number + 1, rule) })?;
             continue;
         }
         let hidden = match (rule.span, rule.until) {
@@ -96,13 +103,14 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
             (None, None) => "for good".to_owned(),
         };
         let to = rule.shown_to.map_or_else(String::new, |role| format!(", shown to {}s", role.name()));
+        let but = if matches { "" } else { ", but no URL of the archive has this prefix" };
         let prefix = if rule.prefix.is_empty() { "every URL" } else { &rule.prefix };
         table.add_row([
             (number + 1).to_string(),
             prefix.to_owned(),
             output::local_or_none(rule.from),
             output::local_or_none(rule.before),
-            hidden + &to,
+            hidden + &to + but,
         ]);
     }
     if args.json || access.is_unlimited() { Ok(()) } else { output::print(&table) }
@@ -147,6 +155,7 @@ impl Row {
         Self {
             rule: number,
             prefix: rule.prefix.clone(),
+            matches: true,
             from: data(rule.from),
             before: data(rule.before),
             until: data(rule.until),

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
 use archive::access::Access;
+use archive::decisions::check_name;
 use archive::erased::{Erased, REASON_BYTES_MAX};
 use archive::exchange::erase::{self, Done, ErasePlan, Export, Order};
 use archive::files;
@@ -60,6 +61,9 @@ pub(crate) struct Args {
     /// Reason, recorded in the tombstones and shown by `archive history` and `archive why`
     #[arg(long, value_name = "TEXT", conflicts_with_all = ["lift", "list", "resume"])]
     reason: Option<String>,
+    /// Name of the person who erases, recorded with the reason
+    #[arg(long, value_name = "NAME", env = "USER", default_value_t = nobody())]
+    by: String,
     /// Only report what would be erased
     #[arg(long, conflicts_with_all = ["lift", "list", "resume"])]
     dry_run: bool,
@@ -171,6 +175,20 @@ fn reason(args: &Args) -> anyhow::Result<String> {
     Err(UsageError(problem).into())
 }
 
+/// The person, who has to be named.
+fn by(args: &Args) -> anyhow::Result<String> {
+    check_name(&args.by).map_err(|error| UsageError(format!("--by: {error}")))?;
+    if args.by.contains(char::is_control) {
+        return Err(UsageError("the name after --by has control characters".to_owned()).into());
+    }
+    Ok(args.by.trim().to_owned())
+}
+
+/// The name of a person whom the system names only by a number.
+fn nobody() -> String {
+    format!("user {}", rustix::process::getuid().as_raw())
+}
+
 fn plan(args: &Args, reason: String) -> anyhow::Result<ErasePlan> {
     let store = Store::read_only(&args.archive.path)?;
     let pages = match (&args.query, &args.urls) {
@@ -185,7 +203,7 @@ fn plan(args: &Args, reason: String) -> anyhow::Result<ErasePlan> {
         bail!("no page matches; nothing was changed");
     }
     let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
-    Ok(ErasePlan::of(&store, pages, Order { reason, keep_copies, forget_url })?)
+    Ok(ErasePlan::of(&store, pages, Order { reason, by: by(args)?, keep_copies, forget_url })?)
 }
 
 /// Parses the lines of a list; a line that cannot be parsed invalidates the whole list.
@@ -208,7 +226,8 @@ fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> any
 /// Orders an erasure, or the lifting of one, in all partitions.
 fn order(args: &Args, cluster: &str) -> anyhow::Result<()> {
     let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
-    let order = || Ok::<_, anyhow::Error>(Order { reason: reason(args)?, keep_copies, forget_url });
+    let order =
+        || Ok::<_, anyhow::Error>(Order { reason: reason(args)?, by: by(args)?, keep_copies, forget_url });
     let time = Utc::now().trunc_subsecs(0);
     let erasure = match (&args.query, &args.urls) {
         (Some(query), _) if !args.dry_run => Erasure::by_query(time, query.clone(), order()?),
@@ -360,7 +379,7 @@ fn lift(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn list(args: &Args) -> anyhow::Result<ExitCode> {
     let erased = Erased::read(&args.archive.path)?;
-    let mut table = output::table(&["erased", "URL", "why"], &[]);
+    let mut table = output::table(&["erased", "by", "URL", "why"], &[]);
     for entry in erased.entries() {
         if args.json {
             output::json_line(entry)?;
@@ -368,7 +387,8 @@ fn list(args: &Args) -> anyhow::Result<ExitCode> {
         }
         let url =
             entry.url.clone().unwrap_or_else(|| format!("{}{}", archive::erased::FORGOTTEN, entry.sha256));
-        table.add_row([entry.time.clone(), url, entry.reason.clone()]);
+        let by = if entry.by.is_empty() { "-" } else { &entry.by };
+        table.add_row([entry.time.clone(), by.to_owned(), url, entry.reason.clone()]);
     }
     if !args.json {
         output::print(&table)?;

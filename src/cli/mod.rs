@@ -145,7 +145,11 @@ pub(crate) struct UsageError(pub(crate) String);
 pub(crate) fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|command| command == "search") {
-        arguments = search::with_minus_signs(arguments.into_iter()).collect();
+        let command = Cli::command();
+        let own = command.find_subcommand("search").into_iter().flat_map(clap::Command::get_arguments);
+        let all = own.chain(command.get_arguments()).filter_map(clap::Arg::get_long_and_visible_aliases);
+        let options: Vec<String> = all.flatten().chain(["help"]).map(str::to_owned).collect();
+        arguments = search::with_minus_signs(arguments.into_iter(), &options).collect();
     }
     let cli = Cli::try_parse_from(arguments).unwrap_or_else(|error| refuse(&error));
     progress::working();

@@ -81,7 +81,7 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
     finish_erase(path)?;
     let opened = recorder::open(path, options(asked, fetch))?;
     for missing in opened.store.missing() {
-        eprintln!("archive: {}; put it back, or give it up with `archive repair`", missing.missing());
+        output::note(format_args!("{}; put it back, or give it up with `archive repair`", missing.missing()));
     }
     if opened.store.begun_in_vain() > 0 {
         let segments = output::count(opened.store.begun_in_vain() as u64, "new segment");

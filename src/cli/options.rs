@@ -206,12 +206,7 @@ impl Answering {
 
     /// The pages that match a question asked of all archives as one, by archive.
     pub(crate) fn found(&self, question: &Question<'_>) -> Result<Vec<HashSet<UrlId>>, query::Error> {
-        let mut found = vec![HashSet::new(); self.stores.len()];
-        for page in question.pages()? {
-            let (_, archive, id) = question.rows.origin(page);
-            found[archive].insert(id);
-        }
-        Ok(found)
+        question.pages_by_archive(self.stores.len())
     }
 
     pub(crate) fn of(&self, archive: usize) -> &(Store, Access) {

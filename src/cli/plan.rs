@@ -31,19 +31,19 @@ const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 /// that has all their pages and one budget.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  archive plan --budget 5000 --days 30
-  archive plan --budget 500 --days 30 --every 1h
-  archive plan --budget 5000 --days 30 --target 0.9       # budget for 90 % freshness
-  archive plan --budget 5000 --days 30 --policy uniform    # freshness under another policy
-  archive plan --budget 5000 --days 30 --archive A1 --archive A2     # partitions of a cluster, as one
-  archive plan --budget 5000 --days 30 --archive http://node1:8070/ --archive http://node2:8070/
-  archive plan --budget 5000 --days 30 'page site = \"example.org\"'   # as if only these were refreshed")]
+  archive plan --budget 5000
+  archive plan --budget 500 --days 7 --every 1h
+  archive plan --budget 5000 --target 0.9       # budget for 90 % freshness
+  archive plan --budget 5000 --policy uniform    # freshness under another policy
+  archive plan --budget 5000 --archive A1 --archive A2     # partitions of a cluster, as one
+  archive plan --budget 5000 --archive http://node1:8070/ --archive http://node2:8070/
+  archive plan --budget 5000 'page site = \"example.org\"'   # as if only these were refreshed")]
 pub(crate) struct Args {
     /// Maximum number of pages that a run fetches
     #[arg(long, value_name = "N")]
     budget: u64,
     /// Number of days to look ahead
-    #[arg(long, value_name = "D")]
+    #[arg(long, default_value_t = 30.0, value_name = "D")]
     days: f64,
     /// Query that selects the pages, as if only they were refreshed
     #[arg(value_name = "QUERY")]

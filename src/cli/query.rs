@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use archive::access::Access;
-use archive::query::{self, Answer, ColumnKind, Heading, Limits, Question, Running, Seen, Value};
+use archive::query::{self, Answer, ColumnKind, Heading, Limits, Plan, Question, Running, Seen, Value};
 use archive_storage::Store;
 use chrono::Utc;
 use indicatif::{HumanBytes, HumanCount};
@@ -24,6 +24,9 @@ const TABLE_ROWS_USUAL: usize = 100;
 
 /// Text in a table for a page or site that was never captured.
 pub(crate) const ONLY_LINKED: &str = "only linked to";
+
+/// Why a query for elements may find nothing.
+const OF_XML: &str = "elements such as //title are those of XML documents and feeds; HTML pages are found by `text contains` and `title contains`";
 
 /// Examples and the structure of a query; `archive help query` also lists the fields.
 const HELP: &str = "Examples:
@@ -136,6 +139,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         let (answer, is_cut) = asked.query(&text, Utc::now(), limit)?;
         let code = answering.exit_code_of(&asked);
+        if answer.rows.is_empty()
+            && Plan::of_several(&text, Utc::now()).is_ok_and(|plan| plan.asks_elements())
+        {
+            output::note(format_args!("{OF_XML}"));
+        }
         if is_table {
             show(&answer, is_cut)?;
         } else {
@@ -147,21 +155,28 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let question = Question::of(answering.archives(), &text, Utc::now())?;
     let mut question = question.within(Running::new(limits, args.explain));
     let is_cut = limit.is_some_and(|limit| question.plan.limit_if_unlimited(limit));
-    if args.explain {
+    let is_empty = if args.explain {
         explain(&question, args.json)?;
+        false
     } else if is_table {
-        show(&question.answer()?, is_cut)?;
+        let answer = question.answer()?;
+        show(&answer, is_cut)?;
+        answer.rows.is_empty()
     } else {
-        print_each(&question, args.csv)?;
+        print_each(&question, args.csv)? == 0
+    };
+    if is_empty && question.plan.asks_elements() {
+        output::note(format_args!("{OF_XML}"));
     }
     Ok(answering.exit_code())
 }
 
-/// Prints the rows of the answer for programs as soon as they are known.
-fn print_each(question: &Question<'_>, csv: bool) -> anyhow::Result<()> {
+/// Prints the rows of the answer for programs as soon as they are known; returns their number.
+fn print_each(question: &Question<'_>, csv: bool) -> anyhow::Result<u64> {
     let printer = Printer::new(csv, question.plan.headings())?;
-    let mut failed = None;
+    let (mut failed, mut rows) = (None, 0);
     let ended = question.each(&mut |row| {
+        rows += 1;
         printer.print(&row).map_err(|error| {
             failed = Some(error);
             query::Error::Rows("a row was refused".into())
@@ -169,7 +184,7 @@ fn print_each(question: &Question<'_>, csv: bool) -> anyhow::Result<()> {
     });
     failed.map_or(Ok(()), Err)?;
     ended?;
-    Ok(())
+    Ok(rows)
 }
 
 /// Answers a query, and prints how it was answered.

@@ -10,7 +10,7 @@ use archive::cluster;
 use archive::crawl::{self, End, Manners, Options, Purpose, Status};
 use archive::ledger::{Credits, Refusal};
 use archive::publish::hubs::{self, Asked};
-use archive::query;
+use archive::query::{self, Question};
 use archive::recorder::{self, Control};
 use archive::runs::Tallies;
 use archive::search;
@@ -51,6 +51,7 @@ const HUBS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 #[command(after_help = "Examples:
   archive refresh --budget 5000
   archive refresh --budget 5000 --for 50m      # an hourly cron job that ends before the next one
+  archive refresh --budget 500 --where 'page site = \"example.org\"'     # only these pages
   archive refresh --budget 5000 --policy xyleme --shortest 1d     # equation 22 of Xyleme, no page twice a day
   archive refresh --budget 5000 --weight pagerank                 # by a column of archive rank --save
   archive refresh --budget 5000 --archive A1 --archive A2         # the partitions of a cluster share one budget
@@ -68,6 +69,9 @@ pub(crate) struct Args {
     budget: u64,
     #[command(flatten)]
     archives: ArchivesArgs,
+    /// Query that selects the pages, as for `archive query`: no others are fetched, and watches wait for another run
+    #[arg(long = "where", value_name = "QUERY")]
+    where_: Option<String>,
     /// Time within which to finish (30s, 10m, 2h)
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
@@ -154,11 +158,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let (asked, noticed) = notices::settle(store, options, keys_left, &stop)?;
         (keys_left, budget) = (keys_left - asked, budget - asked);
         let now = options.fetch.clock.now();
-        let due = watch::list(store.path())?.into_iter().filter(|watch| watch.is_due(now)).collect();
+        // A report is due with the newest state of all its pages.
+        let watches = if args.where_.is_some() { Vec::new() } else { watch::list(store.path())? };
+        let due = watches.into_iter().filter(|watch| watch.is_due(now)).collect();
         watched.push((deliveries::awaited(due, store, options), noticed, options.cluster.take()));
     }
     let now = all_options[0].fetch.clock.now();
-    let choices = choice::choices(&rules, &mut stores, !args.fetch.no_decisions)?;
+    let only = args.where_.as_deref().map(|query| selected(query, &stores, now)).transpose()?;
+    let choices = choice::choices(&rules, &mut stores, !args.fetch.no_decisions, only)?;
     let members = stores.into_iter().zip(watched).zip(choices);
     let members: Vec<Member> = members
         .map(|((store, (awaited, noticed, place)), (choice, is_changed))| Member {
@@ -235,6 +242,16 @@ fn open_all(args: &Args, folders: &[PathBuf], options: &[Options]) -> anyhow::Re
         Ok(store)
     };
     folders.iter().zip(options).map(open).collect()
+}
+
+/// The pages of each archive that a query finds in all of them as one.
+fn selected(query: &str, stores: &[Store], now: DateTime<Utc>) -> anyhow::Result<Vec<HashSet<UrlId>>> {
+    let archives = stores.iter().map(|store| (store, Access::unlimited())).collect();
+    let pages = Question::of(archives, query, now)?.of_pages()?.pages_by_archive(stores.len())?;
+    if pages.iter().all(HashSet::is_empty) {
+        return Err(UsageError(format!("no page matches '{query}'")).into());
+    }
+    Ok(pages)
 }
 
 /// Which of several archives answers for each site.
@@ -447,6 +464,9 @@ fn idle(args: &Args, sources: &[Source<'_>], now: DateTime<Utc>) -> anyhow::Resu
         return Ok("nothing is fetched: --budget is 0".to_owned());
     }
     Ok(match Idle::of(sources, now)? {
+        Idle::NoPages if args.where_.is_some() => {
+            "nothing is due: none of the pages that --where finds was fetched yet".to_owned()
+        }
         Idle::NoPages => "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned(),
         Idle::Until(next) => {
             let (next, now) = (next.with_timezone(&Local), now.with_timezone(&Local));

@@ -59,16 +59,26 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// The arguments of this command with each `-word` written as `−word` with a minus sign, so that it is not parsed as an
-/// option.
-pub(crate) fn with_minus_signs(arguments: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
-    arguments.map(|argument| match argument.to_str().and_then(|text| text.strip_prefix('-')) {
-        Some(word) if !word.is_empty() && word != "h" && !word.starts_with('-') => {
-            format!("{MINUS}{word}").into()
-        }
-        _ => argument,
+/// The arguments of this command with each `-word`, and each `--word` that is none of the `options`, written as `−word`
+/// with a minus sign, so that it is not parsed as an option.
+pub(crate) fn with_minus_signs(
+    arguments: impl Iterator<Item = OsString>,
+    options: &[String],
+) -> impl Iterator<Item = OsString> {
+    let is_option = |long: &str| {
+        let name = long.split('=').next().unwrap_or_default();
+        name.is_empty() || options.iter().any(|option| option == name)
+    };
+    arguments.map(move |argument| match argument.to_str().and_then(|text| text.strip_prefix('-')) {
+        Some("" | "h") => argument,
+        Some(word) if word.strip_prefix('-').is_some_and(is_option) => argument,
+        Some(word) => format!("{MINUS}{word}").into(),
+        None => argument,
     })
 }
+
+/// How a word begins that was written like an option ([`with_minus_signs`]).
+const AS_TEXT: &str = "\u{2212}-";
 
 /// A result for programs.
 #[derive(Serialize)]
@@ -119,13 +129,30 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         limits,
         ..Options::default()
     };
-    let (results, code) = match answering.asked(&args.ask.nodes, limits)? {
-        Some(mut asked) => {
-            let results = asked.search(&text, options)?;
-            (results, answering.exit_code_of(&asked))
-        }
-        None => (find_in(answering.archives(), &typed, options)?, answering.exit_code()),
+    let search = |text: &str, typed: &Typed| -> anyhow::Result<(Results, ExitCode)> {
+        Ok(match answering.asked(&args.ask.nodes, limits)? {
+            Some(mut asked) => {
+                let results = asked.search(text, options)?;
+                (results, answering.exit_code_of(&asked))
+            }
+            None => (find_in(answering.archives(), typed, options)?, answering.exit_code()),
+        })
     };
+    for option in args.words.iter().filter_map(|word| word.strip_prefix(AS_TEXT)) {
+        output::note(format_args!("--{option} is no option of `archive search`, and is searched for"));
+    }
+    let (mut results, mut code) = search(&text, &typed)?;
+    if let Some(literal) = Typed::literal(&text).filter(|_| results.hits.is_empty())
+        && let Ok(typed) = Typed::parse(&literal)
+    {
+        let (found, code_of_found) = search(&literal, &typed)?;
+        if !found.hits.is_empty() {
+            output::note(format_args!(
+                "nothing is left without the words after a dash, so they are searched for, too"
+            ));
+            (results, code) = (found, code_of_found);
+        }
+    }
     for (word, other) in &results.meant {
         output::note(format_args!("no page says {word:?}; did you mean {other:?}?"));
     }

@@ -25,7 +25,7 @@ use super::{EXIT_STOPPED, UsageError, deliveries, interrupt, open, output};
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:
-  archive watch 'page host = \"www.example.org\" and type = html' --every week
+  archive watch 'page host = \"www.example.org\"' --every week
   archive watch 'page text contains \"open access\"' --every day --format atom --output /srv/www/oa.atom
   archive refresh --budget 5000 --outputs /srv/www    # writes that file when its report is due
   archive watch list

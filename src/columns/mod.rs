@@ -77,7 +77,9 @@ pub enum ColumnError {
         path: PathBuf,
     },
     /// The name cannot be used in queries.
-    #[error("'{0}' is not a name for a column: use 1 to {NAME_LENGTH_MAX} lowercase letters and _")]
+    #[error(
+        "'{0}' is not a name for a column: use 1 to {NAME_LENGTH_MAX} lowercase letters, digits and _, beginning with a letter"
+    )]
     Name(String),
 }
 
@@ -182,8 +184,10 @@ pub fn damaged(archive: &Path, state: u64) -> Result<Vec<PathBuf>, ColumnError> 
 
 /// Whether a name is valid in queries, and so in file names.
 fn is_name(name: &str) -> bool {
-    let fits = name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
-    fits && (1..=NAME_LENGTH_MAX).contains(&name.len()) && !RESERVED.contains(&name)
+    let fits = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    fits && name.starts_with(|c: char| c.is_ascii_lowercase())
+        && (1..=NAME_LENGTH_MAX).contains(&name.len())
+        && !RESERVED.contains(&name)
 }
 
 /// Reads all columns of one kind, sorted by name.

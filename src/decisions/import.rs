@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::{Decision, Decisions, DecisionsError, Said, Subject, What};
+use super::{Decision, Decisions, DecisionsError, Said, Subject, Verdict, What};
 
 /// One person's statements about several subjects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,8 @@ pub struct Compared {
     pub new: Vec<Decision>,
     /// Number of rows that were imported before.
     pub had: usize,
-    /// Indices of rows that conflict with a decision, with that decision.
+    /// Indices of rows that conflict with a decision, with that decision. Of a row whose verdict conflicts with that of
+    /// another person, the rest is new.
     pub conflicts: Vec<(usize, Decision)>,
 }
 
@@ -81,20 +82,56 @@ impl Import {
     /// Compares the import with the existing decisions.
     #[must_use]
     pub fn compare(&self, known: &Decisions) -> Compared {
-        let before = self.among(known);
+        let (before, newest) = (self.among(known), self.newest(known));
         let mut compared = Compared::default();
         for (place, row) in self.rows.iter().enumerate() {
-            let new = self.decision(row);
+            if before.contains_key(&row.said) {
+                compared.had += 1;
+                continue;
+            }
+            let newest = newest.get(&row.said.on).copied().unwrap_or_default();
+            let is_since = |decision: &&Decision| {
+                row.exported.is_none_or(|Exported(exported)| decision.time >= exported)
+            };
+            let mut said = row.said.clone();
+            // Ratings of several people stand beside each other, but there is one verdict.
+            let other = newest.verdict.filter(is_since).filter(|other| {
+                said.verdict.is_some() && other.by != self.by && verdict_of(other) != said.verdict
+            });
+            if let Some(other) = other.filter(|_| !self.overwrite) {
+                compared.conflicts.push((place, other.clone()));
+                said.verdict = None;
+                if said.mistake().is_some() {
+                    continue;
+                }
+            }
+            let new = self.decision(&Row { said, exported: row.exported });
             let collides = row.exported.is_some() || replaces(known, &self.by, &row.said);
-            match since(known, &row.said.on, row.exported).filter(|_| collides) {
-                _ if before.contains_key(&row.said) => compared.had += 1,
+            match newest.own.filter(is_since).filter(|_| collides) {
                 // The same sheet was imported again.
-                Some(other) if other.by == new.by && other.what == new.what => compared.had += 1,
-                Some(other) if !self.overwrite => compared.conflicts.push((place, other.clone())),
+                Some(own) if own.what == new.what => compared.had += 1,
+                Some(own) if !self.overwrite => compared.conflicts.push((place, own.clone())),
                 _ => compared.new.push(new),
             }
         }
         compared
+    }
+
+    /// The newest decisions that count on each subject of the rows: of this person, and on the verdict.
+    fn newest<'a>(&self, known: &'a Decisions) -> HashMap<&'a Subject, Newest<'a>> {
+        let subjects: HashSet<&Subject> = self.rows.iter().map(|row| &row.said.on).collect();
+        let mut newest: HashMap<&Subject, Newest<'_>> = HashMap::new();
+        for (number, decision) in (1..).zip(known.log()) {
+            if let What::Said(said) = &decision.what
+                && subjects.contains(&said.on)
+                && !known.is_undone(number)
+            {
+                let found = newest.entry(&said.on).or_default();
+                found.own = Some(decision).filter(|_| decision.by == self.by).or(found.own);
+                found.verdict = Some(decision).filter(|_| said.verdict.is_some()).or(found.verdict);
+            }
+        }
+        newest
     }
 
     /// Which of the existing decisions came from this import, by statement, with their numbers.
@@ -111,17 +148,24 @@ impl Import {
     }
 }
 
-/// The newest decision on a subject that was made after the sheet was exported.
-fn since<'a>(known: &'a Decisions, subject: &Subject, exported: Option<Exported>) -> Option<&'a Decision> {
-    let decision = known.at(known.newest(subject))?;
-    exported.is_none_or(|Exported(exported)| decision.time >= exported).then_some(decision)
+/// The newest decisions on a subject.
+#[derive(Clone, Copy, Default)]
+struct Newest<'a> {
+    /// By the person whose import it is.
+    own: Option<&'a Decision>,
+    /// With a verdict, by anybody.
+    verdict: Option<&'a Decision>,
 }
 
-/// Whether a statement would supersede a decision: a rating by the same person, or a verdict.
+fn verdict_of(decision: &Decision) -> Option<Verdict> {
+    if let What::Said(said) = &decision.what { said.verdict } else { None }
+}
+
+/// Whether a statement would supersede a rating or a verdict by the same person.
 fn replaces(known: &Decisions, by: &str, said: &Said) -> bool {
     known.on(&said.on).is_some_and(|standing| {
         said.rating.is_some() && standing.ratings.contains_key(by)
-            || said.verdict.is_some() && standing.verdict.is_some()
+            || said.verdict.is_some() && standing.verdict.as_ref().is_some_and(|(_, who, _)| who == by)
     })
 }
 

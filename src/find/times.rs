@@ -1,32 +1,44 @@
-//! When an archive's pages were captured, for choosing a time to search it as of.
+//! When an archive's pages were captured, for choosing a time to search it as of, and for a picture of its growth.
 
 use archive_storage::{CaptureId, State, StateError, Store};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::parts::NO_TIME;
+use crate::access::Access;
+use crate::query::{self, Question, Value};
 use crate::search::VERSIONS_FOLDER;
 
 /// Maximum number of captures sampled.
-const TIMES_MAX: u64 = 200;
+const SAMPLED_MAX: u64 = 200;
 
-/// Times of captures spread evenly over all of an archive's captures, earliest first.
+/// Maximum number of times: months of three centuries.
+const TIMES_MAX: u64 = 3600;
+
+/// The first capture of each month, for which the query's rows are grouped in the server's time zone.
+const MONTHS: &str =
+    "capture select min(time), count group by year(time), month(time) order by min(time) asc";
+
+/// Times of captures, each for a number of captures around it, earliest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
     captures: u64,
     /// Microseconds since 1970.
     times: Vec<i64>,
+    /// Number of captures for which each stands; empty if each stands for equally many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    counts: Vec<u64>,
 }
 
 impl Times {
-    /// Samples the captures of an archive.
+    /// Samples the captures of an archive evenly.
     ///
     /// # Errors
     /// When its captures cannot be read.
     pub fn of(state: &State) -> Result<Self, StateError> {
         let captures = state.totals().captures;
-        let points = TIMES_MAX.min(captures);
+        let points = SAMPLED_MAX.min(captures);
         let mut times = Vec::new();
         for point in 0..points {
             // Captures are not in order of time: imports append older ones.
@@ -34,16 +46,27 @@ impl Times {
             times.push(state.capture(CaptureId(id))?.time);
         }
         times.sort_unstable();
-        Ok(Self { captures, times })
+        Ok(Self { captures, times, counts: Vec::new() })
     }
 
-    /// Samples the times as of which an archive can be searched; none if its index has only the newest versions.
+    /// Counts the captures of each month as of which an archive can be searched; none if its index has only the newest
+    /// versions.
     ///
     /// # Errors
-    /// As [`Times::of`].
-    pub fn searched(store: &Store) -> Result<Option<Self>, StateError> {
-        let has_versions = store.path().join(VERSIONS_FOLDER).is_dir();
-        has_versions.then(|| Self::of(store.state())).transpose()
+    /// When its captures cannot be read.
+    pub fn searched(store: &Store, access: Access) -> Result<Option<Self>, query::Error> {
+        if !store.path().join(VERSIONS_FOLDER).is_dir() {
+            return Ok(None);
+        }
+        let mut found = Self::default();
+        for row in Question::new(store, access, MONTHS, Utc::now())?.answer()?.rows {
+            if let [Value::Time(first), Value::Integer(captures)] = row[..] {
+                found.captures += captures;
+                found.times.push(first.timestamp_micros());
+                found.counts.push(captures);
+            }
+        }
+        Ok(Some(found))
     }
 
     /// Returns the same, if an archive can have such times.
@@ -54,6 +77,9 @@ impl Times {
         if self.times.len() as u64 > TIMES_MAX.min(self.captures) {
             return Err("there are more times than were asked for");
         }
+        if !self.counts.is_empty() && self.counts.len() != self.times.len() {
+            return Err("there are not as many counts as times");
+        }
         let are_times = self.times.iter().all(|time| DateTime::from_timestamp_micros(*time).is_some());
         if are_times { Ok(self) } else { Err(NO_TIME) }
     }
@@ -61,7 +87,11 @@ impl Times {
     /// Returns each time, with the number of captures that it represents.
     pub fn each(&self) -> impl Iterator<Item = (DateTime<Utc>, f64)> {
         let each = self.captures as f64 / self.times.len().max(1) as f64;
-        self.times.iter().filter_map(move |time| Some((DateTime::from_timestamp_micros(*time)?, each)))
+        let counts = self.counts.iter().map(|count| *count as f64).chain(std::iter::repeat(each));
+        self.times
+            .iter()
+            .zip(counts)
+            .filter_map(|(time, count)| Some((DateTime::from_timestamp_micros(*time)?, count)))
     }
 }
 
@@ -71,9 +101,11 @@ mod tests {
 
     #[test]
     fn times_that_no_archive_has_are_refused() {
-        let times = |captures, times: Vec<i64>| Times { captures, times }.checked();
-        assert!(times(0, vec![]).is_ok() && times(200, vec![0; 200]).is_ok());
-        assert!(times(1, vec![0; 2]).is_err() && times(999, vec![0; 201]).is_err());
+        let times = |captures, times: Vec<i64>| Times { captures, times, counts: Vec::new() }.checked();
+        let most = TIMES_MAX as usize;
+        assert!(times(0, vec![]).is_ok() && times(TIMES_MAX, vec![0; most]).is_ok());
+        assert!(times(1, vec![0; 2]).is_err() && times(9999, vec![0; most + 1]).is_err());
+        assert!(Times { captures: 2, times: vec![0; 2], counts: vec![2] }.checked().is_err());
         assert!(times(1, vec![i64::MAX]).is_err());
     }
 }

@@ -111,6 +111,21 @@ impl Typed {
         Ok(typed)
     }
 
+    /// Returns the search with the words that it does not want as words to search for; `None` if there are none. When
+    /// nothing is left without them, as without the `-d` of `gzip -d`, they were probably meant so.
+    #[must_use]
+    pub fn literal(text: &str) -> Option<String> {
+        let is_word = |part: &Part<'_>| part.is_unwanted && part.name.is_none() && !part.is_quoted;
+        let parts = parts(text).ok().filter(|parts| parts.iter().any(is_word))?;
+        let written = parts.iter().map(|part| {
+            let sign = if part.is_unwanted && !is_word(part) { "-" } else { "" };
+            let name = part.name.map_or_else(String::new, |name| format!("{name}:"));
+            let quote = if part.is_quoted { "\"" } else { "" };
+            format!("{sign}{name}{quote}{}{quote}", part.text)
+        });
+        Some(written.collect::<Vec<_>>().join(" "))
+    }
+
     /// Returns the query for the pages that are searched: those in the index, except pages that are gone since.
     /// Documents that other tools stored without a response (WARC `resource`) have no status.
     #[must_use]
@@ -230,6 +245,22 @@ mod tests {
             ("std::vector note: x", typed("std::vector note: x ", &[], &[], &[])),
         ] {
             assert_eq!(Typed::parse(text).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn unwanted_words_can_be_searched_for() {
+        for (text, expected) in [
+            ("gzip -d", Some("gzip d")),
+            (
+                "gzip \u{2212}d -\"b c\" -site:a.test \"d e\" --f",
+                Some("gzip d -\"b c\" -site:a.test \"d e\" --f"),
+            ),
+            ("gzip", None),
+            ("gzip -\"b c\"", None),
+            ("gzip \"d", None),
+        ] {
+            assert_eq!(Typed::literal(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -30,6 +30,9 @@ const PROBLEM: &str = "problem";
 /// Metadata field of a tombstone: when the capture was erased, `page` or `copy`, and why.
 pub(crate) const FIELD_ERASED: &str = "erased";
 
+/// Metadata field of a tombstone: the person who erased the capture.
+const ERASED_BY: &str = "erasedBy";
+
 /// Metadata fields of the kinds of links that led to a page from its seed (a letter each), of milliseconds from request
 /// to last byte, and of why nothing answered.
 pub(crate) const FIELD_HOPS: &str = "hopsFromSeed";
@@ -37,7 +40,7 @@ pub(crate) const FIELD_FETCH_MS: &str = "fetchTimeMs";
 pub(crate) const FIELD_ERROR: &str = "error";
 
 /// The metadata fields of [`Facts`].
-const FIELDS: [&str; 19] = [
+const FIELDS: [&str; 20] = [
     "via",
     FIELD_HOPS,
     FIELD_FETCH_MS,
@@ -55,6 +58,7 @@ const FIELDS: [&str; 19] = [
     FIELD_IMPORTED,
     FIELD_ERROR,
     FIELD_ERASED,
+    ERASED_BY,
     PROBLEM,
     OUTLINK,
 ];
@@ -145,6 +149,8 @@ impl Facts {
         put(FIELD_IMPORTED, line(&self.imported, TITLE_CHARACTERS_MAX));
         put(FIELD_ERROR, line(&self.error, TITLE_CHARACTERS_MAX));
         put(FIELD_ERASED, self.erased.as_ref().map(Erasure::to_field));
+        let by = self.erased.as_ref().map(|erased| erased.by.as_str()).filter(|by| !by.is_empty());
+        put(ERASED_BY, by.map(|by| one_line(by, TITLE_CHARACTERS_MAX)));
         for problem in self.problems.iter().take(PROBLEMS_MAX) {
             put(PROBLEM, Some(one_line(problem, TITLE_CHARACTERS_MAX)));
         }
@@ -187,6 +193,9 @@ impl Facts {
                 FIELD_ERROR => facts.error = Some(value.clone()),
                 FIELD_IMPORTED => facts.imported = Some(value.clone()),
                 FIELD_ERASED => facts.erased = Erasure::from_field(value),
+                ERASED_BY => {
+                    facts.erased = facts.erased.map(|erased| Erasure { by: value.clone(), ..erased })
+                }
                 PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(value.lines().filter_map(read_link)),
                 _ => {}
@@ -205,6 +214,8 @@ pub struct Erasure {
     pub is_copy: bool,
     /// Reason.
     pub reason: String,
+    /// Name of the person who erased; empty if it is not known.
+    pub by: String,
 }
 
 impl Erasure {
@@ -216,14 +227,16 @@ impl Erasure {
     fn from_field(value: &str) -> Option<Self> {
         let mut words = value.splitn(3, ' ');
         let (time, what, reason) = (words.next()?, words.next()?, words.next().unwrap_or_default());
-        Some(Self { time: time.to_owned(), is_copy: what == "copy", reason: reason.to_owned() })
+        let (time, reason) = (time.to_owned(), reason.to_owned());
+        Some(Self { time, is_copy: what == "copy", reason, by: String::new() })
     }
 
     /// Returns it as a sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let copy = if self.is_copy { "it had the content of an erased page: " } else { "" };
-        format!("erased on {}: {copy}{}", self.time, self.reason)
+        let by = if self.by.is_empty() { String::new() } else { format!(" by {}", self.by) };
+        format!("erased on {}{by}: {copy}{}", self.time, self.reason)
     }
 }
 
@@ -352,6 +365,7 @@ mod tests {
                 time: "2026-01-01T00:00:00Z".to_owned(),
                 is_copy: true,
                 reason: "a b".to_owned(),
+                by: "anna b".to_owned(),
             }),
             imported: Some("old.warc.gz".to_owned()),
             problems: vec!["cut".to_owned(), "odd".to_owned()],

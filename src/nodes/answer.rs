@@ -76,7 +76,7 @@ pub fn answer(
             for (site, is_captured) in known_sites(store.state())? {
                 take(Line::Site(site, is_captured))?;
             }
-            take(Line::Times(Times::searched(store)?))?;
+            take(Line::Times(Times::searched(store, access.clone())?))?;
         }
         Ask::Words { query, now, inner } => {
             let question = Question::part(store, access.clone(), plan(query, *now, inner)?, 0)?;

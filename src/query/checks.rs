@@ -241,7 +241,13 @@ impl<'a> Checker<'a> {
         let is_word = written != *other;
         let right = match self.typing.expr(&written) {
             Ok(right) => right,
-            Err(_) if is_word => return Err(unsuitable(&self.typing, left, &other.span, "text")),
+            Err(_) if is_word => {
+                let example = if left.kind == ColumnKind::Span { "2 seconds" } else { "2" };
+                let suggestion = format!("write a number or a field, as in `{} > {example}`", left.shown);
+                return Err(
+                    unsuitable(&self.typing, left, &other.span, "text").with_suggestion(Some(suggestion))
+                );
+            }
             Err(mistake) => return Err(mistake),
         };
         if !same_sort(left.kind, right.kind) {

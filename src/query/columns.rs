@@ -473,7 +473,8 @@ impl Column {
 
     /// Whether only the current value is known, so that the field is not available `as of` another time.
     pub(crate) fn is_of_today(self) -> bool {
-        self.is_of_one_archive() || matches!(self, Self::Refusal | Self::Redirect)
+        let is_computed = matches!(self, Self::Importance | Self::Named(_));
+        is_computed || self.is_of_one_archive() || matches!(self, Self::Refusal | Self::Redirect)
     }
 }
 

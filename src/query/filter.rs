@@ -209,6 +209,16 @@ impl Filter {
         })
     }
 
+    /// Whether the filter depends on elements of documents that have to be read.
+    pub(crate) fn asks_elements(&self) -> bool {
+        match self {
+            Self::Some(..) => true,
+            Self::Any(parts) | Self::All(parts) => parts.iter().any(Self::asks_elements),
+            Self::Not(part) => part.asks_elements(),
+            own => own.has(|expr| matches!(expr, Expr::Elements(_))),
+        }
+    }
+
     /// Sorts the parts of `and` and `or` by cost: values of the row, then searches, then lookups, then records.
     pub(crate) fn cheapest_first(mut self) -> Self {
         if let Self::Any(parts) | Self::All(parts) = &mut self {
@@ -243,7 +253,8 @@ fn order(left: &Value, right: &Value, folds_case: bool) -> Option<Ordering> {
         (Value::Text(left), Value::Text(right)) => {
             Some(folded(left, folds_case).cmp(&folded(right, folds_case)))
         }
-        (Value::Time(left), Value::Time(right)) => Some(left.cmp(right)),
+        // Times of pages have whole seconds, those of captures do not.
+        (Value::Time(left), Value::Time(right)) => Some(left.timestamp().cmp(&right.timestamp())),
         _ => left.as_number()?.partial_cmp(&right.as_number()?),
     }
 }

@@ -228,6 +228,13 @@ impl Plan {
         })
     }
 
+    /// Whether the plan asks for elements, which only XML documents have.
+    #[must_use]
+    pub fn asks_elements(&self) -> bool {
+        let is_search = |search: &Search| matches!(search, Search::Elements { .. });
+        self.searches.iter().any(is_search) || self.filter.as_ref().is_some_and(Filter::asks_elements)
+    }
+
     /// Whether the plan selects sites themselves, without grouping them.
     #[must_use]
     pub fn asks_for_sites(&self) -> bool {
@@ -336,6 +343,12 @@ impl Planner<'_, '_> {
         }
         if select.is_empty() {
             for name in self.checker.typing.columns.usual(self.is_scored) {
+                let is_of_today = |path: Path| path.column.is_of_today();
+                if self.checker.typing.is_past
+                    && self.checker.typing.columns.find(name).is_ok_and(is_of_today)
+                {
+                    continue;
+                }
                 let field = Written::Field(archive_grammar::Field::new(name));
                 let typed = self.checker.typing.expr(&Spanned::from(field.clone()))?;
                 select.push((heading(&field, None, &typed), typed.expr));

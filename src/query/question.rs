@@ -1,5 +1,7 @@
 //! Queries an archive: from a query's text to page ids and rows.
 
+use std::collections::HashSet;
+
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
@@ -159,6 +161,19 @@ impl<'a> Question<'a> {
     pub fn pages(&self) -> Result<Vec<UrlId>, Error> {
         let index = self.index()?;
         self.plan.pages_found(&self.rows, index.as_ref().map(|index| index as &dyn FullText))
+    }
+
+    /// As [`Question::pages`], with the numbers that the pages have in their archives, of which there are `archives`.
+    ///
+    /// # Errors
+    /// As [`Question::answer`].
+    pub fn pages_by_archive(&self, archives: usize) -> Result<Vec<HashSet<UrlId>>, Error> {
+        let mut found = vec![HashSet::new(); archives];
+        for page in self.pages()? {
+            let (_, archive, id) = self.rows.origin(page);
+            found[archive].insert(id);
+        }
+        Ok(found)
     }
 
     fn index(&self) -> Result<Option<Indexes<'_, 'a>>, Error> {

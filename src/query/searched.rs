@@ -1,11 +1,14 @@
 //! Conditions that are evaluated before rows are read: text searches, and relations to other pages.
 
+use std::ops::Bound;
+
 use archive_grammar::{Check, Others, Quantifier, Related, Relation, Spanned, Target, Test};
 use url::Url;
 
 use super::checks::{Checker, negate};
-use super::columns::plural;
-use super::filter::Filter;
+use super::columns::{Column, Path, plural};
+use super::expr::Expr;
+use super::filter::{Filter, Ranges};
 use super::plan::{Plan, Search};
 use super::typed::{Checked, Typing};
 use crate::ledger::canonical_of;
@@ -30,7 +33,13 @@ impl Checker<'_> {
             texts: texts.iter().map(|text| text.value.clone()).collect(),
         };
         self.searches.push(Search::Text { query, scores: self.negative == *negated });
-        Ok(negate(Filter::Hit(self.searches.len() - 1), *negated))
+        // The index keeps the last text of a page that redirects or is gone; such a page says nothing.
+        let (from, until) = (Bound::Included(300.0), Bound::Excluded(400.0));
+        let is = |status: f64| (Bound::Included(status), Bound::Included(status));
+        let says_nothing = Ranges(vec![(from, until), is(404.0), is(410.0)]);
+        let says_nothing = Filter::Number(Expr::Field(Path::from(Column::Status)), says_nothing);
+        let found = Filter::Hit(self.searches.len() - 1);
+        Ok(negate(Filter::All(vec![found, negate(says_nothing, true)]), *negated))
     }
 
     /// Checks conditions such as `links to (page status = 404)`.

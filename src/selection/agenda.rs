@@ -32,11 +32,12 @@ pub fn agenda(
     now: DateTime<Utc>,
 ) -> Result<Vec<Vec<UrlId>>, CreditError> {
     let mut list = List { clusters: clusters(sources)?, budget, pages: Vec::new(), taken: HashSet::new() };
+    let is_asked = |&(place, page): &SourcePage| sources[place].choice.asks(page);
     let awaited: Vec<&[UrlId]> = sources.iter().map(|source| source.awaited).collect();
-    in_turns(&awaited).for_each(|page| list.take(page));
+    in_turns(&awaited).filter(is_asked).for_each(|page| list.take(page));
     let announced_end = list.pages.len() + (budget - list.pages.len()).div_ceil(ANNOUNCED_DIVISOR);
     let announced = sources.iter().map(|source| source.credits.published(source.state));
-    for page in in_turns(&announced.collect::<Result<Vec<_>, _>>()?) {
+    for page in in_turns(&announced.collect::<Result<Vec<_>, _>>()?).filter(is_asked) {
         if list.pages.len() < announced_end {
             list.take(page);
         }
@@ -78,11 +79,11 @@ fn in_turns<P: AsRef<[UrlId]>>(sources: &[P]) -> impl Iterator<Item = SourcePage
 /// Maps each page of a cluster to all pages of that cluster.
 fn clusters(sources: &[Source<'_>]) -> Result<HashMap<SourcePage, Vec<SourcePage>>, CreditError> {
     let mut clusters = HashMap::new();
-    for (place, Source { state, credits, .. }) in sources.iter().enumerate() {
+    for (place, Source { state, credits, choice, .. }) in sources.iter().enumerate() {
         for urls in credits.clusters(state)?.values() {
             let mut pages = Vec::with_capacity(urls.len());
             for url in urls {
-                pages.extend(state.find(url)?.map(|page| (place, page)));
+                pages.extend(state.find(url)?.filter(|page| choice.asks(*page)).map(|page| (place, page)));
             }
             clusters.extend(pages.iter().map(|page| (*page, pages.clone())));
         }

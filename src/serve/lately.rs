@@ -15,7 +15,7 @@ use lru::LruCache;
 use super::ask;
 use super::opened::Seen;
 use super::page::{Site, Start};
-use crate::find::{self, FindError, Options, Results, Typed};
+use crate::find::{self, FindError, Options, Results, Times, Typed};
 use crate::search::{Commit, FOLDER, VERSIONS_FOLDER};
 
 /// Maximum number of cached answers of each kind, and maximum size of the texts of each in bytes.
@@ -27,6 +27,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 pub(super) struct Lately {
     searches: Kept<Wanted, Results>,
     pub(super) start: Kept<(), Start>,
+    pub(super) times: Kept<(), Option<Times>>,
     /// By site name.
     pub(super) sites: Kept<String, Site>,
     /// Search cache shared by all archives that are served.

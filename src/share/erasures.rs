@@ -171,7 +171,7 @@ pub(super) fn carry_out(
     for url in erasure.urls.iter().filter(|url| is_own(url)) {
         match &erasure.erase {
             Some(order) if erased.of(url).is_none() => {
-                erased.add(url, order.forget_url, erasure.time, &order.reason);
+                erased.add(url, order.forget_url, erasure.time, (&order.reason, &order.by));
             }
             Some(_) => {}
             None => drop(erased.lift(url)),

@@ -1,11 +1,12 @@
 //! How a refresh chooses pages: the rules from its options, which archives keep for later runs and plans.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use archive::decisions::Decisions;
 use archive::refresh::policies::PolicyName;
 use archive::selection::{Choice, Discovery, FOLDERS_FROM, RefreshRules, Weighing, WeightError, Weights};
-use archive_storage::Store;
+use archive_storage::{Store, UrlId};
 
 use super::super::UsageError;
 use super::super::options::duration;
@@ -65,12 +66,13 @@ impl RulesArgs {
     }
 }
 
-/// Makes each archive choose by these rules and keep them. Returns each choice, and whether the archive had kept
-/// different rules.
+/// Makes each archive choose by these rules and keep them, among `only` these pages if any are given. Returns each choice,
+/// and whether the archive had kept different rules.
 pub(super) fn choices(
     rules: &RefreshRules,
     stores: &mut [Store],
     with_decisions: bool,
+    only: Option<Vec<HashSet<UrlId>>>,
 ) -> anyhow::Result<Vec<(Choice, bool)>> {
     let read = |store: &Store| {
         Weights::read(store.path(), &rules.weight).map_err(|error| match error {
@@ -82,6 +84,7 @@ pub(super) fn choices(
     };
     let mut weights = stores.iter().map(read).collect::<anyhow::Result<Vec<_>>>()?;
     Weights::put_on_one_scale(&mut weights);
+    let mut only = only.map(Vec::into_iter);
     let choose = |(store, mut weights): (&mut Store, Weights)| {
         if with_decisions {
             weights = weights.with_decisions(store.state(), Decisions::read(store.path())?)?;
@@ -90,7 +93,12 @@ pub(super) fn choices(
         if is_changed {
             rules.keep(store.state_mut())?;
         }
-        Ok((Choice::new(rules.clone(), weights).with_folders(store.path(), FOLDERS_FROM), is_changed))
+        let choice = Choice::new(rules.clone(), weights).with_folders(store.path(), FOLDERS_FROM);
+        let choice = match only.as_mut().and_then(Iterator::next) {
+            Some(only) => choice.among(only),
+            None => choice,
+        };
+        Ok((choice, is_changed))
     };
     stores.iter_mut().zip(weights).map(choose).collect()
 }

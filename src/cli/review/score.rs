@@ -99,14 +99,15 @@ fn print_raters(raters: Vec<RaterScore>) -> anyhow::Result<()> {
 }
 
 fn print_agreement(agreement: &Agreement) -> anyhow::Result<()> {
+    output::line("")?;
     let Agreement { alpha_ordinal: Some(ordinal), alpha_interval: Some(interval), confusion } = agreement
     else {
         return output::line(
-            "\nNobody could differ: no two people have rated the same sites, or all ratings are alike.",
+            "Nobody could differ: no two people have rated the same sites, or all ratings are alike.",
         );
     };
     output::line(&format!(
-        "\nKrippendorff's alpha: {ordinal:.2} by order, {interval:.2} by distance (1: all agree)"
+        "Krippendorff's alpha: {ordinal:.2} by order, {interval:.2} by distance (1: all agree)"
     ))?;
     let mut table = output::table(&["rated", "1 by another", "2", "3", "4"], &[0, 1, 2, 3, 4]);
     for (rating, row) in confusion.iter().enumerate() {

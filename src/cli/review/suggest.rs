@@ -45,7 +45,7 @@ pub(crate) struct Args {
 #[command(after_help = "Examples:
   archive review learn
   archive query 'site likely > 0.5 order by likely desc'
-  archive crawl --favour likely")]
+  archive crawl --seeds list.txt --favour likely")]
 pub(crate) struct LearnArgs {
     /// Share of the sites that people would choose that they have chosen already; scales the probabilities
     #[arg(long, value_name = "SHARE", default_value_t = 0.5)]

@@ -43,6 +43,7 @@ pub(super) struct Writer<'a> {
     algorithm: Algorithm,
     time: String,
     reason: String,
+    by: String,
     forget_url: bool,
     instead: HashMap<(SegmentId, u64), Instead>,
     progress: &'a mut dyn FnMut(u64),
@@ -69,6 +70,7 @@ impl<'a> Writer<'a> {
             algorithm: store.encoder()?.algorithm(),
             time: intent.time.clone(),
             reason: intent.reason.clone(),
+            by: intent.by.clone(),
             forget_url: intent.forget_url,
             instead,
             progress,
@@ -76,7 +78,8 @@ impl<'a> Writer<'a> {
     }
 
     fn tombstone(&self, capture: &ReplayedCapture, is_copy: bool) -> CaptureGroup {
-        let erased = Erasure { time: self.time.clone(), is_copy, reason: self.reason.clone() };
+        let (time, reason, by) = (self.time.clone(), self.reason.clone(), self.by.clone());
+        let erased = Erasure { time, is_copy, reason, by };
         // The page of a copy is not forgotten.
         let url =
             if self.forget_url && !is_copy { forgotten_name(&capture.url) } else { capture.url.clone() };

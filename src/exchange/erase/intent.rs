@@ -28,6 +28,9 @@ pub struct Intent {
     pub(super) reason: String,
     /// Whether only digests of the URLs are kept.
     pub(super) forget_url: bool,
+    /// Who erases.
+    #[serde(default)]
+    pub(super) by: String,
     /// The pages.
     pub(super) pages: Vec<UrlId>,
     /// The captures of the pages.
@@ -46,6 +49,7 @@ impl Intent {
             time: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
             identity: plan.identity,
             reason: plan.order.reason.clone(),
+            by: plan.order.by.clone(),
             forget_url: plan.order.forget_url,
             pages: plan.pages.iter().copied().collect(),
             captures: plan.captures.iter().copied().collect(),

@@ -202,7 +202,7 @@ fn forbid(path: &Path, state: &State, intent: &Intent) -> Result<(), EraseError>
         let url = state.url(*page)?;
         // A page whose name is already forgotten was put on the list before.
         if !url.starts_with(FORGOTTEN) {
-            erased.add(&url, intent.forget_url, intent.time(), &intent.reason);
+            erased.add(&url, intent.forget_url, intent.time(), (&intent.reason, &intent.by));
         }
     }
     Ok(erased.write(path)?)

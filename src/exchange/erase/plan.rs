@@ -13,6 +13,9 @@ use crate::ledger::capture_flags;
 pub struct Order {
     /// Reason for the erase.
     pub reason: String,
+    /// Who erases; empty in orders of earlier versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
     /// Whether revisits of other pages that depend on an erased payload stay.
     pub keep_copies: bool,
     /// Whether only digests of the URLs are kept.

@@ -86,7 +86,7 @@ impl Survey<'_> {
         let mut pages: Vec<UrlId> = pages.into_iter().collect();
         pages.sort_unstable();
         let candidates = self.each_of(&pages, |page, record, visit| {
-            if self.is_ripe(visit) { self.candidate(page, record, visit) } else { Ok(None) }
+            if self.is_ripe(page, visit) { self.candidate(page, record, visit) } else { Ok(None) }
         })?;
         let mut best = Best::new(room);
         candidates.iter().for_each(|candidate| best.offer(candidate.value(rule), candidate.page));

@@ -32,6 +32,7 @@ impl Idle {
                 let (page, visit) = visit?;
                 // Compare times first: it is cheap, and most pages were fetched later than an earlier page.
                 if visit.captures > 0
+                    && survey.choice.asks(page)
                     && earliest.is_none_or(|earliest| visit.last_seen < earliest)
                     && survey.candidate(page, &survey.state.page(page)?, &visit)?.is_some()
                 {
@@ -47,7 +48,9 @@ impl Idle {
             return Ok(Self::Until(next));
         }
         let mut pages = 0;
-        surveys.iter().try_for_each(|survey| survey.all(|_, _| Some(()), |()| pages += 1))?;
+        surveys.iter().try_for_each(|survey| {
+            survey.all(|candidate, _| survey.choice.asks(candidate.page).then_some(()), |()| pages += 1)
+        })?;
         Ok(Self::NoneWorth(pages))
     }
 }

@@ -207,7 +207,7 @@ impl Survey<'_> {
         };
         Ok(Some(Considered {
             candidate,
-            ripe: !vanished && self.is_ripe(visit),
+            ripe: !vanished && self.is_ripe(page, visit),
             vanished,
             host: record.host,
             first_seen: visit.first_seen,

@@ -16,6 +16,7 @@ mod turn;
 mod unread;
 
 use std::cmp::{Ordering, Reverse};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -76,13 +77,15 @@ pub struct Choice {
     archive: Option<PathBuf>,
     /// Number of fetched pages from which on due folders are kept; without it each choice reads all pages.
     folders_from: Option<u64>,
+    /// The only pages that are chosen; `None` for all.
+    only: Option<HashSet<UrlId>>,
 }
 
 impl Choice {
     /// Uses these rules and weights, with a pass over all pages.
     #[must_use]
     pub fn new(rules: RefreshRules, weights: Weights) -> Self {
-        Self { rules, weights, archive: None, folders_from: None }
+        Self { rules, weights, archive: None, folders_from: None, only: None }
     }
 
     /// Uses the prepared data of the archive in this folder.
@@ -95,6 +98,17 @@ impl Choice {
     #[must_use]
     pub fn with_folders(self, archive: &Path, from: u64) -> Self {
         Self { folders_from: Some(from), ..self.in_archive(archive) }
+    }
+
+    /// Chooses among these pages only. Due folders, which are of all pages, are then neither read nor filled.
+    #[must_use]
+    pub fn among(self, only: HashSet<UrlId>) -> Self {
+        Self { only: Some(only), folders_from: None, ..self }
+    }
+
+    /// Whether a page may be chosen.
+    pub(super) fn asks(&self, page: UrlId) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&page))
     }
 }
 
@@ -354,9 +368,9 @@ impl Survey<'_> {
         Ok(if all == 0 { 1.0 } else { of_pages as f64 / all as f64 })
     }
 
-    /// Whether the shortest interval has passed.
-    fn is_ripe(&self, visit: &Visit) -> bool {
-        self.choice.rules.is_ripe(self.seconds(visit))
+    /// Whether a page may be chosen, and the shortest interval has passed.
+    fn is_ripe(&self, page: UrlId, visit: &Visit) -> bool {
+        self.choice.rules.is_ripe(self.seconds(visit)) && self.choice.asks(page)
     }
 
     /// Whether the shortest interval has passed for any page that can be fetched again.
@@ -365,7 +379,7 @@ impl Survey<'_> {
             let (page, visit) = visit?;
             // Pages that were never captured and files that come only with their page may stay ripe forever.
             if visit.captures > 0
-                && self.is_ripe(&visit)
+                && self.is_ripe(page, &visit)
                 && self.candidate(page, &self.state.page(page)?, &visit)?.is_some()
             {
                 return Ok(true);
@@ -387,7 +401,7 @@ impl Survey<'_> {
         }
         let (mut best, mut count, mut kept) = (Best::new(room), 0, Vec::new());
         let valued = |candidate: Candidate, visit: &Visit| {
-            Some((candidate, self.is_ripe(visit).then(|| candidate.value(rule))))
+            Some((candidate, self.is_ripe(candidate.page, visit).then(|| candidate.value(rule))))
         };
         self.all(valued, |(candidate, value)| {
             value.into_iter().for_each(|value| best.offer(value, candidate.page));

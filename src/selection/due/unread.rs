@@ -67,6 +67,7 @@ pub(crate) fn undiscovered(sources: &[Source<'_>], budget: usize) -> Result<Vec<
             let importance =
                 source.credits.importance(&page, None).filter(|_| candidate.level < LEVEL_REQUISITE);
             if let Some(importance) = importance
+                && source.choice.asks(candidate.url)
                 && source.answers(place, &page)?
             {
                 waiting += importance;

@@ -21,6 +21,9 @@ const CAPTURES_MAX: usize = 500;
 /// Maximum number of links listed.
 const LINKS_MAX: usize = 100;
 
+/// Kind of a capture that was erased.
+const ERASED: &str = "erased";
+
 #[derive(Serialize)]
 struct Page {
     url: String,
@@ -57,7 +60,8 @@ struct Row {
     /// Name of its WARC file.
     file: String,
     offset: u64,
-    replay: String,
+    /// Where it is shown as it was; `None` once it is erased.
+    replay: Option<String>,
     /// Whether it is a version of the page, which can be compared with others.
     is_version: bool,
 }
@@ -74,7 +78,10 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         let capture = capture.map_err(|error| Problem::of(&error))?;
         captured += 1;
         let local = capture.time.with_timezone(&Local);
-        if let Some(month) = months.entry(local.year()).or_default().get_mut(local.month0() as usize) {
+        // What was erased cannot be seen.
+        if capture.kind != ERASED
+            && let Some(month) = months.entry(local.year()).or_default().get_mut(local.month0() as usize)
+        {
             *month += 1;
         }
         if captured > from && captures.len() < CAPTURES_MAX {
@@ -122,7 +129,7 @@ fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem
     let segment = stored.location.segment;
     Ok(Row {
         is_version: is_version(&stored),
-        replay: asked.replayed(url, Some(capture.time)),
+        replay: (capture.kind != ERASED).then(|| asked.replayed(url, Some(capture.time))),
         time: Some(capture.time),
         status: capture.status,
         kind: capture.kind,
@@ -155,11 +162,12 @@ fn links(asked: &Asked<'_>, id: UrlId) -> Result<(Vec<String>, u64), Problem> {
 fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
     let (t, why) = (asked.speech, &data.why);
     let newest = data.captures.iter().find(|row| row.status == Some(200)).or(data.captures.first());
+    let replayed = newest.and_then(|newest| Some((newest, newest.replay.as_ref()?)));
     html! {
         h1 { (data.title.as_deref().unwrap_or(&data.url)) }
         p .url { (data.url) }
-        @if let Some(newest) = newest { p {
-            a .button href=(newest.replay) { (t.say("See it as it was")) } " "
+        @if let Some((newest, replay)) = replayed { p {
+            a .button href=(replay) { (t.say("See it as it was")) } " "
             @if let Some(how) = readable(data) { a .button href=(t.address("/read", &[("url", &data.url)])) { (t.say(how)) } " " }
             (t.moment(newest.time))
         } }
@@ -190,7 +198,9 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
                 ul .url { @for url in &data.links { li { a href=(t.page_of(url)) { (url) } } } }
             }
         }
-        p .small { a href=(asked.replayed(&data.url, None).replace("/web/2/", "/timemap/link/")) { "TimeMap" } }
+        @if data.captures.iter().any(|row| row.replay.is_some()) {
+            p .small { a href=(asked.replayed(&data.url, None).replace("/web/2/", "/timemap/link/")) { "TimeMap" } }
+        }
     }
 }
 
@@ -228,7 +238,10 @@ fn history(t: Speech, data: &Page) -> Markup {
                     @for (place, row) in data.captures.iter().enumerate() {
                         tr {
                             @if can_compare { (choice("from", "Compare from {}", row, from == Some(place))) (choice("to", "Compare to {}", row, to == Some(place))) }
-                            th scope="row" { a href=(row.replay) { (t.moment(row.time)) } }
+                            th scope="row" {
+                                @if let Some(replay) = &row.replay { a href=(replay) { (t.moment(row.time)) } }
+                                @else { (t.moment(row.time)) }
+                            }
                             td { @if let Some(status) = row.status { (status) } @else { "–" } }
                             td { (t.say(shown_kind(row.kind))) }
                             td { @if let Some(changed) = row.changed { (t.say(changed)) } @else { "–" } }

@@ -10,11 +10,14 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{Asked, Problem, Reply, Request, Speech, front};
 use crate::nodes::Missing;
-use crate::query::{self, Answer, Error, Question, Running, Value};
+use crate::query::{self, Answer, Error, Plan, Question, Running, Value};
 use crate::serve::ask::limits;
 
 /// Number of rows shown, unless the query has a limit.
 pub(super) const ROWS: usize = 100;
+
+/// From this number on, digits are grouped.
+const UNGROUPED: u64 = 10_000;
 
 /// Maximum length of a text that is displayed without wrapping, in bytes.
 const SHORT_BYTES: usize = 24;
@@ -131,6 +134,9 @@ fn rows(t: Speech, text: &str, answer: &Answer) -> Markup {
             }
             " · " a href=(as_format("json")) { "JSON" } " · " a href=(as_format("csv")) { "CSV" }
         }
+        @if answer.rows.is_empty() && Plan::of_several(text, Utc::now()).is_ok_and(|plan| plan.asks_elements()) {
+            p { (t.say("Elements such as //title are those of XML documents and feeds; HTML pages are found by “text contains” and “title contains”.")) }
+        }
         div .wide role="region" aria-label=(t.say("Answer")) tabindex="0" {
             table {
                 thead { tr {
@@ -158,6 +164,8 @@ fn cell(t: Speech, heading: &str, value: &Value) -> Markup {
     html! {
         @match value {
             Value::Empty => td { "–" },
+            // Digits of small numbers are not grouped: they may be years.
+            Value::Integer(number @ ..UNGROUPED) => td .number { (number) },
             Value::Integer(number) => td .number { (t.count(*number)) },
             Value::Number(number) => td .number { (t.decimal(*number, 2)) },
             Value::Time(time) => td { (t.moment(Some(*time))) },

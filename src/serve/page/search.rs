@@ -62,6 +62,8 @@ struct Search<'a> {
     /// Whether there are more results.
     more: bool,
     facets: Vec<(&'static str, Vec<(String, u64)>)>,
+    /// Whether words after a dash were searched for, because nothing was found without them.
+    literal: bool,
     /// Words that no page has, with suggestions.
     meant: Vec<(String, String)>,
     /// Number of captures whose replaced versions are not indexed yet.
@@ -101,7 +103,11 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         }
         found => Ok((found?, Vec::new())),
     };
-    let times = || Ok(Times::searched(asked.opened.store)?.into_iter().collect());
+    let opened = asked.opened;
+    let times = || {
+        let count = || Times::searched(opened.store, opened.access.clone());
+        Ok(opened.lately.times.of(opened, (), |_| 0, count)?.iter().cloned().collect())
+    };
     search(asked, find, times)
 }
 
@@ -111,7 +117,7 @@ pub(super) type Found = (Arc<Results>, Vec<Missing>);
 /// The page for a search by `find`. Older versions can be searched if there are `times`.
 pub(super) fn search(
     asked: &Request<'_>,
-    find: impl FnOnce(Wanted, &Typed) -> Result<Found, Problem>,
+    find: impl Fn(Wanted, &Typed) -> Result<Found, Problem>,
     times: impl FnOnce() -> Result<Vec<Times>, Problem>,
 ) -> Result<Reply, Problem> {
     let (t, words) = (asked.speech, asked.parameter("q"));
@@ -129,14 +135,16 @@ pub(super) fn search(
         };
         let before = Some(data.as_of).filter(|time| !time.is_empty());
         data.before = before.map(|time| end_of(time).ok_or_else(wrong)).transpose()?;
-        let wanted = Wanted {
-            words: words.to_owned(),
-            before: data.before,
-            skip: data.from,
-            limit: data.from + RESULTS,
-        };
-        let found;
-        (found, data.missing) = find(wanted, &typed)?;
+        let (before, skip, limit) = (data.before, data.from, data.from + RESULTS);
+        let wanted = |words: String| Wanted { words, before, skip, limit };
+        let mut found;
+        (found, data.missing) = find(wanted(words.to_owned()), &typed)?;
+        if let Some(literal) = Typed::literal(words).filter(|_| found.hits.is_empty())
+            && let Ok(typed) = Typed::parse(&literal)
+        {
+            (found, data.missing) = find(wanted(literal), &typed)?;
+            data.literal = !found.hits.is_empty();
+        }
         data.more = found.more && data.from + RESULTS < RESULTS_MAX;
         data.results = found.hits.iter().cloned().map(hit).collect();
         (data.facets, data.meant, data.behind) = (found.facets.clone(), found.meant.clone(), found.behind);
@@ -189,6 +197,9 @@ fn shown(asked: &Request<'_>, data: &Search<'_>) -> Markup {
         (front::missing(t, &data.missing))
         @if data.behind > 0 {
             p { (t.counted(data.behind, "The version replaced by {} capture is not searchable yet.", "The versions replaced by {} captures are not searchable yet.")) }
+        }
+        @if data.literal {
+            p { (t.say("Nothing was found without the words after a dash; these pages have them.")) }
         }
         @for (word, other) in &data.meant {
             @let meant = html! { a href=(address(&data.words.replace(word, other), 0, data.as_of)) { (other) } };

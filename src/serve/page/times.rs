@@ -18,7 +18,7 @@ const MONTHS_MAX: usize = 60;
 pub(super) struct Step {
     /// The value of `as-of` for its end.
     as_of: String,
-    /// Approximate number of captures in it.
+    /// Number of captures in it.
     captures: u64,
     #[serde(skip)]
     name: String,

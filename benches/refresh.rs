@@ -99,6 +99,9 @@ fn capture_twice(state: &mut State, url: UrlId, draws: &mut fastrand::Rng) -> Ou
     let visit = Visit {
         first_seen: first as u32,
         last_seen: last as u32,
+        last_answer: last as u32,
+        last_attempt: last as u32,
+        contents: 2,
         versions: 1 + u32::from(changed),
         status: 200,
         extension: observations.to_bytes(),

@@ -131,7 +131,7 @@ fn made(folder: &Path) -> Outcome<PathBuf> {
         full_text: true,
         checkpoint_every: Duration::from_secs(10),
         memory: Memory::new(Memory::BYTES_MIN),
-        requests_alone: true,
+        keep_cut: true,
     };
     import::run(&mut store, &options, &Control::default(), &mut Quiet)?;
     prepared::close(store)?;

@@ -36,6 +36,7 @@ pub mod query;
 mod reading;
 pub mod recorder;
 pub mod refresh;
+pub mod remarks;
 pub mod remote;
 pub mod replay;
 pub mod review;

@@ -30,7 +30,7 @@ fuzz_target!(|data: &[u8]| {
         full_text: false,
         checkpoint_every: Duration::from_secs(60),
         memory: Memory::default(),
-        requests_alone: true,
+        keep_cut: true,
     };
     let (is_whole, _) =
         import::run(&mut store, &options, &Control::default(), &mut Nobody).expect("no file ends an import");

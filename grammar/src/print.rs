@@ -15,10 +15,12 @@ use crate::tree::{
 };
 
 /// Names of two words, which read better with a space than with the `_` of the normal form.
-pub(crate) const PAIR_NAMES: [&str; 8] = [
+pub(crate) const PAIR_NAMES: [&str; 10] = [
     "first_seen",
     "last_seen",
     "last_changed",
+    "last_answer",
+    "last_attempt",
     "next_visit",
     "change_rate",
     "rated_by",

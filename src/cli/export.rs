@@ -169,8 +169,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             HumanBytes(exported.bytes)
         ));
     }
+    let unread = parts.iter().find_map(Part::unread);
     drop(parts);
-    Ok(asked.map_or(answering.exit_code(), |asked| answering.exit_code_of(&asked)))
+    Ok(match asked {
+        Some(asked) => answering.exit_code_of(&asked),
+        None => answering.exit_code_without(unread.as_ref()),
+    })
 }
 
 /// What to export from each archive.

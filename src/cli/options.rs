@@ -13,7 +13,7 @@ use archive::exchange::erase;
 use archive::ledger::Credits;
 use archive::memory::parse_bytes;
 use archive::nodes::{ANSWERS_BYTES_MAX, Asked, Credentials, Http, Node, Source};
-use archive::query::{self, MEMORY_MIN, Question};
+use archive::query::{self, MEMORY_MIN, Question, UnreadRows};
 use archive::recorder::Memory;
 use archive::search;
 use archive_storage::{Clock, Store, UrlId};
@@ -211,6 +211,14 @@ impl Answering {
 
     pub(crate) fn of(&self, archive: usize) -> &(Store, Access) {
         &self.stores[archive]
+    }
+
+    /// The exit code for an answer; reports rows that are not in it because their records cannot be read.
+    pub(crate) fn exit_code_without(&self, unread: Option<&UnreadRows>) -> ExitCode {
+        let Some(UnreadRows { rows, first }) = unread else { return self.exit_code() };
+        let rows = output::count(*rows, "row");
+        output::note(format_args!("{rows} could not be read: {first}; see `archive verify`"));
+        ExitCode::from(EXIT_STOPPED)
     }
 
     /// The exit code for an answer.

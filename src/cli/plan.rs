@@ -6,9 +6,9 @@ use std::time::Duration;
 use archive::nodes::Copies;
 use archive::query::{self, Limits, Question};
 use archive::refresh::policies::PolicyName;
-use archive::selection::RefreshRules;
 use archive::selection::freshness::{PartModel, copies_of};
 use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample, requests};
+use archive::selection::{RefreshRules, Timetable};
 use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -139,6 +139,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         rows.iter().try_for_each(output::json_line)?;
     } else {
         print(&rows)?;
+    }
+    let (mut failing, mut again) = (0, 0);
+    if args.query.is_empty() && !args.ask.has_nodes() {
+        for (store, _) in answering.archives() {
+            let (pages, attempts) = Timetable::of(store, now)?.retries(store.state(), args.days)?;
+            (failing, again) = (failing + pages, again + attempts);
+        }
+    }
+    if failing > 0 {
+        let share = 100.0 * again as f64 / (args.budget as f64 * args.days / every).max(1.0);
+        output::note(format_args!(
+            "{} bring nothing now: refreshes ask them again at growing intervals, {} in these days, {share:.1} % of the budget",
+            output::count(failing, "page"),
+            output::count(again, "time"),
+        ));
     }
     if sample.is_part() {
         output::note(format_args!("computed from a sample of the {} pages", HumanCount(sample.len() as u64)));

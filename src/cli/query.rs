@@ -168,7 +168,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if is_empty && question.plan.asks_elements() {
         output::note(format_args!("{OF_XML}"));
     }
-    Ok(answering.exit_code())
+    Ok(answering.exit_code_without(question.unread().as_ref()))
 }
 
 /// Prints the rows of the answer for programs as soon as they are known; returns their number.

@@ -62,5 +62,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             output::count(rebuilt.segments as u64, "segment"),
         ))?;
     }
+    if rebuilt.damaged_remarks > 0 {
+        output::note(format_args!(
+            "{} of remarks.jsonl.zst cannot be read: some seeds and reasons why URLs are not fetched may be missing",
+            output::count(rebuilt.damaged_remarks, "part")
+        ));
+    }
     Ok(if rebuilt.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -135,7 +135,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 let results = asked.search(text, options)?;
                 (results, answering.exit_code_of(&asked))
             }
-            None => (find_in(answering.archives(), typed, options)?, answering.exit_code()),
+            None => {
+                let results = find_in(answering.archives(), typed, options)?;
+                let code = answering.exit_code_without(results.unread.as_ref());
+                (results, code)
+            }
         })
     };
     for option in args.words.iter().filter_map(|word| word.strip_prefix(AS_TEXT)) {

@@ -35,6 +35,8 @@ struct Stats {
     fetched: u64,
     /// Responses, except to requests for robots.txt.
     captures: u64,
+    /// Answers without content, such as 404 and 503.
+    errors: u64,
     /// Requests without a response, except for robots.txt.
     failures: u64,
     /// Requests for robots.txt.
@@ -81,11 +83,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let state = store.state();
     let credits = Credits::open(state)?;
     let totals = state.totals();
-    let (mut fetches, mut failures) = (0_u64, 0_u64);
+    let (mut fetches, mut failures, mut captures) = (0_u64, 0_u64, 0_u64);
     for host in state.host_records() {
         let host = host?;
         fetches += u64::from(host.captures);
         failures += u64::from(host.failures);
+        captures += u64::from(host.contents);
     }
     let times = || state.segments().map(|(_, segment)| segment);
     let first =
@@ -95,7 +98,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stats = Stats {
         urls: totals.urls,
         fetched: totals.fetched,
-        captures: fetches.saturating_sub(failures),
+        captures,
+        errors: fetches.saturating_sub(failures + captures),
         failures,
         robots: totals.captures.saturating_sub(fetches),
         waiting: PutOff::of(state)?.pages,
@@ -125,6 +129,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut table = output::table(&["", ""], &[1]);
     table.add_row(["captures", &HumanCount(stats.captures).to_string()]);
+    table.add_row(["answers without content", &HumanCount(stats.errors).to_string()]);
     table.add_row(["fetches without an answer", &HumanCount(stats.failures).to_string()]);
     table.add_row(["fetches of robots.txt", &HumanCount(stats.robots).to_string()]);
     if stats.waiting > 0 {

@@ -233,8 +233,12 @@ fn verdict(robots: &RobotsAnswer) -> String {
 
 /// When the next fetch is due, and why then; one line each.
 fn due(next_visit: &NextVisit) -> Vec<String> {
+    let failing = match next_visit.failing_since {
+        Some(since) => format!("; it has brought nothing since {}", output::local_or_none(Some(since))),
+        None => String::new(),
+    };
     let when = match next_visit.due {
-        Some(_) => output::local_or_none(next_visit.due),
+        Some(_) => output::local_or_none(next_visit.due) + &failing,
         None => "never: it changes too often to keep up with, never changes, or has no importance".to_owned(),
     };
     let place = match next_visit.before {

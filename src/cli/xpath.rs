@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use archive::access::Access;
 use archive::change::{version_near, xpath, xpath_mistake};
 use archive::parse::{Found, Selected, XPathError};
@@ -135,9 +134,15 @@ fn ask(
     let at = at.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
     let Some((_, capture)) = version_near(store, access, id, at)? else { return Ok(false) };
     let url = store.state().url(id)?;
-    let selected =
-        xpath(store, access, &capture, expression).with_context(|| format!("cannot read {url}"))?;
-    let Some(selected) = selected else { return Ok(false) };
+    let selected = match xpath(store, access, &capture, expression) {
+        Ok(Some(selected)) => selected,
+        Ok(None) => return Ok(false),
+        Err(error) => {
+            sum.is_stopped = true;
+            *sum.failed.entry(format!("{error}; see `archive verify`")).or_default() += 1;
+            return Ok(true);
+        }
+    };
     sum.documents += 1;
     let Selected { found, left } = match selected {
         Ok(selected) => selected,

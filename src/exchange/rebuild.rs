@@ -14,6 +14,7 @@ use crate::files::{FileError, if_there};
 use crate::ledger;
 use crate::prepared;
 use crate::recorder::{self, Recorder, RecorderError, Settings};
+use crate::remarks;
 use crate::search;
 
 /// Bytes of changes that are held in memory before they are written.
@@ -64,6 +65,8 @@ pub struct Rebuilt {
     pub broken: Vec<(SegmentId, Broken)>,
     /// Columns of `archive rank --save` that were removed because they refer to pages by their old numbers.
     pub removed_columns: u64,
+    /// Frames of remarks on URLs (seeds, and why some are not fetched) that cannot be read.
+    pub damaged_remarks: u64,
     /// Whether the old state could not be read, so that settings made by people are lost with it.
     #[serde(skip)]
     pub has_lost_settings: bool,
@@ -110,6 +113,15 @@ pub(super) fn remake(
     }
     ledger::Credits::note_rebuild(rebuild.store().state_mut())?;
     let mut recorder = Recorder::open(rebuild.store(), Settings::default())?;
+    let mut seeds = Vec::new();
+    let damaged_remarks = remarks::each(path, |remark| {
+        if remark.what == remarks::SEED {
+            seeds.push(remark.url);
+        }
+    })?;
+    let (credits, state) = recorder.books();
+    credits.add_seeds(state, &seeds)?;
+    credits.forget_remarks();
     let replayed = recorder.replay(true, &mut |captures, state| {
         progress(captures);
         if state.dirty_bytes() > DIRTY_BYTES_MAX {
@@ -118,6 +130,14 @@ pub(super) fn remake(
         }
         Ok(())
     })?;
+    let (credits, state) = recorder.books();
+    let mut recalled = Ok(());
+    remarks::each(path, |remark| {
+        if recalled.is_ok() {
+            recalled = credits.recall(state, &remark);
+        }
+    })?;
+    recalled?;
     recorder.conclude()?;
     if recorder.settle()? > 0 {
         recorder.conclude()?;
@@ -133,6 +153,7 @@ pub(super) fn remake(
         broken: replayed.broken,
         removed_columns: 0,
         has_lost_settings,
+        damaged_remarks,
     };
     if path.join(search::FOLDER).is_dir() {
         let index = rebuild.folder().join(search::FOLDER);

@@ -8,6 +8,7 @@ use crate::columns::{self, ColumnError};
 use crate::decisions::Decisions;
 use crate::erased::Erased;
 use crate::prepared;
+use crate::remarks;
 use crate::search;
 use crate::topics::{self, TopicError};
 use crate::watch;
@@ -59,7 +60,12 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
         Decisions::read(path).err().map(|error| error.to_string()),
         Erased::read(path).err().map(|error| error.to_string()),
     ];
-    for what in topics::damage(path)? {
+    let remarks = match remarks::each(path, |_| ()) {
+        Ok(0) => None,
+        Ok(damaged) => Some(format!("{}: {damaged} parts cannot be read", remarks::FILE)),
+        Err(error) => Some(error.to_string()),
+    };
+    for what in topics::damage(path)?.into_iter().chain(remarks) {
         verified.find(None, None, what);
     }
     for error in by_people.into_iter().flatten() {

@@ -27,8 +27,9 @@ use crate::access::Access;
 use crate::change::{self, VersionError};
 use crate::query::{
     self, AsOf, Late, Limits, PageRow, PageText, Plan, Question, Rows, RowsError, Running, Together,
+    UnreadRows, unreadable,
 };
-use crate::search::{self, Evidences, Found, Marked, Snippet, TextQuery, View};
+use crate::search::{self, Evidences, Found, Marked, Snippet, TextQuery, View, is_searched};
 
 /// Maximum number of results of one search.
 pub const RESULTS_MAX: usize = 1000;
@@ -124,6 +125,8 @@ pub struct Results {
     pub behind: u64,
     /// Whether there are more results than requested.
     pub more: bool,
+    /// Pages that are left out, or have no snippet, because their records cannot be read.
+    pub unread: Option<UnreadRows>,
 }
 
 /// Why a search failed.
@@ -243,7 +246,8 @@ pub fn find_in(
     // Each view has the words of all archives.
     let meant = search.views.first().map_or(Ok(Vec::new()), |view| meant(view, typed))?;
     let behind = search.views.iter().map(View::behind).sum();
-    Ok(Results { hits, facets: counts.facets(), meant, behind, more })
+    let unread = today.running().unread();
+    Ok(Results { hits, facets: counts.facets(), meant, behind, more, unread })
 }
 
 /// The pages found, sorted lazily: usually only the first few of some hundred thousand are needed.
@@ -399,11 +403,13 @@ impl Search<'_> {
                 }
                 continue;
             }
+            // What is in the index is the newest version, whatever came later.
             let known = places.iter().zip(store.state().known_of(&own)?);
             let newest = known.filter_map(|(place, (.., visit))| Some((*place, visit?.last_capture?)));
             let (captured, ids): (Vec<usize>, Vec<CaptureId>) = newest.unzip();
-            for (place, capture) in captured.into_iter().zip(store.state().captures_of(&ids)?) {
-                captures[place] = Some(capture);
+            let newest = ids.iter().copied().zip(store.state().captures_of(&ids)?).collect::<Vec<_>>();
+            for (place, found) in captured.into_iter().zip(store.state().contents_of(&newest, is_searched)?) {
+                captures[place] = found.map(|(_, capture)| capture);
             }
         }
         Ok(captures)
@@ -424,13 +430,16 @@ impl Search<'_> {
         let Ranked { row, capture, has_all, score, also } = ranked;
         let (store, archive, _) = self.today.origin(row.id);
         let view = self.views.get(archive);
-        let text = match capture {
-            Some(capture) => match self.kept {
-                Some(kept) => kept.text(store, self.today.access(archive), &capture)?,
-                None => change::text_of(store, self.today.access(archive), &capture)?.0,
-            },
-            None => String::new(),
-        };
+        // A page whose record cannot be read is found nevertheless, without a snippet.
+        let text = capture.map(|capture| {
+            let access = self.today.access(archive);
+            let text = match self.kept {
+                Some(kept) => kept.text(store, access, &capture),
+                None => change::text_of(store, access, &capture).map(|(text, _)| text),
+            };
+            text.map_err(|error| unreadable(store, &capture, &error))
+        });
+        let text = self.today.running().unless_unreadable(text.unwrap_or_else(|| Ok(String::new())))?;
         let mut snippet = marked.get(archive).and_then(|marked| marked.snippet(&text));
         if let Some(snippet) = &mut snippet {
             // Puts the snippet on one line; marked ranges stay valid.

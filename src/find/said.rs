@@ -88,7 +88,7 @@ fn page(
     let mut page = Page { id, spans: Vec::new(), read: 0, unread: 0 };
     let mut before = None;
     for (_, capture) in &captures {
-        let original = store.original(capture)?;
+        let original = store.original(capture).unwrap_or_default();
         let said = match original.and_then(|it| known.get(&(it.digest, it.mime))) {
             // A page that is gone says nothing. Other errors reveal nothing about the page.
             _ if matches!(capture.status, 404 | 410) => Some(false),
@@ -97,7 +97,7 @@ fn page(
             None if Instant::now() >= deadline => return Ok(None),
             None => {
                 // The original may be in another archive.
-                let parsed = original.map_or(Ok(None), |_| parsed_in_time(store, access, capture))?;
+                let parsed = original.and_then(|_| parsed_in_time(store, access, capture).ok().flatten());
                 let said = parsed.map(|it| phrase.is_in(&it.title) || phrase.is_in(&it.text));
                 page.read += u64::from(said.is_some());
                 page.unread += u64::from(said.is_none());

@@ -24,6 +24,7 @@ use super::link_code::LinkCode;
 use super::outcome::Outcome;
 use super::page_flags as flags;
 use super::pay::account;
+use super::vanished::Vanished;
 use crate::importance::Credit;
 use crate::parse::LinkKind;
 
@@ -84,9 +85,9 @@ fn hops(
     let newest: Vec<CaptureId> = urls.iter().map(|(.., newest)| *newest).collect();
     let mut shown = Vec::new();
     for ((id, visit, newest), capture) in urls.iter().zip(state.captures_of(&newest)?) {
-        let capture = match says(&capture) {
+        let capture = match tells(&capture) {
             true => Some(capture),
-            false => self::newest(state.history_from(*newest), says)?.map(|(_, capture)| capture),
+            false => self::newest(state.history_from(*newest), tells)?.map(|(_, capture)| capture),
         };
         shown.extend(capture.map(|capture| (*id, visit, capture)));
     }
@@ -124,7 +125,7 @@ fn hop(
 /// # Errors
 /// When the store fails.
 pub fn shown(state: &State, id: UrlId) -> Result<Option<(CaptureId, Capture)>, StateError> {
-    newest(state.history(id)?, says)
+    newest(state.history(id)?, tells)
 }
 
 /// Returns the newest capture in a history that `is_meant`.
@@ -135,7 +136,9 @@ pub(super) fn newest(
     history.find(|found| found.as_ref().map_or(true, |(_, capture)| is_meant(capture))).transpose()
 }
 
-fn says(capture: &Capture) -> bool {
+/// Whether a capture tells what a URL is: what stood there, or that nothing did. Other errors tell nothing.
+#[must_use]
+pub fn tells(capture: &Capture) -> bool {
     is_page(capture) || matches!(capture.status, 404 | 410)
 }
 
@@ -285,6 +288,7 @@ impl Credits {
         }
         if page.flags.has_any(flags::VANISHED) && (1..400).contains(&outcome.status) {
             page.flags.set(flags::VANISHED, false);
+            state.update_visit(id, |visit| visit.credit = Credit::default().to_bytes())?;
             self.open_account(&mut page);
             state.set_page(id, &page)?;
         }
@@ -294,11 +298,13 @@ impl Credits {
     /// Closes the account of a page that does not exist.
     fn vanish(&mut self, state: &mut State, id: UrlId) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
+        let importance = self.importance_of(state, id)?.unwrap_or(0.0);
         if page.flags.has_any(flags::ACCOUNT) {
             self.close(state, id, &mut page)?;
         }
         page.flags.set(flags::ALIAS, false);
         page.flags.set(flags::VANISHED, true);
+        state.update_visit(id, |visit| Vanished { importance, linked: 0 }.keep(visit))?;
         Ok(state.set_page(id, &page)?)
     }
 

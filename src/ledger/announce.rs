@@ -41,7 +41,7 @@ impl Credits {
             return Ok(false);
         }
         let Some(visit) = state.visit(id)? else { return Ok(false) };
-        if visit.captures == 0 || seconds <= visit.last_seen {
+        if visit.captures == 0 || seconds <= visit.last_attempt {
             return Ok(false);
         }
         if visit.announced == 0 || seconds < visit.announced {

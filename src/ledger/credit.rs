@@ -19,6 +19,7 @@ use super::outcome::Outcome;
 use super::page_flags as flags;
 use super::parameters::Parameters;
 use super::pay::{account, site_account};
+use super::record::is_newest_content;
 use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
 use super::scope::{Scope, ScopeRule};
@@ -27,8 +28,10 @@ use super::settings::{
     read_favoured_sites, read_policy, read_setting, write_favoured, write_setting,
 };
 use super::transfers::{PartitionError, Transfers};
+use super::vanished::Vanished;
 use super::waiting::Candidate;
 use crate::importance::{Audit, Cash, Imbalance, Ledger, LinkWeights, Policy, Tally};
+use crate::remarks;
 
 /// Maximum number of consecutive redirects that are followed, as in browsers (Fetch standard, section 4.5,
 /// HTTP-redirect fetch).
@@ -101,6 +104,8 @@ pub struct Credits {
     pub(super) targets: Vec<Target>,
     /// Late captures whose pages are yet to be recomputed.
     pub(super) late: Late,
+    /// Remarks that are not in a file yet: the URL, what is said of it, and the captures that there were.
+    pub(super) remarked: Vec<(UrlId, &'static str, u64)>,
     /// What was written into page and site accounts, to be compared with the ledgers.
     tallies: (Tally, Tally),
     /// Time spent on paying out cash since the last [`Credits::take_paying`].
@@ -142,6 +147,7 @@ impl Credits {
             unfollowed: Vec::new(),
             targets: Vec::new(),
             late: Late::default(),
+            remarked: Vec::new(),
             paying: Duration::ZERO,
             transfers,
         })
@@ -251,6 +257,9 @@ impl Credits {
         for url in seeds {
             let id = self.know(state, url, url_hash(url))?;
             let mut page = state.page(id)?;
+            if !page.flags.has_any(flags::SEED) {
+                self.remark(state, id, remarks::SEED);
+            }
             page.depth = 0;
             page.flags.set(flags::SEED | flags::IN_SCOPE, true);
             if !page.flags.has_any(flags::ROBOTS) {
@@ -297,21 +306,28 @@ impl Credits {
         }
         self.enter(state, id, outcome)?;
         let is_late = Self::is_late(state, id, outcome)?;
-        let is_silent = says_nothing(outcome, state.visit(id)?.as_ref());
-        let capture = self.record(state, id, outcome, location, is_late, is_silent)?;
+        let before = state.visit(id)?;
+        let is_silent = says_nothing(outcome, before.as_ref());
+        let is_newest = !is_late || before.is_some_and(|visit| is_newest_content(&visit, outcome));
+        let capture = self.record(state, id, outcome, location, is_late)?;
         self.follow_seed(state, id, outcome)?;
         let page = state.page(id)?;
-        if outcome.describes_document() && !is_silent {
+        // An error page has the links of a page that never had content, but does not replace those of one that had.
+        let is_shown = outcome.is_content() || before.is_none_or(|visit| visit.contents == 0);
+        let has_links = outcome.describes_document() && !is_silent && is_shown;
+        if has_links {
             self.resolve_links(state, id, &page, &outcome.facts)?;
         } else {
             self.resolve_known_links(state, id, &page)?;
         }
+        // A newer version may have already set the page's current links.
+        if has_links && is_newest && !page.flags.has_any(flags::ROBOTS) {
+            self.store_links(state, id)?;
+        }
         if is_late {
-            // A newer version has already set the page's current links.
             return Ok(capture);
         }
-        if outcome.describes_document() && !is_silent && !page.flags.has_any(flags::ROBOTS) {
-            self.store_links(state, id)?;
+        if has_links && !page.flags.has_any(flags::ROBOTS) {
             self.take_dates(state, id, outcome)?;
         }
         if !is_silent {
@@ -326,6 +342,7 @@ impl Credits {
             self.pay_sites(state, id)?;
         }
         self.paying += begun.elapsed();
+        self.note_links_to_vanished(state, outcome)?;
         self.add_candidates(state, candidates)?;
         self.weigh(state, id, outcome)?;
         Ok(capture)
@@ -336,6 +353,16 @@ impl Credits {
         let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
         let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
         state.append_links(id, &links)?;
+        Ok(())
+    }
+
+    /// Notes that the page being credited still links to pages that brought nothing.
+    fn note_links_to_vanished(&self, state: &mut State, outcome: &Outcome) -> Result<(), CreditError> {
+        for Target { link, code, .. } in self.targets.iter().filter(|_| outcome.is_content()) {
+            if code.carries_cash() && state.page(*link)?.flags.has_any(flags::VANISHED) {
+                Vanished::note_link(state, *link, outcome)?;
+            }
+        }
         Ok(())
     }
 

@@ -10,13 +10,17 @@ use std::collections::HashMap;
 
 use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId, Visit};
 
-use super::aliases::shown;
+use super::aliases::newest;
 use super::capture_flags::{self, BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::Credits;
 use super::facts::Facts;
 use super::outcome::Outcome;
+use super::page_flags;
 use super::record::{MICROSECONDS_PER_DAY, describe};
 use crate::refresh::rate::{ChangeObservations, Observation};
+
+/// The status of a 304, which confirms content with another one.
+const NOT_MODIFIED: u16 = 304;
 
 const MICROSECONDS: i64 = 1_000_000;
 
@@ -81,7 +85,8 @@ impl Credits {
         facts: &Facts,
     ) -> Result<(), StateError> {
         let Some(mut visit) = state.visit(id)? else { return Ok(()) };
-        visit.status = state.capture(newest)?.status;
+        visit.content_status = state.capture(newest)?.status;
+        visit.status = visit.content_status;
         visit.signature = stored_signature(facts.signature);
         describe(state, &mut visit, facts)?;
         state.set_visit(id, &visit)?;
@@ -93,12 +98,17 @@ impl Credits {
     /// # Errors
     /// When the state cannot be read or written.
     pub fn describe(state: &mut State, id: UrlId, copy: CaptureId, facts: &Facts) -> Result<(), StateError> {
-        let Some((_, capture)) = shown(state, id)?.filter(|(newest, _)| *newest == copy) else {
+        let Some((_, capture)) =
+            newest(state.history(id)?, is_content)?.filter(|(newest, _)| *newest == copy)
+        else {
             return Ok(());
         };
         let Some(mut visit) = state.visit(id)? else { return Ok(()) };
         let original = capture.original.map(|original| state.capture(original)).transpose()?;
-        visit.status = original.map_or(visit.status, |original| original.status);
+        visit.content_status = original.map_or(visit.content_status, |original| original.status);
+        if visit.failing_since == 0 {
+            visit.status = visit.content_status;
+        }
         describe(state, &mut visit, facts)?;
         state.set_visit(id, &visit)
     }
@@ -128,8 +138,19 @@ fn recompute(state: &mut State, id: UrlId, new: &New) -> Result<(), StateError> 
         captures.push(capture?);
     }
     captures.reverse();
+    let before = visit.contents;
     summarise(&mut visit, &mut captures, new, |capture, flags| state.set_capture_flags(capture, flags))?;
-    state.set_visit(id, &visit)
+    state.set_visit(id, &visit)?;
+    recount(state, id, before, visit.contents)
+}
+
+/// Corrects the count of its host when the captures with content of a page have changed from `before` to `now`.
+pub(super) fn recount(state: &mut State, id: UrlId, before: u32, now: u32) -> Result<(), StateError> {
+    let page = state.page(id)?;
+    if before != now && !page.flags.has_any(page_flags::ROBOTS) {
+        state.update_host(page.host, |host| host.contents = host.contents.saturating_sub(before) + now)?;
+    }
+    Ok(())
 }
 
 /// Recomputes a visit from its captures in order of time, as if each had just been made.
@@ -140,10 +161,26 @@ fn summarise<E>(
     mut set_flags: impl FnMut(CaptureId, u8) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut observations = ChangeObservations::new();
-    (visit.versions, visit.last_changed) = (0, 0);
+    *visit = Visit {
+        versions: 0,
+        last_changed: 0,
+        contents: 0,
+        first_seen: 0,
+        last_seen: 0,
+        last_answer: 0,
+        last_attempt: 0,
+        failing_since: 0,
+        content_status: 0,
+        ..*visit
+    };
     let mut last: Option<(CaptureId, Capture)> = None;
     let newest = captures.iter().rev().find(|(_, capture)| is_page(capture)).map(|(id, _)| *id);
-    for (id, capture) in captures.iter_mut().filter(|(_, capture)| is_page(capture)) {
+    for (id, capture) in captures.iter_mut().filter(|(_, capture)| !capture_flags::is_erased(capture)) {
+        let before = *visit;
+        attempted(visit, seconds(capture), is_answer(capture), is_content(capture).then_some(capture.status));
+        if !is_page(capture) {
+            continue;
+        }
         let bytes = last.is_none_or(|(_, last)| last.digest != capture.digest);
         let follows_new = last.and_then(|(last, _)| new.get(&last));
         let content = match follows_new {
@@ -159,7 +196,7 @@ fn summarise<E>(
         if flags != capture.flags {
             set_flags(*id, flags)?;
         }
-        if let Some((_, last)) = last {
+        if let Some((_, last)) = last.filter(|_| tells_of_changes(&before, seconds(capture))) {
             let interval = (capture.time - last.time) as f64 / MICROSECONDS_PER_DAY;
             observations.observe(&Observation { interval, changed: content, last_modified: None });
         }
@@ -169,14 +206,51 @@ fn summarise<E>(
         }
         last = Some((*id, *capture));
     }
-    visit.first_seen = captures.first().map_or(0, |(_, capture)| seconds(capture));
-    visit.last_seen = captures.last().map_or(0, |(_, capture)| seconds(capture));
     visit.extension = observations.to_bytes();
     Ok(())
 }
 
+/// Adds the next attempt to the times and counts of a visit, with the status of its content, if it brought that.
+pub(super) fn attempted(visit: &mut Visit, seconds: u32, is_answer: bool, content: Option<u16>) {
+    visit.last_attempt = seconds;
+    if is_answer {
+        visit.last_answer = seconds;
+    }
+    if visit.first_seen == 0 || content.is_some() && visit.contents == 0 {
+        visit.first_seen = seconds;
+    }
+    if let Some(status) = content {
+        visit.contents += 1;
+        if status != NOT_MODIFIED {
+            visit.content_status = status;
+        }
+        (visit.last_seen, visit.failing_since) = (seconds, 0);
+    } else if visit.failing_since == 0 {
+        visit.failing_since = seconds;
+    }
+}
+
+/// Whether content found now tells how often a page changes: not if it was gone for longer than it had been there since
+/// the last capture of it. So a page that comes back is visited as often as before.
+pub(super) fn tells_of_changes(visit: &Visit, now: u32) -> bool {
+    let since = visit.failing_since;
+    since == 0 || now.saturating_sub(since) <= since.saturating_sub(visit.last_seen)
+}
+
 fn seconds(capture: &Capture) -> u32 {
     u32::try_from(capture.time.div_euclid(MICROSECONDS)).unwrap_or(0)
+}
+
+/// Whether a server answered, or another tool stored a document.
+#[must_use]
+pub fn is_answer(capture: &Capture) -> bool {
+    capture.kind != CaptureKind::Failed && !capture_flags::is_erased(capture)
+}
+
+/// [`Outcome::is_content`] for a stored capture.
+#[must_use]
+pub fn is_content(capture: &Capture) -> bool {
+    is_answer(capture) && is_page(capture) && (capture.kind.has_payload() || capture.original.is_some())
 }
 
 /// [`Outcome::is_page`] for a stored capture.

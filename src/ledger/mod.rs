@@ -31,9 +31,10 @@ mod settings;
 mod settle;
 mod sites;
 mod transfers;
+mod vanished;
 mod waiting;
 
-pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, ends, leads_to, part_of, shown};
+pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, ends, leads_to, part_of, shown, tells};
 pub use announce::announcement_trust;
 pub use answering::{Answering, AnsweringError, answering, answering_of, captured_sites, known_sites};
 pub use authority::{authority, host_name, names_this_machine};
@@ -41,6 +42,7 @@ pub use credit::{CreditError, Credits};
 pub use facts::{Erasure, Facts};
 pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
 pub use languages::language;
+pub use late::{is_answer, is_content};
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
 pub use link_code::LinkCode;
 pub(crate) use links::REQUISITE_DEPTH_MAX;
@@ -56,6 +58,7 @@ pub use rules::{CashRules, Favour, SiteRule, Topic};
 pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::{DECISIONS, MANNERS_SETTING, POLICY_SETTING, REFRESH_SETTING};
 pub use transfers::{CLUSTER_SETTINGS, PartitionError};
+pub use vanished::Vanished;
 pub use waiting::Candidate;
 
 #[cfg(test)]

@@ -125,6 +125,13 @@ impl Outcome {
         }
     }
 
+    /// Whether it shows what stood at its URL: the content of a page, or where that had moved. An error is an answer, but
+    /// no content, and a revisit of what the archive lacks shows nothing.
+    #[must_use]
+    pub fn is_content(&self) -> bool {
+        self.is_page() && (self.kind.has_payload() || self.original.is_some())
+    }
+
     /// Returns the capture's name in the books: its URL, unless it was fetched as another host's robots.txt.
     #[must_use]
     pub fn name(&self) -> Cow<'_, str> {

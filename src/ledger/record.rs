@@ -10,7 +10,7 @@ use super::capture_flags;
 use super::credit::{CreditError, Credits};
 use super::facts::Facts;
 use super::languages;
-use super::late;
+use super::late::{self, attempted, recount, tells_of_changes};
 use super::near_duplicates::NearDuplicates;
 use super::outcome::Outcome;
 use super::page_flags as flags;
@@ -30,15 +30,21 @@ impl Credits {
         outcome: &Outcome,
         location: Location,
         is_late: bool,
-        is_silent: bool,
     ) -> Result<CaptureId, CreditError> {
         let before = state.visit(id)?;
         if is_late {
             let capture = append(state, id, outcome, location, 0)?;
             self.note_late(state, id, capture, outcome.facts.signature)?;
+            if let Some(mut visit) = before.filter(|visit| is_newest_content(visit, outcome)) {
+                visit.content_status = outcome.document_status();
+                visit.last_seen = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
+                describe(state, &mut visit, &outcome.facts)?;
+                state.set_visit(id, &visit)?;
+            }
             let page = state.page(id)?;
             if !page.flags.has_any(flags::ROBOTS) {
-                count(state, page.host, outcome, false)?;
+                // Its content is counted when the page is recomputed.
+                count(state, page.host, outcome, (false, false))?;
             }
             return Ok(capture);
         }
@@ -46,14 +52,11 @@ impl Credits {
         let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
         let is_page = outcome.is_page();
         let mut change_flags = 0;
-        if visit.captures == 0 {
-            visit.first_seen = seconds;
-        }
         if is_page {
             // Failed fetches say nothing about the content.
             let last = newest(state.history(id)?, late::is_page)?.map(|(_, capture)| capture);
             let change = Change::of(outcome, &visit, last.as_ref());
-            if let Some(last) = last {
+            if let Some(last) = last.filter(|_| tells_of_changes(&visit, seconds)) {
                 observe(&mut visit, outcome, change.content, last.time);
             }
             visit.signature = change.signature;
@@ -66,11 +69,12 @@ impl Credits {
         if outcome.kind != CaptureKind::Failed {
             settle_announcement(&mut visit, !is_page || change_flags & capture_flags::CONTENT_CHANGED != 0);
         }
-        visit.last_seen = seconds;
-        if outcome.kind != CaptureKind::NotModified || outcome.original.is_some() {
+        let (is_answer, is_content) = (outcome.kind != CaptureKind::Failed, outcome.is_content());
+        attempted(&mut visit, seconds, is_answer, is_content.then(|| outcome.document_status()));
+        if is_answer && (outcome.kind != CaptureKind::NotModified || outcome.original.is_some()) {
             visit.status = outcome.document_status();
         }
-        if outcome.describes_document() && !is_silent {
+        if outcome.describes_document() && is_content {
             describe(state, &mut visit, &outcome.facts)?;
         }
         state.set_visit(id, &visit)?;
@@ -83,7 +87,7 @@ impl Credits {
         state.set_page(id, &page)?;
         if !page.flags.has_any(flags::ROBOTS) {
             let is_new_page = visit.captures == 0 && page.flags.has_any(flags::ACCOUNT);
-            count(state, page.host, outcome, is_new_page)?;
+            count(state, page.host, outcome, (is_new_page, is_content))?;
         }
         append(state, id, outcome, location, change_flags)
     }
@@ -101,8 +105,10 @@ impl Credits {
         let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
         let capture = append(state, id, outcome, location, capture_flags::ERASED)?;
         state.update_visit(id, |visit| {
-            visit.last_seen = visit.last_seen.max(seconds);
-            visit.first_seen = if visit.captures == 1 { seconds } else { visit.first_seen.min(seconds) };
+            visit.last_attempt = visit.last_attempt.max(seconds);
+            if visit.contents == 0 {
+                visit.first_seen = if visit.captures == 1 { seconds } else { visit.first_seen.min(seconds) };
+            }
         })?;
         if outcome.facts.erased.as_ref().is_some_and(|erased| !erased.is_copy) {
             Self::put_away(state, id)?;
@@ -126,7 +132,11 @@ impl Credits {
         let mut page = state.page(id)?;
         page.flags.set(flags::FETCHED | flags::PUBLISHED, false);
         refuse_in(&mut page, Some(Refusal::Erased));
-        state.set_page(id, &page)
+        state.set_page(id, &page)?;
+        let Some(mut visit) = state.visit(id)? else { return Ok(()) };
+        recount(state, id, visit.contents, 0)?;
+        visit.contents = 0;
+        state.set_visit(id, &visit)
     }
 }
 
@@ -165,16 +175,21 @@ fn append(
     Ok(state.append_capture(&capture, outcome.validators.as_ref())?)
 }
 
-/// Sets the kind, title and language of a document.
+/// Whether a late capture is the newest that shows what stood at its URL.
+pub(super) fn is_newest_content(visit: &Visit, outcome: &Outcome) -> bool {
+    let seconds = outcome.time.timestamp();
+    outcome.is_content() && outcome.describes_document() && seconds > i64::from(visit.last_seen)
+}
+
+/// Sets the kind, title and language of a document. The title of a redirect is the server's, not the page's.
 pub(super) fn describe(state: &mut State, visit: &mut Visit, facts: &Facts) -> Result<(), StateError> {
     if let Some(kind) = facts.document {
         visit.kind = kind.code();
     }
-    if let Some(title) = &facts.title {
-        let known = visit.title.map(|position| state.title(position)).transpose()?;
-        if known.as_deref() != Some(title) {
-            visit.title = Some(state.append_title(title)?);
-        }
+    let title = facts.title.as_ref().filter(|_| !(300..400).contains(&visit.content_status));
+    let known = visit.title.map(|position| state.title(position)).transpose()?;
+    if known.as_ref() != title {
+        visit.title = title.map(|title| state.append_title(title)).transpose()?;
     }
     visit.language = languages::number(state, facts.language.as_deref().unwrap_or_default())?;
     Ok(())
@@ -234,9 +249,15 @@ fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
 }
 
 /// Adds a capture to the counts of its host and site; captures of robots.txt are not counted.
-fn count(state: &mut State, host: HostId, outcome: &Outcome, is_new_page: bool) -> Result<(), CreditError> {
+fn count(
+    state: &mut State,
+    host: HostId,
+    outcome: &Outcome,
+    (is_new_page, is_content): (bool, bool),
+) -> Result<(), CreditError> {
     let site = state.update_host(host, |host| {
         host.captures += 1;
+        host.contents += u32::from(is_content);
         host.fetched += u32::from(is_new_page);
         host.failures += u32::from(outcome.kind == CaptureKind::Failed);
         host.bytes += outcome.payload_bytes;

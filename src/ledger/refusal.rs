@@ -111,6 +111,12 @@ impl Refusal {
         }
     }
 
+    /// Returns the reason with this name, if page states store it.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
     /// The reason as a sentence without its full stop.
     #[must_use]
     pub const fn sentence(self) -> &'static str {

@@ -36,7 +36,7 @@ pub const MANNERS_SETTING: &str = "crawl.manners";
 /// Setting with what runs leave to the next one because of servers.
 pub(super) const PUT_OFF: &str = "crawl.put_off";
 /// Settings decided by a person and not in captures; all others can be rebuilt.
-pub const DECISIONS: [&str; 4] = [SCOPE, POLICY_SETTING, REFRESH_SETTING, MANNERS_SETTING];
+pub const DECISIONS: [&str; 5] = [RULES, SCOPE, POLICY_SETTING, REFRESH_SETTING, MANNERS_SETTING];
 
 /// The part of [`POLICY_SETTING`] that the books need.
 #[derive(Default, Deserialize)]

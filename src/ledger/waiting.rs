@@ -1,12 +1,14 @@
 //! Which URLs wait to be fetched, and why others do not.
 
-use archive_storage::{HostId, Page, State, UrlId};
+use archive_storage::address::url_hash;
+use archive_storage::{HostId, Page, State, StateError, UrlId};
 
 use super::credit::{CreditError, Credits};
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::page_flags as flags;
 use super::pay::account;
 use super::refusal::Refusal;
+use crate::remarks::{self, Remark};
 
 /// A URL that became worth fetching, or rose in value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +51,7 @@ impl Credits {
     /// # Errors
     /// When the store fails.
     pub fn refuse(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<(), CreditError> {
-        let page = Self::put_off(state, id, why)?;
+        let page = self.put_off(state, id, why)?;
         if page.flags.has_any(flags::ACCOUNT) {
             self.resolve_known_links(state, id, &page)?;
             self.pay_pages(state, id)?;
@@ -61,11 +63,55 @@ impl Credits {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn put_off(state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
+    pub fn put_off(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
         let mut page = state.page(id)?;
+        if flags::refusal_code(page.flags) != why.code() {
+            self.remark(state, id, why.name());
+        }
         refuse_in(&mut page, Some(why));
         state.set_page(id, &page)?;
         Ok(page)
+    }
+
+    /// Notes what no record will tell of a URL.
+    pub(super) fn remark(&mut self, state: &State, id: UrlId, what: &'static str) {
+        self.remarked.push((id, what, state.totals().captures));
+    }
+
+    /// Returns the remarks since the last [`Credits::forget_remarks`].
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn remarks(&self, state: &State) -> Result<Vec<Remark>, StateError> {
+        let remark = |&(id, what, captures): &(UrlId, &str, u64)| {
+            Ok(Remark { url: state.url(id)?, what: what.to_owned(), captures })
+        };
+        self.remarked.iter().map(remark).collect()
+    }
+
+    /// Drops the remarks, which are in a file by now.
+    pub fn forget_remarks(&mut self) {
+        self.remarked.clear();
+    }
+
+    /// Carries out a remark of an earlier state, once all captures are credited, unless a later capture overrules it.
+    /// Seeds come before all captures ([`Credits::add_seeds`]).
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn recall(&mut self, state: &mut State, remark: &Remark) -> Result<(), CreditError> {
+        let why = Refusal::named(&remark.what);
+        if why.is_none() && remark.what != remarks::ALLOWED {
+            return Ok(());
+        }
+        let id = self.know(state, &remark.url, url_hash(&remark.url))?;
+        let newest = state.visit(id)?.and_then(|visit| visit.last_capture);
+        if newest.is_some_and(|newest| u64::from(newest.0) >= remark.captures) {
+            return Ok(());
+        }
+        let mut page = state.page(id)?;
+        refuse_in(&mut page, why);
+        Ok(state.set_page(id, &page)?)
     }
 
     /// Lifts a refusal of a page if it is for this reason, and returns the page if it then waits to be fetched.
@@ -73,7 +119,7 @@ impl Credits {
     /// # Errors
     /// When the store fails.
     pub fn take_up(
-        &self,
+        &mut self,
         state: &mut State,
         id: UrlId,
         why: Refusal,
@@ -82,6 +128,7 @@ impl Credits {
         if flags::refusal_code(page.flags) == why.code() {
             refuse_in(&mut page, None);
             state.set_page(id, &page)?;
+            self.remark(state, id, remarks::ALLOWED);
         }
         Ok(self.candidate(id, &page))
     }

@@ -9,6 +9,7 @@ use super::wire::Head;
 use crate::cluster::Partition;
 use crate::find::Times;
 use crate::ledger::Answering;
+use crate::query::UnreadRows;
 
 /// An archive that was left out.
 #[derive(Clone, Debug, Serialize)]
@@ -17,6 +18,18 @@ pub struct Missing {
     pub name: String,
     /// Why it was left out.
     pub why: String,
+}
+
+impl Missing {
+    /// Rows that could not be read, as a part that is missing from an answer.
+    #[must_use]
+    pub fn rows(unread: Option<UnreadRows>) -> Vec<Self> {
+        let missing = |UnreadRows { rows, first }| Self {
+            name: if rows == 1 { "1 row".to_owned() } else { format!("{rows} rows") },
+            why: first,
+        };
+        unread.map(missing).into_iter().collect()
+    }
 }
 
 /// What archives have reported about themselves. While it is recent, it is reused for further requests.

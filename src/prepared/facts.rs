@@ -14,20 +14,30 @@ pub struct Facts {
     pub host: HostId,
     /// Site of its host.
     pub site: SiteId,
-    /// Code of its kind of document; `None` before the first capture, or after it was erased.
+    /// Code of its kind of document; `None` before the first content, or after it was erased.
     pub kind: Option<u8>,
-    /// HTTP status of its newest capture; 0 for none.
+    /// HTTP status of its newest answer; 0 for none.
     pub status: u16,
+    /// HTTP status of its newest content; 0 for none.
+    pub content_status: u16,
     /// Importance; the mean over all known pages is 1.
     pub importance: f64,
-    /// Number of captures.
+    /// Number of captures with content.
     pub captures: u32,
+    /// Number of attempts.
+    pub attempts: u32,
     /// Number of captures that differ from the one before.
     pub versions: u32,
-    /// Time of its first capture, seconds since 1970; 0 for none. The next two are times of the same form.
+    /// Time of its first capture with content, seconds since 1970; 0 for none. The next ones are times of the same form.
     pub first_seen: u32,
-    /// Time of its newest capture.
+    /// Time of its newest capture with content.
     pub last_seen: u32,
+    /// Time of the newest answer.
+    pub last_answer: u32,
+    /// Time of the newest attempt.
+    pub last_attempt: u32,
+    /// Time of the first attempt since the newest content.
+    pub failing_since: u32,
     /// Time of the first capture of its newest version.
     pub changed: u32,
     /// Number of links from the nearest seed.
@@ -149,24 +159,30 @@ impl<'a> Pages<'a> {
             return Ok(None);
         }
         let seen = seen(page, visit);
+        let shown = seen.filter(|visit| visit.contents > 0);
         Ok(Some(Facts {
             host: page.host,
             site: self.site_of(id, page)?,
-            kind: seen.map(|visit| visit.kind),
+            kind: shown.map(|visit| visit.kind),
             status: seen.map_or(0, |visit| visit.status),
+            content_status: shown.map_or(0, |visit| visit.content_status),
             importance: 0.0,
-            captures: seen.map_or(0, |visit| visit.captures),
+            captures: seen.map_or(0, |visit| visit.contents),
+            attempts: seen.map_or(0, |visit| visit.captures),
             versions: seen.map_or(0, |visit| visit.versions),
-            first_seen: seen.map_or(0, |visit| visit.first_seen),
-            last_seen: seen.map_or(0, |visit| visit.last_seen),
+            first_seen: shown.map_or(0, |visit| visit.first_seen),
+            last_seen: shown.map_or(0, |visit| visit.last_seen),
+            last_answer: seen.map_or(0, |visit| visit.last_answer),
+            last_attempt: seen.map_or(0, |visit| visit.last_attempt),
+            failing_since: seen.map_or(0, |visit| visit.failing_since),
             changed: seen.map_or(0, |visit| visit.last_changed),
             depth: page.depth,
-            language: visit.map_or(0, |visit| visit.language),
+            language: shown.map_or(0, |visit| visit.language),
         }))
     }
 }
 
-/// Returns the visit of a captured page; `None` for what is not a page or was erased.
+/// Returns the visit of a page that was asked for; `None` for what is not a page or was erased.
 #[must_use]
 pub fn seen<'a>(page: &Page, visit: Option<&'a Visit>) -> Option<&'a Visit> {
     let is_left_out =
@@ -183,11 +199,16 @@ impl Facts {
         set(Column::Host, self.host.0.into());
         set(Column::Site, self.site.0.into());
         set(Column::Status, self.status.into());
+        set(Column::ContentStatus, self.content_status.into());
         set(Column::Importance, self.importance.to_bits());
         set(Column::Captures, self.captures.into());
+        set(Column::Attempts, self.attempts.into());
         set(Column::Versions, self.versions.into());
         set(Column::FirstSeen, self.first_seen.into());
         set(Column::LastSeen, self.last_seen.into());
+        set(Column::LastAnswer, self.last_answer.into());
+        set(Column::LastAttempt, self.last_attempt.into());
+        set(Column::FailingSince, self.failing_since.into());
         set(Column::Changed, self.changed.into());
         set(Column::Depth, self.depth.into());
         set(Column::Language, self.language.into());
@@ -218,11 +239,16 @@ impl Facts {
             site: SiteId(number(Column::Site)),
             kind: kind(value(Column::Kind)),
             status: value(Column::Status) as u16,
+            content_status: value(Column::ContentStatus) as u16,
             importance: f64::from_bits(value(Column::Importance)),
             captures: number(Column::Captures),
+            attempts: number(Column::Attempts),
             versions: number(Column::Versions),
             first_seen: number(Column::FirstSeen),
             last_seen: number(Column::LastSeen),
+            last_answer: number(Column::LastAnswer),
+            last_attempt: number(Column::LastAttempt),
+            failing_since: number(Column::FailingSince),
             changed: number(Column::Changed),
             depth: value(Column::Depth) as u8,
             language: value(Column::Language) as u8,

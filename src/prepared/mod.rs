@@ -44,7 +44,7 @@ pub use sites::{SiteColumn, SiteSums, Sites};
 #[cfg(doc)]
 use crate::ledger::Refusal;
 use crate::ledger::capture_flags::is_erased;
-use crate::ledger::{CreditError, SiteRule, page_flags};
+use crate::ledger::{CreditError, SiteRule, is_content, page_flags};
 use crate::refresh::rate::ChangeObservations;
 
 /// File of the pages in the archive's folder; it belongs to the state.
@@ -86,19 +86,24 @@ pub enum Column {
     Host,
     Site,
     Status,
+    ContentStatus,
     /// Bits of a non-negative float, which sort in the order of the floats.
     Importance,
     Captures,
+    Attempts,
     Versions,
     FirstSeen,
     LastSeen,
+    LastAnswer,
+    LastAttempt,
+    FailingSince,
     Changed,
     Depth,
     Language,
     // Columns up to here are the facts of a page.
     Mime,
-    /// Bytes of the payload plus 1; 0 if nothing answered. For a page, those of its newest capture that is not a 304;
-    /// so is the next.
+    /// Bytes of the payload plus 1; 0 if nothing answered. For a page, those of its newest content that is not a 304, or
+    /// of its newest attempt without one; so are the next, and the media type.
     Size,
     /// Bytes of the record; for a page plus 1, and 0 without a capture.
     Stored,
@@ -110,7 +115,7 @@ pub enum Column {
     Refusal,
     /// Letter of the kind of link that led to the page; 0 for none.
     Hop,
-    /// The [`short_digest`] of the newest capture that is not a 304; 0 without one.
+    /// The [`short_digest`] of that capture; 0 without one.
     Digest,
     /// Number of that capture plus 1; 0 without one.
     Newest,
@@ -282,8 +287,7 @@ struct Row {
     id: UrlId,
     page: Page,
     visit: Option<Visit>,
-    newest: Option<Capture>,
-    /// The newest capture that tells the content.
+    /// The newest capture that tells the content, or what came instead if none does.
     content: Option<(CaptureId, Capture)>,
 }
 
@@ -292,19 +296,34 @@ impl Row {
     fn read(state: &State, ids: &[UrlId]) -> Result<Vec<Self>, StateError> {
         let known = state.known_of(ids)?.into_iter();
         let mut rows: Vec<_> =
-            known.map(|(id, page, visit)| Self { id, page, visit, newest: None, content: None }).collect();
+            known.map(|(id, page, visit)| Self { id, page, visit, content: None }).collect();
         let with_capture = rows.iter_mut().filter_map(|row| Some((row.visit.as_ref()?.last_capture?, row)));
         let (ids, with_capture): (Vec<CaptureId>, Vec<&mut Self>) = with_capture.unzip();
         let captures: Vec<_> = ids.iter().copied().zip(state.captures_of(&ids)?).collect();
-        // An erased 304 counts as erased, and stands for no content.
-        let is_content = |capture: &Capture| capture.kind != CaptureKind::NotModified || is_erased(capture);
-        let contents = state.contents_of(&captures, is_content)?;
-        for (row, ((_, newest), content)) in with_capture.into_iter().zip(captures.into_iter().zip(contents))
-        {
-            (row.newest, row.content) = (Some(newest), content);
+        let is_meant = |capture: &Capture| capture.kind != CaptureKind::NotModified && is_content(capture);
+        let mut contents = state.contents_of(&captures, is_meant)?;
+        for ((newest, capture), content) in captures.iter().zip(&mut contents) {
+            if content.is_none() {
+                *content = instead(state, *newest, capture)?;
+            }
         }
+        with_capture.into_iter().zip(contents).for_each(|(row, content)| row.content = content);
         Ok(rows)
     }
+}
+
+/// Returns the newest capture of a page without content. An erased 304 counts as erased.
+fn instead(
+    state: &State,
+    newest: CaptureId,
+    capture: &Capture,
+) -> Result<Option<(CaptureId, Capture)>, StateError> {
+    let is_meant = |capture: &Capture| capture.kind != CaptureKind::NotModified || is_erased(capture);
+    if is_meant(capture) {
+        return Ok(Some((newest, *capture)));
+    }
+    let mut history = state.history_from(newest);
+    history.find(|found| found.as_ref().map_or(true, |(_, capture)| is_meant(capture))).transpose()
 }
 
 /// Returns the newest capture that tells the content, of each of some pages that have one.
@@ -323,27 +342,25 @@ fn columns_of(
     let mut all_facts = Vec::with_capacity(rows.len());
     let mut columns = [const { Vec::new() }; COLUMNS];
     columns.iter_mut().for_each(|column| column.reserve(rows.len()));
-    for Row { id, page, visit, newest, content } in rows {
+    for Row { id, page, visit, content } in rows {
         let facts = pages.facts(*id, page, visit.as_ref())?;
         let mut values = [NO_PAGE; COLUMNS];
         if let Some(facts) = facts {
             values = facts.values();
             let mut set = |column: Column, value: u64| values[column as usize] = value;
-            if let Some(newest) = newest {
-                set(Column::Mime, newest.mime.0.into());
-                if let Some((number, content)) = content.filter(|_| facts.captures > 0) {
-                    set(Column::Digest, short_digest(&content.digest).into());
-                    set(Column::Newest, u64::from(number.0) + 1);
-                    set(Column::Size, size(&content).map_or(0, |bytes| u64::from(bytes) + 1));
-                    set(Column::Stored, u64::from(content.location.length) + 1);
-                }
+            if let Some((number, content)) = content.filter(|_| facts.attempts > 0) {
+                set(Column::Mime, content.mime.0.into());
+                set(Column::Digest, short_digest(&content.digest).into());
+                set(Column::Newest, u64::from(number.0) + 1);
+                set(Column::Size, size(&content).map_or(0, |bytes| u64::from(bytes) + 1));
+                set(Column::Stored, u64::from(content.location.length) + 1);
             }
             let title = visit.as_ref().and_then(|visit| visit.title);
             set(Column::Title, title.map_or(0, |position| position.0 + 1));
             set(Column::Seed, page.flags.has_any(page_flags::SEED).into());
             set(Column::Refusal, page_flags::refusal_code(page.flags).into());
             set(Column::Hop, page.via.map_or(0, |_| page.hop.into()));
-            let target = redirects.get(id).filter(|_| facts.captures > 0);
+            let target = redirects.get(id).filter(|_| facts.attempts > 0);
             set(Column::Redirect, target.map_or(0, |target| u64::from(target.0) + 1));
             all_facts.push(facts);
         }

@@ -19,7 +19,7 @@ pub const SAMPLE_FILE: &str = "state/sample.prepared";
 const PAGES_MAX: u32 = 1 << 10;
 
 /// Number of columns with single values; the others have the opaque byte fields of a visit, `credit` and `extension`.
-const FIELDS: usize = 12;
+const FIELDS: usize = 15;
 const COLUMNS: usize = FIELDS + (16 + 48) / 8;
 
 /// A page of the sample.
@@ -103,6 +103,9 @@ impl Sampled {
             u64::from(visit.captures),
             u64::from(visit.first_seen),
             u64::from(visit.last_seen),
+            u64::from(visit.contents),
+            u64::from(visit.last_attempt),
+            u64::from(visit.failing_since),
             u64::from(visit.announced),
             u64::from(visit.announcements),
             u64::from(visit.announcements_confirmed),
@@ -123,6 +126,9 @@ impl Sampled {
             captures,
             first_seen,
             last_seen,
+            contents,
+            last_attempt,
+            failing_since,
             announced,
             said,
             true_ones,
@@ -133,6 +139,9 @@ impl Sampled {
             captures: *captures as u32,
             first_seen: *first_seen as u32,
             last_seen: *last_seen as u32,
+            contents: *contents as u32,
+            last_attempt: *last_attempt as u32,
+            failing_since: *failing_since as u32,
             announced: *announced as u32,
             announcements: *said as u16,
             announcements_confirmed: *true_ones as u16,

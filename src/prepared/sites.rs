@@ -99,7 +99,7 @@ impl SiteSums {
         self.captures += u64::from(page.captures);
         self.html += u64::from(kind == DocumentKind::Html);
         self.xml += u64::from(kind.is_xml());
-        if self.first_seen == 0 || page.first_seen < self.first_seen {
+        if self.first_seen == 0 || (1..self.first_seen).contains(&page.first_seen) {
             self.first_seen = page.first_seen;
         }
         self.last_seen = self.last_seen.max(page.last_seen);

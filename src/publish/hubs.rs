@@ -67,7 +67,7 @@ pub fn look(store: &Store, pages: &BTreeSet<UrlId>, since: DateTime<Utc>) -> Res
     }
     for page in pages {
         let visit = store.state().visit(*page)?;
-        if visit.is_none_or(|visit| i64::from(visit.last_seen) < since.timestamp()) {
+        if visit.is_none_or(|visit| i64::from(visit.last_attempt) < since.timestamp()) {
             continue;
         }
         let url = store.state().url(*page)?;

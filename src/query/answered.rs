@@ -204,7 +204,8 @@ impl<'a> Answered<'a> {
         self.running.note(|seen| seen.records_read += unknown.len() as u64);
         let read = |(row, capture): (u32, CaptureId)| -> Found<(u32, bool)> {
             self.running.check()?;
-            Ok((row, self.filter.holds(&record_of(self.store, capture)?)?))
+            let holds = record_of(self.store, capture).and_then(|record| self.filter.holds(&record));
+            Ok((row, self.running.unless_unreadable(holds)?))
         };
         for (row, holds) in unknown.into_par_iter().map(read).collect::<Found<Vec<_>>>()? {
             holding.get_mut(row as usize).into_iter().for_each(|place| *place = holds);

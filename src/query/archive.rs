@@ -19,7 +19,7 @@ use super::answered;
 use super::archive_pages::row;
 use super::batch::Batch;
 use super::best_sites;
-use super::captures::record_of;
+use super::captures::{record_of, unreadable};
 use super::columnar::Best;
 use super::details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::digests::{Digest, PageDigest};
@@ -37,7 +37,9 @@ use crate::columns::{self, Column, ColumnError, RowKind};
 use crate::decisions::{Decisions, DecisionsError};
 use crate::ledger::{CreditError, language};
 use crate::parse::{Structure, Validity};
-use crate::prepared::{Answers, BySite, Column as Stored, Pages, Prepared, PreparedError, SiteSums};
+use crate::prepared::{
+    Answers, BySite, Column as Stored, Pages, Prepared, PreparedError, SiteSums, newest_contents,
+};
 use crate::refresh::rate::RatePrior;
 use crate::selection::Timetable;
 use crate::topics::TopicError;
@@ -323,9 +325,10 @@ impl Rows for ArchiveRows<'_> {
                 language(state, number)
             }
             PageText::ContentType => {
-                let capture = self.visit(page.id)?.and_then(|visit| visit.last_capture);
-                let capture = capture.map(|id| state.capture(id)).transpose()?;
-                capture.map(|capture| state.mime(capture.mime).to_owned()).filter(|mime| !mime.is_empty())
+                let content = newest_contents(state, &[page.id])?.pop();
+                content
+                    .map(|(_, content)| state.mime(content.mime).to_owned())
+                    .filter(|mime| !mime.is_empty())
             }
         };
         Ok(text.map(Cow::Owned))
@@ -432,7 +435,7 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn newest(&self, page: &PageRow) -> Found<Option<CaptureId>> {
-        let Some(prepared) = self.prepared.as_ref().filter(|_| page.captures > 0) else { return Ok(None) };
+        let Some(prepared) = self.prepared.as_ref().filter(|_| page.attempts > 0) else { return Ok(None) };
         let (block, row) = prepared.block_of(page.id.0);
         let mut newest = self.newest.borrow_mut();
         if newest.as_ref().is_none_or(|(read, _)| *read != block) {
@@ -461,7 +464,9 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {
-        with_tree(self.store, &self.access, &self.state.capture(capture)?, read)?.unwrap_or(Ok(()))
+        let capture = self.state.capture(capture)?;
+        let read = with_tree(self.store, &self.access, &capture, read);
+        read.map_err(|error| unreadable(self.store, &capture, &error))?.unwrap_or(Ok(()))
     }
 
     fn documents_for(&self, plan: &Plan, hits: &Hits<'_>, search: usize) -> Found<Option<Vec<UrlId>>> {
@@ -469,7 +474,8 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn structure(&self, capture: CaptureId) -> Found<Option<Structure>> {
-        Ok(structure(self.store, &self.state.capture(capture)?)?)
+        let capture = self.state.capture(capture)?;
+        structure(self.store, &capture).map_err(|error| unreadable(self.store, &capture, &error))
     }
 
     fn validities(&self, captures: &[CaptureId]) -> Found<Vec<Option<Validity>>> {
@@ -484,7 +490,9 @@ impl Rows for ArchiveRows<'_> {
                 return Ok(Some(validity));
             }
             running.note(|seen| seen.documents_parsed += 1);
-            let found = validate(store, access, &state.capture(*capture)?)?;
+            let capture = state.capture(*capture)?;
+            let found =
+                validate(store, access, &capture).map_err(|error| unreadable(store, &capture, &error))?;
             Ok(found.map(|found| found.validity()))
         };
         captures.par_iter().with_min_len(RECORDS_OF_PART).map(validity).collect()

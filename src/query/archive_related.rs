@@ -78,14 +78,14 @@ impl ArchiveRows<'_> {
         let linking = (0..).zip(are_linking).filter_map(|(id, is_linking)| is_linking.then_some(UrlId(id)));
         let Some(prepared) = &self.prepared else {
             let shown = self.pages_of(linking.collect());
-            let shown = shown.map(|page| page.map(|page| (page.captures > 0).then_some(page.id)));
+            let shown = shown.map(|page| page.map(|page| (page.attempts > 0).then_some(page.id)));
             return shown.filter_map(Result::transpose).collect();
         };
         let linking: Vec<UrlId> = linking.collect();
         let of_block = |block: u32| -> Found<Vec<u32>> {
             let linking = Rows::of_found(prepared.ids(block), &linking);
             let shown =
-                Rows::passing((prepared, block), Column::Captures, &linking, |captures| captures > 0)?;
+                Rows::passing((prepared, block), Column::Attempts, &linking, |attempts| attempts > 0)?;
             Ok(linking.and(shown).of_ids(prepared.ids(block)))
         };
         let blocks = (0..prepared.blocks()).into_par_iter().map(of_block).collect::<Found<Vec<_>>>()?;
@@ -139,7 +139,7 @@ impl ArchiveRows<'_> {
 
     /// Position of the newest links of a page, unless it is hidden.
     fn newest_links(&self, id: UrlId) -> Found<Option<LinksPosition>> {
-        let has_captures = self.page(id)?.is_some_and(|page| page.captures > 0);
+        let has_captures = self.page(id)?.is_some_and(|page| page.attempts > 0);
         Ok(if has_captures { self.known(id)?.1.and_then(|visit| visit.links) } else { None })
     }
 
@@ -246,7 +246,8 @@ impl ArchiveRows<'_> {
             let rows = match alike {
                 Rows::None => return Ok(Vec::new()),
                 alike => {
-                    let counting = Rows::passing((prepared, block), Column::Status, &alike, &has_status)?;
+                    let counting =
+                        Rows::passing((prepared, block), Column::ContentStatus, &alike, &has_status)?;
                     alike.and(counting)
                 }
             };

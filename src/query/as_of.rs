@@ -10,7 +10,7 @@ use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use chrono::TimeDelta;
 
 use super::Instant;
-use super::columns::NOT_MODIFIED;
+use super::columns::{ERASED, FAILED, NOT_MODIFIED};
 use super::details::{Asked, CaptureRow, HostRow, PageDetail, Record};
 use super::rows::{DocumentReader, Each, Found, PageRow, PageText, PageType, Row, Rows, SiteRow};
 use super::running::Running;
@@ -27,8 +27,8 @@ pub(crate) struct AsOf<'a> {
 impl AsOf<'_> {
     /// A page as it was then; `None` if it was not captured by then.
     pub(crate) fn row(&self, page: PageRow) -> Found<Option<PageRow>> {
-        let (Some(first), Some(last)) = (page.first_seen, page.last_seen) else { return Ok(None) };
-        if first >= self.before {
+        let Some(last) = page.last_attempt else { return Ok(None) };
+        if page.captures == page.attempts && page.first_seen.is_some_and(|first| first >= self.before) {
             return Ok(None);
         }
         // Rows have whole seconds, captures do not.
@@ -36,53 +36,72 @@ impl AsOf<'_> {
             return Ok(Some(page));
         }
         let mut then: Option<PageRow> = None;
-        let mut content_type = String::new();
-        let (mut has_version, mut has_status) = (false, false);
+        let (mut content_type, mut is_confirmed) = (None, false);
         for capture in self.history(page.id)? {
             let capture = capture?;
-            let time = whole_second(capture.time);
-            if then.is_none() {
-                content_type = capture.content_type;
-            }
+            let time = Some(whole_second(capture.time));
             let row = then.get_or_insert(PageRow {
-                last_seen: Some(time),
-                changed: None,
+                kind: None,
                 status: None,
+                content_status: None,
                 captures: 0,
+                attempts: 0,
                 versions: 0,
+                first_seen: None,
+                last_seen: None,
+                last_answer: None,
+                last_attempt: time,
+                failing_since: None,
+                changed: None,
                 ..page
             });
-            row.captures += 1;
-            row.first_seen = Some(time);
+            row.attempts += 1;
             row.versions += u32::from(capture.bytes_changed);
-            if capture.content_changed && !has_version {
-                (row.changed, has_version) = (Some(time), true);
+            if capture.content_changed {
+                row.changed = row.changed.or(time);
             }
-            // A 304 has the status of the capture that it confirms.
-            if !has_status && capture.kind != NOT_MODIFIED {
-                (row.status, has_status) = (capture.status, true);
+            if row.last_answer.is_none() && capture.kind != FAILED && capture.kind != ERASED {
+                is_confirmed = capture.kind == NOT_MODIFIED;
+                (row.last_answer, row.status) = (time, capture.status.filter(|_| !is_confirmed));
+            }
+            if !capture.is_content {
+                if row.captures == 0 {
+                    row.failing_since = time;
+                }
+                continue;
+            }
+            row.captures += 1;
+            row.first_seen = time;
+            row.last_seen = row.last_seen.or(time);
+            if capture.kind != NOT_MODIFIED && content_type.is_none() {
+                row.content_status = capture.status;
+                if is_confirmed {
+                    row.status = capture.status;
+                }
+                content_type = Some(capture.content_type);
             }
         }
-        // A fetch without a response says nothing about the page's type.
-        if let Some(row) = &mut then
-            && !content_type.is_empty()
-            && self.rows.text(&page, PageText::ContentType)?.as_deref() != Some(content_type.as_str())
-        {
-            row.kind = Some(super::captures::type_of(&content_type));
+        if let Some(row) = then.as_mut().filter(|row| row.captures > 0) {
+            let content_type = content_type.unwrap_or_default();
+            let is_todays = self.rows.text(&page, PageText::ContentType)?.unwrap_or_default() == content_type;
+            let is_unknown = is_todays || content_type.is_empty();
+            row.kind = page.kind.filter(|_| is_unknown).or(Some(super::captures::type_of(&content_type)));
         }
         Ok(then)
     }
 
-    /// The newest record of a page that describes a document.
+    /// The newest content of a page that is not a 304.
+    fn content(&self, page: UrlId) -> Found<Option<CaptureRow>> {
+        let is_meant = |it: &CaptureRow| it.is_content && it.kind != NOT_MODIFIED;
+        self.history(page)?.find(|capture| capture.as_ref().map_or(true, is_meant)).transpose()
+    }
+
+    /// Its record. The title of a redirect is the server's, not the page's.
     fn document(&self, page: UrlId) -> Found<Option<Record>> {
-        for capture in self.history(page)? {
-            let capture = capture?;
-            let record = self.rows.record(capture.id)?;
-            if capture.kind == "response" || record.title.is_some() {
-                return Ok(Some(record));
-            }
-        }
-        Ok(None)
+        let Some(content) = self.content(page)? else { return Ok(None) };
+        let record = self.rows.record(content.id)?;
+        let is_redirect = content.status.is_some_and(|status| (300..400).contains(&status));
+        Ok(Some(if is_redirect { Record { title: None, ..record } } else { record }))
     }
 }
 
@@ -109,8 +128,7 @@ impl Rows for AsOf<'_> {
                 Ok(self.document(page.id)?.and_then(|record| record.language).map(Cow::Owned))
             }
             PageText::ContentType => {
-                let newest = self.history(page.id)?.next().transpose()?;
-                let content_type = newest.map(|capture| capture.content_type);
+                let content_type = self.content(page.id)?.map(|capture| capture.content_type);
                 Ok(content_type.filter(|text| !text.is_empty()).map(Cow::Owned))
             }
         }
@@ -121,6 +139,9 @@ impl Rows for AsOf<'_> {
             let mut sums: HashMap<SiteId, SiteRow> = HashMap::new();
             for page in self.pages() {
                 let page = page?;
+                if page.captures == 0 {
+                    continue;
+                }
                 let sum = sums.entry(page.site).or_insert_with(|| SiteRow {
                     id: page.site,
                     name: String::new(),

@@ -159,6 +159,10 @@ pub(super) struct Calculated {
 /// The test equivalent to a condition, if columns, tables and passes provide all values that it depends on.
 pub(super) fn test<'a>(filter: &Filter, known: Known<'a, '_, '_>) -> Found<Option<Test<'a>>> {
     if let Some(stored) = answered::column(filter) {
+        if known.target == Target::Pages && stored == Stored::Failure {
+            // It is of the newest attempt, not of the newest content, whose number columns have.
+            return Ok(None);
+        }
         return Ok(Answered::of(filter, stored, known)?.map(Test::Answered));
     }
     let Some(fields) = filter.fields() else { return Ok(None) };

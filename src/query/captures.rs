@@ -1,10 +1,11 @@
 //! Hosts, captures, links and records of an archive on disk.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use archive_storage::segment::FIELD_HTTP_HEAD;
 use archive_storage::warc::HttpHead;
-use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, State, Store, UrlId};
+use archive_storage::{Capture, CaptureId, CaptureKind, Host, HostId, State, Store, StoreError, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::Plan;
@@ -14,9 +15,12 @@ use super::columns::{CAPTURE_KINDS, yes_no};
 use super::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record};
 use super::explain::source;
 use super::hits::Hits;
-use super::rows::{Chosen, Found, PageRow, PageType, Row, Rows as _};
+use super::rows::{Chosen, Found, PageRow, PageType, Row, Rows as _, RowsError};
+use super::running::Unreadable;
 use super::value::Value;
-use crate::ledger::{FIELD_FETCH_MS, Facts, LinkCode, Refusal, capture_flags, page_flags as flags};
+use crate::ledger::{
+    FIELD_FETCH_MS, Facts, LinkCode, Refusal, capture_flags, is_content, page_flags as flags,
+};
 use crate::parse::{DocumentKind, LinkKind};
 use crate::prepared::{self, Prepared, archive_prior};
 use crate::refresh::rate::{ChangeObservations, RatePrior};
@@ -41,7 +45,7 @@ impl ArchiveRows<'_> {
                 .into(),
             PageDetail::Redirect => {
                 let is_redirect = |code: u8| LinkCode::from_byte(code).kind() == Some(LinkKind::Redirect);
-                let links = if page.captures > 0 { state.links(page.id)?.links } else { Vec::new() };
+                let links = if page.attempts > 0 { state.links(page.id)?.links } else { Vec::new() };
                 let target = links.iter().find(|link| is_redirect(link.kind)).map(|link| link.target);
                 self.shown_url(target)?.into()
             }
@@ -61,9 +65,9 @@ impl ArchiveRows<'_> {
             }
             PageDetail::ChangeRate | PageDetail::Freshness | PageDetail::NextVisit => {
                 let (known, visit) = self.known(page.id)?;
-                let Some(visit) = visit.filter(|_| page.captures > 0) else { return Ok(Value::Empty) };
+                let Some(visit) = visit.filter(|_| page.attempts > 0) else { return Ok(Value::Empty) };
                 match detail {
-                    PageDetail::Freshness => fresh(state, self.prior()?, (page.id, &visit), self.now)?.into(),
+                    PageDetail::Freshness => fresh(self.prior()?, &visit, self.now).into(),
                     PageDetail::NextVisit => {
                         self.timetable()?.turns(state).due((page.id, &known), &visit)?.into()
                     }
@@ -103,7 +107,8 @@ impl ArchiveRows<'_> {
             name,
             urls: host.urls,
             pages: host.fetched,
-            captures: host.captures,
+            captures: host.contents,
+            attempts: host.captures,
             failures: host.failures,
             bytes: host.bytes,
         }
@@ -225,12 +230,23 @@ impl ArchiveRows<'_> {
     }
 }
 
+/// The error for a capture whose records cannot be read.
+pub(crate) fn unreadable(store: &Store, capture: &Capture, error: &dyn fmt::Display) -> RowsError {
+    let url = store.state().url(capture.url).unwrap_or_default();
+    let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
+    Unreadable(format!("the capture of {url} of {} cannot be read: {error}", time.format("%FT%TZ"))).into()
+}
+
 /// Reads the records of a capture.
 pub(super) fn record_of(store: &Store, id: CaptureId) -> Found<Record> {
     let capture = store.state().capture(id)?;
+    read_record(store, &capture).map_err(|error| unreadable(store, &capture, &error))
+}
+
+fn read_record(store: &Store, capture: &Capture) -> Result<Record, StoreError> {
     let fields = match capture.kind {
         CaptureKind::Failed => store.record(capture.location)?.fields(),
-        _ => store.metadata(&capture)?,
+        _ => store.metadata(capture)?,
     };
     let head = match capture.kind {
         CaptureKind::Failed => HttpHead::parse(&[]),
@@ -260,6 +276,7 @@ pub(super) fn capture_row(state: &State, id: CaptureId, capture: &Capture) -> Ca
         id,
         page: capture.url,
         time: DateTime::<Utc>::from_timestamp_micros(capture.time).unwrap_or_default(),
+        is_content: is_content(capture),
         kind: kind.and_then(|kind| CAPTURE_KINDS.get(kind)).copied().unwrap_or_default(),
         status: Some(capture.status).filter(|status| *status > 0),
         content_type: state.mime(capture.mime).to_owned(),

@@ -14,6 +14,7 @@ pub(crate) enum Column {
     Type,
     ContentType,
     Status,
+    ContentStatus,
     Title,
     Language,
     Importance,
@@ -21,6 +22,7 @@ pub(crate) enum Column {
     Pages,
     Urls,
     Captures,
+    Attempts,
     Failures,
     Versions,
     Html,
@@ -28,6 +30,9 @@ pub(crate) enum Column {
     Other,
     FirstSeen,
     LastSeen,
+    LastAnswer,
+    LastAttempt,
+    FailingSince,
     Changed,
     Depth,
     Hop,
@@ -47,6 +52,7 @@ pub(crate) enum Column {
     Collections,
     RatedBy,
     Time,
+    Content,
     Kind,
     Change,
     Size,
@@ -119,6 +125,7 @@ const H: &[Target] = &[Target::Hosts];
 const L: &[Target] = &[Target::Links];
 const C: &[Target] = &[Target::Captures, Target::Versions];
 const PS: &[Target] = &[Target::Pages, Target::Sites];
+const PH: &[Target] = &[Target::Pages, Target::Hosts];
 const SH: &[Target] = &[Target::Sites, Target::Hosts];
 const PSH: &[Target] = &[Target::Pages, Target::Sites, Target::Hosts];
 const PC: &[Target] = &[Target::Pages, Target::Captures, Target::Versions];
@@ -137,7 +144,7 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [Known; 62] = {
+pub(crate) const KNOWN: [Known; 68] = {
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
     [
@@ -154,29 +161,69 @@ pub(crate) const KNOWN: [Known; 62] = {
         ),
         known(Column::Host, "host", PHC, Text, Look, "the host, with its port if that is not the usual one"),
         known(Column::Site, "site", PSHC, Text, Look, "the site: a group of hosts, mostly a domain"),
-        known(Column::Title, "title", P, Text, Look, "the title of the newest version"),
+        known(Column::Title, "title", P, Text, Look, "the title of the newest content"),
         known(
             Column::Type,
             "type",
             P,
             Choice,
             Row,
-            "what it is: html, xml (feeds and sitemaps too), feed, sitemap, style, script, image, text, pdf, other",
+            "what its newest content is: html, xml (feeds and sitemaps too), feed, sitemap, style, script, image, text, pdf, other",
         ),
-        known(Column::ContentType, "content_type", PC, Text, Look, "the media type, as in \"text/html\""),
-        known(Column::Language, "language", P, Text, Look, "of the newest version, as in `en`"),
-        known(Column::Status, "status", PC, Number, Row, "the HTTP status; 200 for a resource"),
+        known(
+            Column::ContentType,
+            "content_type",
+            PC,
+            Text,
+            Look,
+            "the media type, of a page's newest content",
+        ),
+        known(Column::Language, "language", P, Text, Look, "of the newest content, as in `en`"),
+        known(Column::Status, "status", PC, Number, Row, "the HTTP status, of a page's newest answer"),
+        known(
+            Column::ContentStatus,
+            "content_status",
+            P,
+            Number,
+            Row,
+            "the HTTP status of the newest content",
+        ),
         known(Column::Depth, "depth", P, Number, Row, "links from the nearest seed"),
         known(Column::Pages, "pages", SH, Number, Row, "captured pages"),
         known(Column::Urls, "urls", H, Number, Row, "known URLs, captured or not"),
-        known(Column::Captures, "captures", PSH, Number, Row, "how often it was captured"),
-        known(Column::Failures, "failures", H, Number, Row, "fetches that nothing answered"),
-        known(Column::Versions, "versions", P, Number, Row, "captures with other bytes than before"),
+        known(Column::Captures, "captures", PSH, Number, Row, "captures with content"),
+        known(
+            Column::Attempts,
+            "attempts",
+            PH,
+            Number,
+            Row,
+            "how often it was asked for, whatever came of it",
+        ),
+        known(Column::Failures, "failures", H, Number, Row, "attempts that nothing answered"),
+        known(
+            Column::Versions,
+            "versions",
+            P,
+            Number,
+            Row,
+            "captures with content whose bytes are other than before",
+        ),
         known(Column::Html, "html", S, Number, Row, "captured HTML pages"),
         known(Column::Xml, "xml", S, Number, Row, "captured XML pages, feeds and sitemaps too"),
         known(Column::Other, "other", S, Number, Row, "other captured pages"),
-        known(Column::FirstSeen, "first_seen", PS, Time, Row, "the first capture"),
-        known(Column::LastSeen, "last_seen", PS, Time, Row, "the newest capture"),
+        known(Column::FirstSeen, "first_seen", PS, Time, Row, "the first capture with content"),
+        known(Column::LastSeen, "last_seen", PS, Time, Row, "the newest capture with content"),
+        known(Column::LastAnswer, "last_answer", P, Time, Row, "the newest answer, an error too"),
+        known(Column::LastAttempt, "last_attempt", P, Time, Row, "the newest attempt, answered or not"),
+        known(
+            Column::FailingSince,
+            "failing_since",
+            P,
+            Time,
+            Row,
+            "the first attempt since the newest content; empty while that is there",
+        ),
         known(Column::Changed, "changed", P, Time, Row, "the first capture of the newest version"),
         known(
             Column::Hop,
@@ -237,6 +284,7 @@ pub(crate) const KNOWN: [Known; 62] = {
         known(Column::Collections, "collections", PSH, Text, Look, "the collections it is in, in order"),
         known(Column::RatedBy, "rated_by", PSH, Text, Look, "who rated it, in order"),
         known(Column::Time, "time", C, Time, Row, "when"),
+        known(Column::Content, "content", C, Choice, Row, "whether it shows what stood at the URL"),
         known(
             Column::Kind,
             "kind",
@@ -260,7 +308,7 @@ pub(crate) const KNOWN: [Known; 62] = {
         known(Column::Charset, "charset", PC, Text, Record, "the charset that the header Content-Type names"),
         known(Column::Software, "software", PC, Text, Look, "the program that wrote the WARC file it is in"),
         known(Column::ResponseTime, "response_time", PC, Span, Record, "from the request to the last byte"),
-        known(Column::Failure, "failure", PC, Text, Record, "why nothing answered"),
+        known(Column::Failure, "failure", PC, Text, Record, "why nothing answered the newest attempt"),
         known(Column::Path, "hops", PC, Text, Record, "the kinds of links from a seed, a letter each"),
         known(Column::Root, "root", PC, Text, Record, "the name of an XML document's root element"),
         known(Column::Namespace, "namespace", PC, Text, Record, "the namespace of that element"),
@@ -333,12 +381,15 @@ pub(crate) fn yes_no(is_so: bool) -> &'static str {
 /// The `kind` of a 304 response.
 pub(crate) const NOT_MODIFIED: &str = "not-modified";
 
+/// The `kind` of attempts that nothing answered, and of what was erased.
+pub(crate) const FAILED: &str = "failed";
+pub(crate) const ERASED: &str = "erased";
+
 /// The `kind` of documents that other tools stored without an HTTP response.
 pub(crate) const RESOURCE: &str = "resource";
 
 /// Values of a capture's `kind`, in the order of [`crate::prepared::capture_kind`].
-pub(crate) const CAPTURE_KINDS: [&str; 6] =
-    ["response", "identical", NOT_MODIFIED, RESOURCE, "failed", "erased"];
+pub(crate) const CAPTURE_KINDS: [&str; 6] = ["response", "identical", NOT_MODIFIED, RESOURCE, FAILED, ERASED];
 
 /// Values of a capture's `change`.
 pub(crate) const CHANGES: [&str; 2] = ["content", "bytes"];
@@ -419,7 +470,9 @@ impl Column {
     pub(crate) fn choices(self) -> Vec<&'static str> {
         match self {
             Self::Type => super::PageType::EACH.map(super::PageType::name).to_vec(),
-            Self::Seed | Self::Nofollow | Self::Template | Self::WellFormed => YES_NO.to_vec(),
+            Self::Content | Self::Seed | Self::Nofollow | Self::Template | Self::WellFormed => {
+                YES_NO.to_vec()
+            }
             Self::Valid => Validity::EACH.map(Validity::name).to_vec(),
             Self::Kind => CAPTURE_KINDS.to_vec(),
             Self::Change => CHANGES.to_vec(),

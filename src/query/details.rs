@@ -19,8 +19,10 @@ pub struct HostRow {
     pub urls: u32,
     /// Number of captured pages.
     pub pages: u32,
-    /// Number of captures of these pages.
+    /// Number of captures of these pages with content.
     pub captures: u32,
+    /// Number of attempts, whatever came of them.
+    pub attempts: u32,
     /// Number of fetches without a response.
     pub failures: u32,
     /// Bytes of all payloads.
@@ -36,6 +38,8 @@ pub struct CaptureRow {
     pub page: UrlId,
     /// Time of the capture.
     pub time: DateTime<Utc>,
+    /// Whether it shows what stood at its URL.
+    pub is_content: bool,
     /// `response`, `identical`, `not-modified`, `resource`, `failed` or `erased`.
     pub kind: &'static str,
     /// HTTP status; `None` if there was no response.

@@ -151,7 +151,7 @@ fn has_document() -> Filter {
     let found = Bound::Included(200.0);
     let types = [PageType::Xml, PageType::Feed].map(|known| known.name().to_owned()).to_vec();
     let is_xml = TextTest { kind: TextTestKind::Is(types), folds_case: true };
-    let status = || Expr::Field(Column::Status.into());
+    let status = || Expr::Field(Column::ContentStatus.into());
     Filter::All(vec![
         // Documents that were stored without an HTTP response have no status.
         Filter::Any(vec![

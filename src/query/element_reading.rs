@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::Plan;
 use super::archive::ArchiveRows;
 use super::archive_pages::page_type;
-use super::captures::capture_row;
+use super::captures::{capture_row, unreadable};
 use super::columns::NOT_MODIFIED;
 use super::elements;
 use super::filter::Filter;
@@ -48,7 +48,7 @@ impl ArchiveRows<'_> {
         running.note(|seen| seen.documents_parsed += pages.len() as u64);
         let read = |id| {
             running.check()?;
-            Ok(holds(store, access, id, condition)?.then_some(id))
+            Ok(running.unless_unreadable(holds(store, access, id, condition))?.then_some(id))
         };
         let found: Found<Vec<_>> = pages.into_par_iter().map(read).filter_map(Found::transpose).collect();
         found.map(Some)
@@ -61,12 +61,14 @@ fn holds(store: &Store, access: &Access, id: UrlId, condition: &Filter) -> Found
     for found in access.history(store.state(), id)? {
         let (id, capture) = found?;
         let row = capture_row(store.state(), id, &capture);
-        if row.kind == NOT_MODIFIED {
+        if row.kind == NOT_MODIFIED || !row.is_content {
             continue;
         }
         let has = |tree: &roxmltree::Document<'_>| elements::has(tree, path, filter.as_deref());
         return match row.has_document() {
-            true => with_tree(store, access, &capture, has)?.unwrap_or(Ok(false)),
+            true => with_tree(store, access, &capture, has)
+                .map_err(|error| unreadable(store, &capture, &error))?
+                .unwrap_or(Ok(false)),
             false => Ok(false),
         };
     }

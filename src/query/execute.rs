@@ -290,10 +290,10 @@ impl Plan {
         let rows = world.rows;
         let mut take = |row| {
             world.running.check_row()?;
-            take(row)
+            world.running.readable(take(row)).map(|_| ())
         };
         let mut look = |row| {
-            if self.holds(world, &row)? {
+            if world.running.unless_unreadable(self.holds(world, &row))? {
                 return take(row);
             }
             Ok(world.running.check_row()?)

@@ -93,6 +93,7 @@ mod tests;
 
 pub use archive::{ArchiveRows, ArchiveRowsError};
 pub(crate) use as_of::AsOf;
+pub(crate) use captures::unreadable;
 pub use columns::ColumnKind;
 pub use details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 pub use digests::{Digest, PageDigest};
@@ -106,7 +107,7 @@ pub use question::{Question, select};
 pub use rows::{
     Chosen, DocumentReader, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow, Sort, Sum,
 };
-pub use running::{Late, Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX};
+pub use running::{Late, Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX, UnreadRows};
 pub use sent::Sent;
 pub use times::Zone;
 pub use together::{Together, answering};

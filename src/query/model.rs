@@ -53,28 +53,52 @@ fn row_of(page: usize, captures: &[&Capture]) -> PageRow {
         site: SiteId(0),
         kind: None,
         status: None,
+        content_status: None,
         importance: page as f64 / 4.0,
         captures: 0,
+        attempts: 0,
         versions: 0,
         first_seen: None,
         last_seen: None,
+        last_answer: None,
+        last_attempt: None,
+        failing_since: None,
         changed: None,
         depth: Some(page as u32 % 4),
     };
     for capture in captures {
-        row.captures += 1;
-        row.first_seen = row.first_seen.or(Some(at(capture.day)));
-        row.last_seen = Some(at(capture.day));
-        row.kind = Some(PageType::Html);
+        let time = Some(at(capture.day));
+        row.attempts += 1;
+        row.last_attempt = time;
         row.versions += u32::from(capture.bytes);
         if capture.content {
-            row.changed = Some(at(capture.day));
+            row.changed = time;
         }
+        if capture.kind != "failed" {
+            row.last_answer = time;
+            row.status = match capture.kind {
+                "not-modified" => row.content_status,
+                _ => Some(capture.status).filter(|status| *status > 0),
+            };
+        }
+        if !is_content(capture) {
+            row.failing_since = row.failing_since.or(time);
+            continue;
+        }
+        row.captures += 1;
+        row.first_seen = row.first_seen.or(time);
+        (row.last_seen, row.failing_since) = (time, None);
+        row.kind = Some(PageType::Html);
         if capture.kind != "not-modified" {
-            row.status = Some(capture.status).filter(|status| *status > 0);
+            row.content_status = row.status;
         }
     }
     row
+}
+
+/// Whether a capture shows what stood at its URL.
+fn is_content(capture: &Capture) -> bool {
+    capture.kind != "failed" && capture.status < 400
 }
 
 fn digest(capture: &Capture) -> [u8; 16] {
@@ -89,6 +113,7 @@ impl Model {
             id: CaptureId((page * 100 + index) as u32),
             page: UrlId(page as u32),
             time: at(capture.day),
+            is_content: is_content(capture),
             kind: capture.kind,
             status: Some(capture.status).filter(|status| *status > 0),
             content_type: if has_answer { "text/html".to_owned() } else { String::new() },

@@ -36,9 +36,12 @@ impl Number {
         match self.column {
             Stored::Importance => self.value(stored).into(),
             Stored::Time => DateTime::from_timestamp_micros(stored as i64).into(),
-            Stored::FirstSeen | Stored::LastSeen | Stored::Changed => {
-                DateTime::from_timestamp(stored as i64, 0).into()
-            }
+            Stored::FirstSeen
+            | Stored::LastSeen
+            | Stored::LastAnswer
+            | Stored::LastAttempt
+            | Stored::FailingSince
+            | Stored::Changed => DateTime::from_timestamp(stored as i64, 0).into(),
             _ => Value::Integer(self.value(stored) as u64),
         }
     }
@@ -106,7 +109,9 @@ pub(super) fn number(column: Column, target: Target) -> Option<Number> {
     Some(match column {
         Column::Importance => Number { of: f64::from_bits, ..counted(Stored::Importance) },
         Column::Status => Number { zero_is_unknown: true, ..counted(Stored::Status) },
+        Column::ContentStatus => Number { zero_is_unknown: true, ..counted(Stored::ContentStatus) },
         Column::Captures => counted(Stored::Captures),
+        Column::Attempts => counted(Stored::Attempts),
         Column::Versions => counted(Stored::Versions),
         Column::Depth => counted(Stored::Depth),
         Column::Size => one_less(Stored::Size),
@@ -122,6 +127,9 @@ pub(super) fn times(column: Column) -> Option<Times> {
     Some(match column {
         Column::FirstSeen => seconds(Stored::FirstSeen),
         Column::LastSeen => seconds(Stored::LastSeen),
+        Column::LastAnswer => seconds(Stored::LastAnswer),
+        Column::LastAttempt => seconds(Stored::LastAttempt),
+        Column::FailingSince => seconds(Stored::FailingSince),
         Column::Changed => seconds(Stored::Changed),
         Column::Time => Times(counted(Stored::Time), 1_000_000),
         _ => return None,

@@ -79,10 +79,11 @@ impl<'a, T: Weighed + 'a> Ordered<'a, T> {
 
     /// Moves all rows to a temporary file.
     fn make_room(&mut self) -> Result<(), Error> {
-        let Some(columns) = self.columns else { return Ok(()) };
+        let (Some(columns), running) = (self.columns, self.running) else { return Ok(()) };
         let sorted = self.top.take_sorted().into_iter();
-        self.runs.add(sorted.map(|Candidate { keys, id, of }| -> Result<_, Error> {
-            Ok(Candidate { keys, id, of: columns(&of)? })
+        self.runs.add(sorted.filter_map(|Candidate { keys, id, of }| {
+            let row = running.readable(columns(&of)).transpose()?;
+            Some(row.map(|of| Candidate { keys, id, of }))
         }))
     }
 
@@ -98,8 +99,10 @@ impl<'a, T: Weighed + 'a> Ordered<'a, T> {
         if let (Some(columns), true) = (self.columns, self.runs.is_empty()) {
             for candidate in self.top.take_sorted().into_iter().skip(first) {
                 self.running.check_row()?;
-                rows += 1;
-                take(columns(&candidate.of)?)?;
+                if let Some(row) = self.running.readable(columns(&candidate.of))? {
+                    rows += 1;
+                    take(row)?;
+                }
             }
             return Ok(rows);
         }

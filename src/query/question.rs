@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 
 use super::indexes::Indexes;
 use super::times::Zone;
-use super::{Answer, Context, Error, FullText, Plan, Portion, Rows as _, Running, Seen, Together, Value};
+use super::{
+    Answer, Context, Error, FullText, Plan, Portion, Rows as _, Running, Seen, Together, UnreadRows, Value,
+};
 use crate::access::Access;
 use crate::search::{self, Statistics};
 
@@ -145,6 +147,12 @@ impl<'a> Question<'a> {
     pub fn each(&self, take: &mut dyn FnMut(Vec<Value>) -> Result<(), Error>) -> Result<u64, Error> {
         let index = self.index()?;
         self.plan.run_each(&self.rows, index.as_ref().map(|index| index as &dyn FullText), take)
+    }
+
+    /// The rows that the last run left out because their records cannot be read, if any.
+    #[must_use]
+    pub fn unread(&self) -> Option<UnreadRows> {
+        self.rows.running().unread()
     }
 
     /// The statistics of the last run, if the query is explained.

@@ -203,7 +203,7 @@ fn contents_of(rows: &dyn Rows, wanted: Option<&HashSet<Digest>>) -> Result<Vec<
 
 /// The content digest of a fetched page; error responses have none.
 fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<Digest>, RowsError> {
-    if !page.status.is_some_and(|status| FOUND.contains(&status)) {
+    if !page.content_status.is_some_and(|status| FOUND.contains(&status)) {
         return Ok(None);
     }
     let newest = newest(rows, page)?;

@@ -101,20 +101,30 @@ pub struct PageRow {
     pub host: HostId,
     /// The host's site.
     pub site: SiteId,
-    /// Type of the newest capture; `None` before the first.
+    /// Type of the newest content; `None` without one.
     pub kind: Option<PageType>,
-    /// HTTP status of the newest capture; `None` before the first, or if there was no response.
+    /// HTTP status of the newest answer; `None` without one.
     pub status: Option<u16>,
+    /// HTTP status of the newest content; `None` without one, or if it came without an answer.
+    pub content_status: Option<u16>,
     /// Importance; the mean over all known pages is 1.
     pub importance: f64,
-    /// Number of captures.
+    /// Number of captures with content.
     pub captures: u32,
+    /// Number of attempts, whatever came of them.
+    pub attempts: u32,
     /// Number of captures that differ from the one before.
     pub versions: u32,
-    /// Time of the first capture.
+    /// Time of the first capture with content.
     pub first_seen: Option<DateTime<Utc>>,
-    /// Time of the newest capture.
+    /// Time of the newest capture with content.
     pub last_seen: Option<DateTime<Utc>>,
+    /// Time of the newest answer.
+    pub last_answer: Option<DateTime<Utc>>,
+    /// Time of the newest attempt.
+    pub last_attempt: Option<DateTime<Utc>>,
+    /// Time of the first attempt since the newest content; `None` while that is there.
+    pub failing_since: Option<DateTime<Utc>>,
     /// Time of the first capture of the newest version.
     pub changed: Option<DateTime<Utc>>,
     /// Number of links from the nearest seed.
@@ -161,11 +171,11 @@ pub enum PageText {
     Host,
     /// The site's name.
     Site,
-    /// The title of the newest capture.
+    /// The title of the newest content.
     Title,
     /// The language of the newest version: the primary subtag of its BCP 47 tag.
     Language,
-    /// The content type of the newest capture, for example `text/html`.
+    /// The content type of the newest content, for example `text/html`.
     ContentType,
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Error;
 use super::explain::Seen;
+use super::rows::RowsError;
 
 /// Default memory limit for a query's groups and the rows that it sorts.
 pub const MEMORY_USUAL: usize = 256 << 20;
@@ -75,6 +76,20 @@ pub struct Late {
     pub limit: Duration,
 }
 
+/// A record that a row needs cannot be read. The row is left out, and the query goes on.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unreadable(pub(crate) String);
+
+/// The rows that were left out of an answer, or stay without a text, because their records cannot be read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct UnreadRows {
+    /// Number of rows.
+    pub rows: u64,
+    /// What is wrong with the first one, in a sentence.
+    pub first: String,
+}
+
 /// A running query.
 #[derive(Debug, Default)]
 pub struct Running {
@@ -82,12 +97,18 @@ pub struct Running {
     rows: AtomicU32,
     /// Bytes of temporary files in use.
     spilled: AtomicU64,
+    unread: Mutex<Option<UnreadRows>>,
     seen: Option<Mutex<Seen>>,
 }
 
 /// The default: no timeout, not explained.
-pub(super) static USUAL: Running =
-    Running { limits: Limits::USUAL, rows: AtomicU32::new(0), spilled: AtomicU64::new(0), seen: None };
+pub(super) static USUAL: Running = Running {
+    limits: Limits::USUAL,
+    rows: AtomicU32::new(0),
+    spilled: AtomicU64::new(0),
+    unread: Mutex::new(None),
+    seen: None,
+};
 
 impl Running {
     /// A query with limits; it records statistics if it is `explained`.
@@ -109,6 +130,32 @@ impl Running {
             return Ok(());
         }
         self.check()
+    }
+
+    /// Passes on what was found of a row; if its records cannot be read, notes that and returns nothing instead.
+    pub(crate) fn unless_unreadable<T: Default>(&self, found: Result<T, RowsError>) -> Result<T, RowsError> {
+        match found {
+            Err(error) if error.is::<Unreadable>() => {
+                let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+                unread.get_or_insert_with(|| UnreadRows { rows: 0, first: error.to_string() }).rows += 1;
+                Ok(T::default())
+            }
+            found => found,
+        }
+    }
+
+    /// As [`Running::unless_unreadable`], for errors of queries.
+    pub(super) fn readable<T>(&self, found: Result<T, Error>) -> Result<Option<T>, Error> {
+        match found {
+            Err(Error::Rows(error)) => Ok(self.unless_unreadable(Err(error))?),
+            found => found.map(Some),
+        }
+    }
+
+    /// The rows left out so far, if any.
+    #[must_use]
+    pub fn unread(&self) -> Option<UnreadRows> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Reserves space for temporary files.

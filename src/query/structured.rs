@@ -115,7 +115,7 @@ impl ArchiveRows<'_> {
             running.check()?;
             let newest = if checks.is_some() { prepared.values(block, Stored::Newest)? } else { Vec::new() };
             let values = |column| prepared.values(block, column);
-            let statuses = values(Stored::Status)?.into_iter().zip(values(Stored::Captures)?);
+            let statuses = values(Stored::ContentStatus)?.into_iter().zip(values(Stored::Captures)?);
             let types = values(Stored::Kind)?.into_iter().zip(values(Stored::Mime)?);
             let mut are_known = true;
             let pages = prepared.ids(block).zip(statuses).zip(types).enumerate();

@@ -19,7 +19,7 @@ use super::filter::Filter;
 use super::hits::Hits;
 use super::reading_ahead::Ahead;
 use super::rows::{DocumentReader, Found, PageRow, PageText, PageType, Row, Rows, RowsError, SiteRow};
-use super::running::Running;
+use super::running::{Running, Unreadable};
 use super::value::Value;
 use super::visit_tests;
 use super::{Instant, score, structured};
@@ -54,13 +54,19 @@ pub(crate) struct RowSubject<'a> {
     pub(crate) row: &'a Row,
 }
 
-/// The newest capture of a page to show: instead of a 304, the capture that it confirms.
+/// The newest content of a page, or what came instead if there is none; instead of a 304, the capture that it confirms.
 pub(super) fn newest(rows: &dyn Rows, page: &PageRow) -> Found<Option<CaptureRow>> {
-    if page.captures == 0 {
+    if page.attempts == 0 {
         return Ok(None);
     }
     let mut history = rows.history(page.id)?;
-    history.find(|capture| capture.as_ref().map_or(true, |it| it.kind != NOT_MODIFIED)).transpose()
+    let is_meant = |it: &CaptureRow| it.kind != NOT_MODIFIED && (it.is_content || page.captures == 0);
+    history.find(|capture| capture.as_ref().map_or(true, is_meant)).transpose()
+}
+
+/// What was read together; nothing if something cannot be read.
+fn known<T>(read: Found<Vec<T>>) -> Found<Vec<T>> {
+    if read.as_ref().is_err_and(|error| error.is::<Unreadable>()) { Ok(Vec::new()) } else { read }
 }
 
 /// The value of a field that people decide.
@@ -130,9 +136,10 @@ impl<'a> World<'a> {
         let (records, validities) = (self.records.asked(), self.validities.asked());
         asked?;
         self.running.note(|seen| seen.records_read += records.len() as u64);
-        let read = self.rows.records(&records)?;
+        // What is not read ahead is read row by row, so that an unreadable record ends only its own row.
+        let read = known(self.rows.records(&records))?;
         self.records.keep(records, read.into_iter().map(Rc::new));
-        let checked = self.rows.validities(&validities)?;
+        let checked = known(self.rows.validities(&validities))?;
         self.validities.keep(validities, checked);
         Ok(())
     }
@@ -214,6 +221,11 @@ impl<'a> World<'a> {
             Column::Importance => page.importance.into(),
             Column::Score => score::combined(self.hits.bm25(page.id)?, page.importance).into(),
             Column::Status => page.status.map(u32::from).into(),
+            Column::ContentStatus => page.content_status.map(u32::from).into(),
+            Column::Attempts => page.attempts.into(),
+            Column::LastAnswer => page.last_answer.into(),
+            Column::LastAttempt => page.last_attempt.into(),
+            Column::FailingSince => page.failing_since.into(),
             Column::Captures => page.captures.into(),
             Column::Captured => u32::from(page.captures > 0).into(),
             Column::Versions => page.versions.into(),
@@ -245,10 +257,10 @@ impl<'a> World<'a> {
             Column::PartsAge => detail(PageDetail::PartsAge(None))?,
             Column::PartsRight => detail(PageDetail::PartsRight(None))?,
             column if column.is_of_structure() => {
-                if page.status.is_some_and(|status| status != 200) {
+                if page.content_status.is_some_and(|status| status != 200) {
                     return Ok(Value::Empty);
                 }
-                let known = self.hits.structures.get(page.id).filter(|_| page.status.is_some());
+                let known = self.hits.structures.get(page.id).filter(|_| page.content_status.is_some());
                 if let Some(value) = known.and_then(|known| structured::known_value(known, column)) {
                     return Ok(value);
                 }
@@ -263,6 +275,12 @@ impl<'a> World<'a> {
                 let (url, host) = (text(PageText::Url)?, text(PageText::Host)?);
                 decided(&decisions.of_page(&url, &host, &text(PageText::Site)?), column)
             }
+            // Not of the content, but of the newest attempt.
+            Column::Failure if page.last_attempt == page.last_answer => Value::Empty,
+            Column::Failure => match self.rows.history(page.id)?.next().transpose()? {
+                Some(newest) => self.said(newest.id, Asked::Failure)?,
+                None => Value::Empty,
+            },
             column => match answered::asked(column) {
                 Some(asked) => self.said_of_newest(page, asked)?,
                 None => match newest(self.rows, page)? {
@@ -302,6 +320,7 @@ impl<'a> World<'a> {
             Column::Urls => host.urls.into(),
             Column::Pages => host.pages.into(),
             Column::Captures => host.captures.into(),
+            Column::Attempts => host.attempts.into(),
             Column::Failures => host.failures.into(),
             Column::Size => host.bytes.into(),
             column => match (self.rows.decisions(), self.site(host.site)?) {
@@ -323,6 +342,7 @@ impl<'a> World<'a> {
     fn of_capture(&self, capture: &CaptureRow, column: Column) -> Found<Value> {
         Ok(match column {
             Column::Time => Value::Time(capture.time),
+            Column::Content => yes_no(capture.is_content).into(),
             Column::Kind => capture.kind.into(),
             Column::Status => capture.status.map(u32::from).into(),
             Column::ContentType => capture.content_type.as_str().into(),

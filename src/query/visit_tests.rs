@@ -139,7 +139,7 @@ impl ArchiveRows<'_> {
                 let (page, visit) = visit?;
                 let value = match column {
                     _ if visit.captures == 0 => None,
-                    Column::Freshness => fresh(state, prior, (page, &visit), now)?,
+                    Column::Freshness => fresh(prior, &visit, now),
                     _ => Some(ChangeObservations::from_bytes(&visit.extension).rate(prior).per_day),
                 };
                 made.extend(value.and_then(|value| make(page, value)));

@@ -56,8 +56,10 @@ pub(crate) fn check(store: &mut Store, index: &Path, time_max: Duration) -> Resu
             if is_known || begun.elapsed() >= time_max {
                 return Ok(None);
             }
-            let checked = Checked::of(store, &access, capture)?;
-            Ok::<_, RecorderError>(checked.map(|checked| (*id, *capture, checked)))
+            // What cannot be read stays unchecked.
+            let checked = Checked::of(store, &access, capture);
+            let checked = checked.inspect_err(|error| tracing::warn!(%error, "a document cannot be checked"));
+            Ok::<_, RecorderError>(checked.ok().flatten().map(|checked| (*id, *capture, checked)))
         };
         let checked = contents.par_iter().map(of_content);
         for (id, capture, checked) in checked.collect::<Result<Vec<_>, _>>()?.into_iter().flatten() {

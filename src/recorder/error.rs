@@ -11,6 +11,7 @@ use crate::decisions::DecisionsError;
 use crate::erased::ErasedError;
 use crate::ledger::CreditError;
 use crate::prepared::PreparedError;
+use crate::remarks::RemarksError;
 use crate::search;
 use crate::topics::TopicError;
 
@@ -33,6 +34,9 @@ pub enum RecorderError {
     /// The list of erased captures cannot be read.
     #[error(transparent)]
     Erased(#[from] ErasedError),
+    /// The remarks on URLs cannot be read or written.
+    #[error(transparent)]
+    Remarks(#[from] RemarksError),
     /// People's decisions cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
@@ -56,7 +60,11 @@ pub enum RecorderError {
 impl RecorderError {
     /// Whether the disk was full: the operation may be retried once there is space.
     pub(crate) fn is_disk_full(&self) -> bool {
-        matches!(self, Self::Store(error) if error.is_disk_full())
+        match self {
+            Self::Store(error) => error.is_disk_full(),
+            Self::Remarks(error) => error.is_disk_full(),
+            _ => false,
+        }
     }
 }
 

@@ -262,9 +262,16 @@ impl<'a> Pipeline<'a> {
         }
         let url = state.url(capture.url)?;
         let Ok(parsed_url) = Url::parse(&url) else { return Ok(()) };
-        let record = self.store.record(capture.location)?;
+        let read = self.store.record(capture.location).map(|record| (record, self.store.payload(capture)));
+        let (record, mut payload) = match read {
+            Ok((record, Ok(Some(payload)))) => (record, payload),
+            Ok((_, Ok(None))) => return Ok(()),
+            Ok((_, Err(error))) | Err(error) => {
+                tracing::warn!(%error, url, "a capture cannot be read and is not in the full-text index");
+                return Ok(());
+            }
+        };
         let mut head = record.http_head();
-        let Some(mut payload) = self.store.payload(capture)? else { return Ok(()) };
         if let Some((whole, _)) = whole(self.store, &self.access, capture, (&url, &head, &payload))? {
             head.fields.retain(|(name, _)| !name.eq_ignore_ascii_case("Content-Encoding"));
             payload = whole.into();

@@ -32,14 +32,15 @@ use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use archive_storage::segment::{Encoded, SegmentReader};
-use archive_storage::{CaptureId, Checkpointed, State, Store};
+use archive_storage::{CaptureId, Checkpointed, State, Store, UrlId};
 
 use self::checkpoint_timer::CheckpointTimer;
 use self::indexer::Indexer;
 use self::syncing::Syncing;
-use crate::ledger::{Candidate, Credits, Outcome};
+use crate::ledger::{Candidate, Credits, Outcome, Refusal};
 use crate::originals;
 use crate::prepared;
+use crate::remarks;
 use crate::search::newest_searched;
 
 pub(crate) use checking::check;
@@ -137,6 +138,12 @@ impl<'a> Recorder<'a> {
         (&mut self.credits, self.store.state_mut())
     }
 
+    /// Records why a page is not fetched now.
+    pub(crate) fn put_off(&mut self, page: UrlId, why: Refusal) -> Result<(), RecorderError> {
+        self.credits.put_off(self.store.state_mut(), page, why)?;
+        Ok(())
+    }
+
     /// Appends a capture's records and credits it; adds URLs that became worth fetching to `candidates`. If the disk is
     /// full, nothing of the capture is in the archive, and it may be recorded again.
     pub(crate) fn record(
@@ -220,6 +227,9 @@ impl<'a> Recorder<'a> {
             self.credits.audit(state)?;
             self.audited_at = Some(captures);
         }
+        // Before the state: what is only in the file is repeated by a rebuild, what is only in the state would be lost.
+        remarks::add(self.store.path(), &self.credits.remarks(self.store.state())?)?;
+        self.credits.forget_remarks();
         Ok(self.credits.save(self.store.state_mut())?)
     }
 

@@ -8,3 +8,4 @@ pub mod change_model;
 mod gamma;
 pub mod policies;
 pub mod rate;
+pub mod retry;

@@ -10,7 +10,7 @@ use url::Url;
 use super::address::{When, half_a_second, moment, stamp};
 use super::parts::{Part, RangeAsked};
 use crate::access::Access;
-use crate::ledger::{CreditError, Credits, canonical_of};
+use crate::ledger::{CreditError, Credits, canonical_of, is_content, tells};
 use crate::texts::Language;
 
 /// Maximum number of captures of a URL that are considered, newest first.
@@ -260,7 +260,9 @@ impl Mementos {
             let memento = &self.list[*place];
             let distance = memento.capture.time.abs_diff(time);
             let is_elsewhere = !matches!(when, When::Second(_)) || distance > half_a_second().unsigned_abs();
-            (is_elsewhere, !is_elsewhere && memento.url > 0, distance, Reverse(*place))
+            // An error says nothing of the page: it is shown at its own time, or where there is nothing else.
+            let is_error = is_elsewhere && !tells(&memento.capture);
+            (is_elsewhere, is_error, !is_elsewhere && memento.url > 0, distance, Reverse(*place))
         };
         let mut places: Vec<usize> = (0..self.list.len()).collect();
         places.sort_by_cached_key(rank);
@@ -276,7 +278,9 @@ impl Mementos {
         if !(300..400).contains(&memento.capture.status) || memento.capture.kind == CaptureKind::NotModified {
             return Ok(None);
         }
-        let (record, url) = (store.record(memento.capture.location)?, self.url(memento));
+        // What cannot be read does not hide the others.
+        let Ok(record) = store.record(memento.capture.location) else { return Ok(None) };
+        let url = self.url(memento);
         let head = record.http_head();
         let target = head.get("Location").and_then(|to| Url::parse(url).ok()?.join(to).ok());
         Ok(target.map(|target| canonical(&target)).filter(|target| surt(target) == surt(url)))
@@ -292,9 +296,19 @@ impl Mementos {
         &self.url
     }
 
-    /// The first and the last memento.
+    /// The same without errors: what stood at the URL.
+    pub(super) fn with_content(mut self) -> Self {
+        self.list.retain(|memento| is_content(&memento.capture));
+        self
+    }
+
+    /// The first and the last memento that show what stood at the URL, or of all if none does.
     pub(super) fn ends(&self) -> Option<(&Memento, &Memento)> {
-        self.list.first().zip(self.list.last())
+        let mut shown = self.list.iter().filter(|memento| is_content(&memento.capture));
+        match (shown.next(), shown.next_back()) {
+            (Some(first), last) => Some((first, last.unwrap_or(first))),
+            _ => self.list.first().zip(self.list.last()),
+        }
     }
 
     /// Path at which a memento is replayed.

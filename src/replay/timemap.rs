@@ -44,6 +44,7 @@ impl Asked<'_> {
         let mut found = Mementos::of(self.store, self.access, &url)?;
         // It lists what the TimeGate chooses from: also the captures of the spelling that a redirect leads to.
         found.choose(self.store, self.access, When::Newest, None)?;
+        let found = found.with_content();
         let Some((last, entries)) = part(&found.list, number) else {
             return Ok(self.problem(404, "There is no capture of this URL on this page of the TimeMap."));
         };

@@ -103,7 +103,7 @@ fn is_document(page: &PageRow) -> bool {
                 | PageType::Other
         )
     );
-    page.captures > 0 && readable && page.status.is_some_and(|status| (200..300).contains(&status))
+    page.captures > 0 && readable && page.content_status.is_some_and(|status| (200..300).contains(&status))
 }
 
 fn keep_best(pages: &mut Vec<PageRow>, page: PageRow) {

@@ -89,7 +89,18 @@ pub(super) fn visits(
     let captures = access.history(store.state(), id)?.take(most).collect::<Result<Vec<_>, _>>()?;
     let mut visits = Vec::new();
     for (_, capture) in captures {
-        let facts = Facts::from_fields(&store.metadata(&capture)?);
+        // A record that cannot be read is said, and does not hide the others.
+        let mut facts = match store.metadata(&capture) {
+            Ok(fields) => Facts::from_fields(&fields),
+            Err(error) => {
+                Facts { error: Some(format!("its records cannot be read: {error}")), ..Facts::default() }
+            }
+        };
+        let header = (capture.kind == CaptureKind::Response).then(|| store.record(capture.location));
+        if let Some(Err(error)) = &header {
+            facts.error.get_or_insert_with(|| format!("its records cannot be read: {error}"));
+        }
+        let header = header.and_then(Result::ok);
         let time = DateTime::from_timestamp_micros(capture.time);
         let at = time.map_or(i64::MAX, |time: DateTime<Utc>| time.timestamp());
         visits.push(StoredVisit {
@@ -102,12 +113,7 @@ pub(super) fn visits(
             importance: facts.importance,
             error: facts.error,
             erased: facts.erased.map(|erased| erased.sentence()),
-            truncated: match capture.kind {
-                CaptureKind::Response => {
-                    store.record(capture.location)?.header.get("WARC-Truncated").map(str::to_owned)
-                }
-                _ => None,
-            },
+            truncated: header.and_then(|record| record.header.get("WARC-Truncated").map(str::to_owned)),
             problems: facts.problems,
         });
     }

@@ -96,7 +96,11 @@ pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<Document>, Top
     for &id in ids.iter().filter(|id| met.insert(**id)) {
         let Some((_, capture)) = store.state().newest_version(id)? else { continue };
         let url = store.state().url(id)?;
-        let sight = Sight::of(&url, &parsed(store, &capture)?);
+        let Ok(parsed) = parsed(store, &capture) else {
+            tracing::warn!(url, "a page cannot be read and is left out");
+            continue;
+        };
+        let sight = Sight::of(&url, &parsed);
         documents.extend(sight.map(|sight| Document { id, url, sight }));
         if documents.len() == EXAMPLES_MAX {
             break;

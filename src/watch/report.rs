@@ -95,7 +95,7 @@ impl Report {
         for id in pages {
             let visit = store.state().visit(id)?;
             let is_fetched =
-                visit.is_some_and(|visit| i64::from(visit.last_seen) >= fetched_from.timestamp());
+                visit.is_some_and(|visit| i64::from(visit.last_attempt) >= fetched_from.timestamp());
             // Pages that must not be fetched are not waited for.
             let is_refused = page_flags::refusal_code(store.state().page(id)?.flags) != 0;
             report.not_fetched += usize::from(!is_fetched && !is_refused);
@@ -118,7 +118,9 @@ fn page_news(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Op
     let before = version_until(store, access, id, since)?;
     let Some((news, capture)) = seen.news(before.is_some()) else { return Ok(None) };
     let difference = match (news, before) {
-        (News::Changed, Some(before)) => Some(compare(store, access, &before, &capture)?),
+        (News::Changed, Some(before)) => compare(store, access, &before, &capture)
+            .inspect_err(|error| tracing::warn!(%error, "the versions of a page cannot be compared"))
+            .ok(),
         _ => None,
     };
     let state = store.state();

@@ -74,7 +74,7 @@ fn unfetched(
     let mut pages = watch.pages(store, now)?;
     let mut outcome = Ok(());
     pages.retain(|page| match store.state().visit(*page) {
-        Ok(visit) => visit.is_none_or(|visit| i64::from(visit.last_seen) < fetched_from.timestamp()),
+        Ok(visit) => visit.is_none_or(|visit| i64::from(visit.last_attempt) < fetched_from.timestamp()),
         Err(error) => {
             outcome = Err(error);
             false

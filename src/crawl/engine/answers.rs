@@ -20,8 +20,7 @@ use super::{CrawlError, Run};
 use crate::cluster::Slots;
 use crate::fetch::FetchError;
 use crate::ledger::{
-    Candidate, Credits, LEVEL_PAGE_MAX, LEVEL_REQUISITE, NearDuplicates, Refusal, is_own_robots_txt,
-    page_flags,
+    Candidate, LEVEL_PAGE_MAX, LEVEL_REQUISITE, NearDuplicates, Refusal, is_own_robots_txt, page_flags,
 };
 use crate::recorder::RecorderError;
 use crate::selection::{Budgets, Focused, Ordering};
@@ -244,7 +243,7 @@ impl Run<'_> {
             (None, Ok(level)) => self.frontier.push(candidate.url, candidate.host, level, now),
         };
         if let Err(why) = entered {
-            Credits::put_off(self.recorder.state_mut(), candidate.url, why)?;
+            self.recorder.put_off(candidate.url, why)?;
             self.count_refused(why, &[candidate.url]);
         }
         Ok(())
@@ -284,7 +283,7 @@ impl Run<'_> {
         }
         let Some((&id, others)) = urls.split_last() else { return Ok(()) };
         for &other in others {
-            Credits::put_off(self.recorder.state_mut(), other, Refusal::Unresolved)?;
+            self.recorder.put_off(other, Refusal::Unresolved)?;
         }
         self.count_refused(Refusal::Unresolved, others);
         let url = self.recorder.state().url(id)?;

@@ -9,7 +9,7 @@ use archive_storage::{Capture, CaptureKind, UrlId};
 use super::super::options::Purpose;
 use super::super::seeds::Seed;
 use super::{CrawlError, Run, answers};
-use crate::ledger::{Candidate, Credits, LEVEL_REQUISITE, LEVEL_SEED, authority, page_flags};
+use crate::ledger::{Candidate, LEVEL_REQUISITE, LEVEL_SEED, authority, page_flags};
 
 /// Announced pages come right after page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
@@ -112,7 +112,7 @@ impl Run<'_> {
             Ok(())
         })?;
         for (url, why) in refused {
-            Credits::put_off(recorder.state_mut(), url, why)?;
+            recorder.put_off(url, why)?;
         }
         Ok(())
     }

@@ -17,7 +17,7 @@ use crate::cluster::Slots;
 use crate::decisions::Verdict;
 use crate::fetch::robots::ROBOTS_BYTES_MAX;
 use crate::fetch::{Endpoint, Job, Request, Task};
-use crate::ledger::{Credits, LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
+use crate::ledger::{LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
 
 impl Run<'_> {
     /// Submits as many requests as may be in flight.
@@ -92,7 +92,7 @@ impl Run<'_> {
             Err(why) => {
                 if matches!(why, Refusal::PagesPerHost | Refusal::PagesPerSite) {
                     // Budgets grow with a site's importance: until then, the page keeps its cash.
-                    Credits::put_off(self.recorder.state_mut(), id, why)?;
+                    self.recorder.put_off(id, why)?;
                 } else {
                     let (credits, state) = self.recorder.books();
                     credits.refuse(state, id, why)?;
@@ -169,8 +169,11 @@ impl Run<'_> {
         } else if visit.is_some_and(|visit| visit.captures > 0)
             && let Some((stored, validators)) = previous::find(self.recorder.store(), id)?
         {
-            request.if_none_match = validators.etag;
-            request.if_modified_since = validators.last_modified;
+            // A 304 would say nothing of the page that came back in the place of a redirect.
+            if visit.is_some_and(|visit| !(300..400).contains(&visit.content_status)) {
+                request.if_none_match = validators.etag;
+                request.if_modified_since = validators.last_modified;
+            }
             previous = Some(stored);
         }
         let is_page = !robots && flags::is_page(page.flags);

@@ -13,7 +13,7 @@ use super::super::robots_cache::Rules;
 use super::{CrawlError, Run};
 use crate::fetch::robots::Robots;
 use crate::fetch::{FetchError, Job};
-use crate::ledger::{Credits, Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
+use crate::ledger::{Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
 use crate::parse::Limits;
 use crate::recorder::RecorderError;
 use crate::selection::stored_robots::{self, REDIRECTS_MAX};
@@ -271,7 +271,7 @@ impl Run<'_> {
                 Rules::Closed => {
                     let left = self.frontier.give_up(host, Refusal::RobotsUnreachable);
                     for &url in &left {
-                        Credits::put_off(self.recorder.state_mut(), url, Refusal::RobotsUnreachable)?;
+                        self.recorder.put_off(url, Refusal::RobotsUnreachable)?;
                     }
                     self.count_refused(Refusal::RobotsUnreachable, &left);
                     settled.extend(self.robots.abandon(host).into_iter().map(|host| (host, Rules::Closed)));

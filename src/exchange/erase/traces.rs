@@ -15,6 +15,8 @@ use crate::exchange::exports;
 use crate::files::{FileError, if_there};
 use crate::ledger::canonical_of;
 use crate::publish;
+use crate::recorder::RecorderError;
+use crate::remarks;
 use crate::runs;
 use crate::topics;
 use crate::watch;
@@ -34,6 +36,7 @@ pub(super) fn remove(
     done.reports = watch::forget_pages(archive, urls)?;
     done.topics = topics::forget(archive, urls)?;
     publish::forget(archive, urls).map_err(FileError::at(&archive.join(publish::FOLDER)))?;
+    remarks::forget(archive, urls).map_err(RecorderError::from)?;
     runs::forget(archive, urls).map_err(FileError::at(&archive.join(runs::FOLDER)))?;
     if intent.forget_url {
         Decisions::forget(archive, urls)?;

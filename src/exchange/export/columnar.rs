@@ -145,7 +145,8 @@ fn text_of(store: &Store, capture: &Capture) -> Result<Option<String>, ExportErr
     if capture.original.is_some() {
         return Ok(None);
     }
-    let mut text = change::own_text(store, capture)?;
+    // A damaged record leaves its row without a text.
+    let mut text = change::own_text(store, capture).unwrap_or_default();
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
     Ok(Some(text).filter(|text| !text.is_empty()))
 }

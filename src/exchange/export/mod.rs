@@ -35,7 +35,7 @@ use crate::change::VersionError;
 use crate::files::{FileError, Output};
 use crate::graphs::{JoinError, StoredError};
 use crate::nodes::{self, AskError, Chosen, Sender};
-use crate::query::{ArchiveRowsError, Limits, RowsError};
+use crate::query::{ArchiveRowsError, Limits, RowsError, UnreadRows};
 
 /// The format of an export to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,6 +161,15 @@ impl<'a> Part<'a> {
     pub fn count(&self) -> Option<u64> {
         match self {
             Self::Folder(store, selection) => Some(selection.count_in(store)),
+            Self::Node(_) => None,
+        }
+    }
+
+    /// Returns what could not be read, if anything.
+    #[must_use]
+    pub fn unread(&self) -> Option<UnreadRows> {
+        match self {
+            Self::Folder(_, selection) => selection.unread(),
             Self::Node(_) => None,
         }
     }

@@ -1,21 +1,24 @@
 //! Selects the captures to export.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_storage::{Capture, Location, SegmentId, Store, StoreError, UrlId};
 
 use super::ExportError;
 use crate::access::Access;
 use crate::nodes;
-use crate::query::Limits;
+use crate::query::{Limits, UnreadRows};
 
 /// Captures of an archive as of its last checkpoint.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// `None` for all captures.
     chosen: Option<Chosen>,
     /// The query in words.
     words: Option<String>,
+    /// What an export of it could not read.
+    unread: Arc<Mutex<Option<UnreadRows>>>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -56,7 +59,7 @@ impl Selection {
     /// If the store fails.
     pub fn all(store: &Store, access: &Access) -> Result<Self, StoreError> {
         if access.is_unlimited() {
-            return Ok(Self { chosen: None, words: None });
+            return Ok(Self::default());
         }
         let state = store.state();
         let mut chosen = Chosen::default();
@@ -67,7 +70,7 @@ impl Selection {
                 chosen.pages.insert(page);
             }
         }
-        Ok(Self { chosen: Some(chosen.in_order()), words: None })
+        Ok(Self { chosen: Some(chosen.in_order()), ..Self::default() })
     }
 
     /// Selects what a query has chosen in an archive that is exported with others, or all captures.
@@ -99,13 +102,29 @@ impl Selection {
         for page in &pages {
             chosen.add(store, access, *page)?;
         }
-        Ok(Self { chosen: Some(Chosen { pages, ..chosen.in_order() }), words: Some(words) })
+        Ok(Self {
+            chosen: Some(Chosen { pages, ..chosen.in_order() }),
+            words: Some(words),
+            ..Self::default()
+        })
     }
 
     /// Returns the query in words; `None` if everything was requested.
     #[must_use]
     pub fn words(&self) -> Option<&str> {
         self.words.as_deref()
+    }
+
+    /// Notes a capture or segment that cannot be read.
+    pub(super) fn leave_out(&self, error: &ExportError) {
+        let mut unread = self.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        unread.get_or_insert_with(|| UnreadRows { rows: 0, first: error.to_string() }).rows += 1;
+    }
+
+    /// Returns what the export left out because it cannot be read, if anything.
+    #[must_use]
+    pub fn unread(&self) -> Option<UnreadRows> {
+        self.unread.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Number of selected captures in its archive.

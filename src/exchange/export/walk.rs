@@ -1,7 +1,7 @@
 //! The records of selected captures, in the order in which they are stored.
 
 use archive_storage::warc::{Record, RecordType};
-use archive_storage::{Location, SegmentId, Store, segment};
+use archive_storage::{Location, SegmentId, Store, StoreError, segment};
 
 use super::{ExportError, Selection};
 
@@ -34,7 +34,8 @@ pub(super) fn walk<E: From<ExportError>>(
             *other == id && name.trim_end_matches(".open") == entry.file
         };
         let Some((_, file)) = on_disk.iter().find(is_named) else {
-            return Err(ExportError::from(segment::SegmentError::Missing(id)).into());
+            selection.leave_out(&ExportError::from(segment::SegmentError::Missing(id)));
+            continue;
         };
         let start = if id == first { offset } else { 0 };
         walk_segment(store, selection, (id, start), file, &mut |records| take(id, &entry.file, records))?;
@@ -56,10 +57,29 @@ fn walk_segment<E: From<ExportError>>(
     let last = offsets.and_then(|offsets| offsets.last().copied()).unwrap_or(u64::MAX);
     // Captures stored after the checkpoint are not known yet.
     let end = store.state().watermarks().of(id).unwrap_or(u64::MAX);
-    let mut group = Vec::new();
+    // The place up to which records were read.
+    let (mut group, mut read) = (Vec::new(), start);
     'open: loop {
+        let mut is_first = true;
         for record in segment::records(store.path(), id, file, start).map_err(ExportError::from)? {
-            let record = record.map_err(|source| ExportError::Record { segment: id, source })?;
+            let record = match record {
+                Ok(record) => record,
+                Err(source) => {
+                    // The captures after what cannot be read are exported nevertheless. Where it is the next capture
+                    // that cannot be read, this is found out at its place.
+                    let place = Location { segment: id, offset: read, length: 0 };
+                    if !group.is_empty() || is_first && selection.has(&place) {
+                        selection.leave_out(&ExportError::Record { segment: id, source });
+                    }
+                    group.clear();
+                    let Some(next) = place_after(store, id, read).map_err(ExportError::from)? else {
+                        return Ok(());
+                    };
+                    (start, read) = (next, next);
+                    continue 'open;
+                }
+            };
+            (read, is_first) = (record.offset, false);
             if record.offset >= end || group.is_empty() && record.offset > last {
                 return Ok(());
             }
@@ -88,6 +108,18 @@ fn walk_segment<E: From<ExportError>>(
         }
         return Ok(());
     }
+}
+
+/// The place of the first capture in a segment after a position.
+fn place_after(store: &Store, id: SegmentId, position: u64) -> Result<Option<u64>, StoreError> {
+    let mut next: Option<u64> = None;
+    for capture in store.state().captures() {
+        let place = capture?.1.location;
+        if place.segment == id && place.offset > position {
+            next = Some(next.map_or(place.offset, |next| next.min(place.offset)));
+        }
+    }
+    Ok(next)
 }
 
 fn next_after(offsets: Option<&[u64]>, position: u64) -> Option<u64> {

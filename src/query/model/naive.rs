@@ -9,7 +9,7 @@ use archive_grammar::{
 use chrono::{TimeZone, Utc};
 
 use super::super::{PageRow, Value};
-use super::{Capture, Model, at, digest, row_of, url};
+use super::{Capture, Model, at, digest, is_content, row_of, url};
 
 /// What the evaluator sees of a row: a page, or one of its captures, at a time.
 struct Seen<'a> {
@@ -39,7 +39,10 @@ impl Seen<'_> {
             ("change", Some(Capture { bytes: true, .. })) => Value::Text("bytes".to_owned()),
             ("change", Some(_)) => Value::Empty,
             ("size", None) => {
-                let newest = self.captures.iter().rev().find(|capture| capture.kind != "not-modified");
+                let is_meant = |capture: &&&Capture| {
+                    capture.kind != "not-modified" && (row.captures == 0 || is_content(capture))
+                };
+                let newest = self.captures.iter().rev().find(is_meant);
                 match newest.filter(|capture| capture.kind != "failed") {
                     Some(capture) => Value::Integer(capture.size.into()),
                     None => Value::Empty,
@@ -159,10 +162,10 @@ impl Seen<'_> {
         };
         let content = |page: usize| {
             let captures = upto(&self.model.pages[page], cut);
-            let status = row_of(page, &captures).status?;
-            let newest = captures.iter().rfind(|capture| capture.kind != "not-modified");
-            let newest = newest.filter(|_| (200..300).contains(&status))?;
-            (newest.kind != "failed").then(|| digest(newest))
+            let status = row_of(page, &captures).content_status?;
+            let newest =
+                captures.iter().rfind(|capture| capture.kind != "not-modified" && is_content(capture));
+            newest.filter(|_| (200..300).contains(&status)).map(|newest| digest(newest))
         };
         match related {
             Related::Duplicate => (0..self.model.pages.len()).any(|other| {

@@ -166,19 +166,21 @@ impl<'a> Rows<'a> {
             return Ok(indexed);
         }
         let location = row.capture.location;
-        let found = self.indexes.borrow_mut().find(location, &row.key, &stamp(row.capture.time))?;
-        if let Some(line) = found {
+        let found = self.indexes.borrow_mut().find(location, &row.key, &stamp(row.capture.time));
+        if let Ok(Some(line)) = found {
             let indexed =
                 Indexed { url: uri(&line.url), digest: line.digest, has_status: line.status.is_some() };
             return Ok(row.indexed.get_or_init(|| indexed));
         }
-        let header = self.store.reader().header(location)?;
-        let url = match header.target_uri() {
+        // Of a record that cannot be read, the state still knows the most.
+        let header = self.store.reader().header(location);
+        let header = header.inspect_err(|error| tracing::warn!(%error, "a record cannot be read")).ok();
+        let url = match header.as_ref().and_then(|header| header.target_uri()) {
             Some(url) => uri(url),
             None => uri(&self.store.state().url(row.capture.url)?),
         };
-        let digest = header.get("WARC-Payload-Digest").map(uri);
-        let has_status = header.content_length() != Some(0);
+        let digest = header.as_ref().and_then(|header| header.get("WARC-Payload-Digest")).map(uri);
+        let has_status = header.is_none_or(|header| header.content_length() != Some(0));
         Ok(row.indexed.get_or_init(|| Indexed { url, digest, has_status }))
     }
 }

@@ -15,7 +15,7 @@ use archive_storage::{Capture, CaptureId, UrlId};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Best, Candidate, RefreshRules, SECONDS_PER_DAY, Survey};
+use super::{Best, Candidate, Picks, RefreshRules, SECONDS_PER_DAY, Survey};
 use crate::files::WholeFile;
 use crate::ledger::CreditError;
 use crate::prepared::is_signal;
@@ -60,7 +60,7 @@ struct Head {
     counts: Vec<u32>,
 }
 
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 
 impl Survey<'_> {
     /// Returns the best pages by a rule from the folders in this file; `None` if a pass over all pages is needed.
@@ -69,7 +69,7 @@ impl Survey<'_> {
         path: &Path,
         rule: Rule,
         room: usize,
-    ) -> Result<Option<Best>, CreditError> {
+    ) -> Result<Option<Picks>, CreditError> {
         let Some((head, due)) = self.open(path) else { return Ok(None) };
         let mut pages: HashSet<UrlId> = due.into_iter().map(UrlId).collect();
         let captures = self.state.totals().captures;
@@ -86,11 +86,13 @@ impl Survey<'_> {
         let mut pages: Vec<UrlId> = pages.into_iter().collect();
         pages.sort_unstable();
         let candidates = self.each_of(&pages, |page, record, visit| {
-            if self.is_ripe(page, visit) { self.candidate(page, record, visit) } else { Ok(None) }
+            let candidate =
+                if self.is_ripe(page, visit) { self.candidate(page, record, visit)? } else { None };
+            Ok(candidate.filter(|candidate| self.may_be_fetched(candidate, visit)))
         })?;
-        let mut best = Best::new(room);
-        candidates.iter().for_each(|candidate| best.offer(candidate.value(rule), candidate.page));
-        Ok(best.lowest().is_some_and(|lowest| lowest >= head.lowest).then_some(best))
+        let mut best = Picks::new(room);
+        candidates.iter().for_each(|candidate| best.offer(candidate.value(rule), candidate));
+        Ok(best.there.lowest().is_some_and(|lowest| lowest >= head.lowest).then_some(best))
     }
 
     /// Reads the header, if it fits the current rules and state, and the ids of the due pages.
@@ -179,6 +181,9 @@ impl Candidate {
     /// Returns the days until the value by a rule reaches `lowest`, 0 if it already has; `None` if it does not within
     /// [`DAYS`].
     fn days_until(&self, rule: Rule, lowest: f64, shortest: f64) -> Option<f64> {
+        if self.retry > 0.0 {
+            return Some((self.retry.max(shortest) - self.age).max(0.0)).filter(|days| *days < DAYS);
+        }
         let value_in = |days: f64| Self { age: self.age + days, ..*self }.value(rule);
         // Values rise with age. Check the last day first: inverting the value takes many evaluations.
         if value_in(DAYS) < lowest {
@@ -186,7 +191,7 @@ impl Candidate {
         }
         let age = match value_in(0.0) >= lowest {
             true => self.age,
-            false => self.rule(rule).interval(self.weight, self.rate, lowest) - self.announced / self.rate,
+            false => self.interval(rule, lowest) - self.announced / self.rate,
         };
         Some((age.max(shortest) - self.age).max(0.0))
     }
@@ -218,8 +223,15 @@ mod tests {
     fn nothing_is_due_before_the_shortest_interval() {
         for rule in RULES {
             for (age, expected) in [(0.0, 0.5), (0.125, 0.375), (0.5, 0.0), (2.0, 0.0)] {
-                let page =
-                    Candidate { page: UrlId(0), weight: 1.0, rate: 1.0, age, announced: 0.0, signals: false };
+                let page = Candidate {
+                    page: UrlId(0),
+                    weight: 1.0,
+                    rate: 1.0,
+                    age,
+                    announced: 0.0,
+                    signals: false,
+                    retry: 0.0,
+                };
                 assert_eq!(page.days_until(rule, 1e-6, 0.5), Some(expected), "{rule:?} at age {age}");
             }
         }

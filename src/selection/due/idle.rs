@@ -1,6 +1,6 @@
 //! Why nothing is due.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 
 use super::{SECONDS_PER_DAY, Source, Survey};
 use crate::ledger::CreditError;
@@ -26,25 +26,26 @@ impl Idle {
         // The result does not depend on rates.
         let surveys: Vec<Survey<'_>> =
             sources.iter().map(|source| source.survey(RatePrior::learned(&[]), now)).collect();
-        let mut earliest: Option<u32> = None;
+        let shortest = sources.first().map_or(0.0, |source| source.choice.rules.shortest_days());
+        let shortest = (shortest * SECONDS_PER_DAY) as i64;
+        let mut earliest: Option<i64> = None;
         for survey in &surveys {
             for visit in survey.state.visits(0) {
                 let (page, visit) = visit?;
                 // Compare times first: it is cheap, and most pages were fetched later than an earlier page.
+                let last = i64::from(visit.last_attempt);
                 if visit.captures > 0
                     && survey.choice.asks(page)
-                    && earliest.is_none_or(|earliest| visit.last_seen < earliest)
-                    && survey.candidate(page, &survey.state.page(page)?, &visit)?.is_some()
+                    && earliest.is_none_or(|earliest| last + shortest < earliest)
+                    && let Some(candidate) = survey.candidate(page, &survey.state.page(page)?, &visit)?
                 {
-                    earliest = Some(visit.last_seen);
+                    let next = last + shortest.max((candidate.retry * SECONDS_PER_DAY) as i64);
+                    earliest = Some(earliest.map_or(next, |earliest| earliest.min(next)));
                 }
             }
         }
-        let (Some(earliest), Some(source)) = (earliest, sources.first()) else { return Ok(Self::NoPages) };
-        let shortest = (source.choice.rules.shortest_days() * SECONDS_PER_DAY) as i64;
-        let next = DateTime::from_timestamp(i64::from(earliest), 0)
-            .and_then(|time| time.checked_add_signed(TimeDelta::seconds(shortest)));
-        if let Some(next) = next.filter(|next| *next > now) {
+        let Some(earliest) = earliest else { return Ok(Self::NoPages) };
+        if let Some(next) = DateTime::from_timestamp(earliest, 0).filter(|next| *next > now) {
             return Ok(Self::Until(next));
         }
         let mut pages = 0;

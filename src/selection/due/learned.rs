@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use super::folders::numbers;
-use super::{Best, Candidate, SECONDS_PER_DAY, SIGNAL_RULE, Survey};
+use super::{Candidate, Picks, SECONDS_PER_DAY, SIGNAL_RULE, Survey};
 use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags, page_flags};
 use crate::refresh::budget::Rule;
@@ -63,6 +63,8 @@ struct PastVisit {
     changed: Option<f64>,
     /// Whether the page was gone.
     gone: bool,
+    /// Whether it says nothing of changes, because the page had been gone for long: a new beginning.
+    anew: bool,
 }
 
 /// The history that a policy learns from.
@@ -73,8 +75,8 @@ struct Past {
 }
 
 /// Returns the best pages of each archive, by the policy of the rules, after training it on the visits of all archives.
-pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, CreditError> {
-    let mut best: Vec<Best> = surveys.iter().map(|_| Best::new(budget)).collect();
+pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Picks>, CreditError> {
+    let mut best: Vec<Picks> = surveys.iter().map(|_| Picks::new(budget)).collect();
     let Some(Survey { now, choice, .. }) = surveys.first() else { return Ok(best) };
     let per_day = fetches_per_day(surveys, budget, *now)?;
     // Conversion saturates.
@@ -102,7 +104,12 @@ pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, C
     let of_archive = considered.iter().enumerate();
     let numbered =
         of_archive.flat_map(|(place, pages)| pages.iter().map(move |page| (place, page))).enumerate();
-    for (number, (place, page)) in numbered.filter(|(_, (_, page))| page.ripe && !page.vanished) {
+    for (number, (place, page)) in numbered.filter(|(_, (_, page))| page.ripe) {
+        if page.candidate.retry > 0.0 {
+            // What the policy knows is how pages change, not whether they come back.
+            best[place].offer(0.0, &page.candidate);
+            continue;
+        }
         if page.candidate.announced > 0.0 {
             policy.announced(number, page.candidate.announced);
         }
@@ -116,7 +123,7 @@ pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Best>, C
     for ((place, candidate), value) in ripe.into_iter().zip(values) {
         let value = if candidate.signals { candidate.value(SIGNAL_RULE) } else { value };
         if value >= 0.0 {
-            best[place].offer(value, candidate.page);
+            best[place].offer(value, candidate);
         }
     }
     Ok(best)
@@ -165,7 +172,7 @@ fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<Known
             let number = *sites.entry(site).or_insert(number);
             let directory = directories.len();
             let directory = *directories.entry(relations[DIRECTORY]).or_insert(directory);
-            known.importance.push(page.candidate.weight);
+            known.importance.push(if page.vanished { 0.0 } else { page.candidate.weight });
             known.site.push(number);
             known.directory.push(directory);
             known.relations.push(relations);
@@ -183,7 +190,7 @@ impl Survey<'_> {
         let (best, is_part) = self.best(Rule::Freshness, room)?;
         let mut pages: HashSet<UrlId> = HashSet::new();
         if is_part {
-            pages.extend(best.into_pages());
+            pages.extend(best.there.into_pages().chain(best.ended.into_pages()));
             pages.extend(self.recent(recent)?);
         } else {
             // Include pages that are not ripe or gone: the policy judges other pages by them.
@@ -197,17 +204,11 @@ impl Survey<'_> {
     }
 
     fn consider(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Considered>, CreditError> {
-        let (candidate, vanished) = match self.candidate(page, record, visit)? {
-            Some(candidate) => (candidate, false),
-            None if record.flags.has_any(page_flags::VANISHED) => {
-                let rate = self.prior.mean();
-                (Candidate { page, weight: 0.0, rate, age: 0.0, announced: 0.0, signals: false }, true)
-            }
-            None => return Ok(None),
-        };
+        let vanished = record.flags.has_any(page_flags::VANISHED);
+        let Some(candidate) = self.candidate(page, record, visit)? else { return Ok(None) };
         Ok(Some(Considered {
             candidate,
-            ripe: !vanished && self.is_ripe(page, visit),
+            ripe: candidate.weight > 0.0 && self.may_be_fetched(&candidate, visit),
             vanished,
             host: record.host,
             first_seen: visit.first_seen,
@@ -291,6 +292,8 @@ fn page_past(
     let day = |microseconds: i64| microseconds as f64 / MICROSECONDS_PER_DAY - origin;
     // Time of the visit processed last, which is the next later one, and whether it found a change.
     let mut later: Option<(f64, bool)> = None;
+    // The oldest attempt between that visit and the one before it, which brought nothing.
+    let mut failing = None;
     let mut is_newest_change = true;
     let (mut visits, mut gone) = (0, None);
     for capture in history {
@@ -300,14 +303,17 @@ fn page_past(
             gone = Some(at);
         }
         if !is_version(&capture) {
+            failing = Some(at);
             continue;
         }
         if let Some((later_at, changed)) = later {
+            let anew = failing.is_some_and(|failing| later_at - failing > failing - at);
             let changed = changed.then(|| page.changed_at(at, later_at, origin, is_newest_change));
             is_newest_change &= changed.is_none();
-            past.push(PastVisit { at: later_at, page: number, changed, gone: false });
+            past.push(PastVisit { at: later_at, page: number, changed, gone: false, anew });
             visits += 1;
         }
+        failing = None;
         later = Some((at, capture_flags::content_changed(&capture)));
         if visits == VISITS_MAX || page.captures == 1 {
             break;
@@ -315,7 +321,7 @@ fn page_past(
     }
     // A page that was never there cannot be gone.
     if let Some(at) = gone.filter(|_| later.is_some()) {
-        past.push(PastVisit { at, page: number, changed: None, gone: true });
+        past.push(PastVisit { at, page: number, changed: None, gone: true, anew: false });
     }
     Ok(later.map(|(at, _)| at))
 }
@@ -359,6 +365,10 @@ fn replay(policy: &mut dyn Policy, visits: &[PastVisit], last: &mut [f64]) {
                 gone.push(visit.page);
                 continue;
             }
+            if visit.anew {
+                last[visit.page] = now;
+                continue;
+            }
             let before = last[visit.page];
             let changed = visit.changed.map(|at| at.clamp(before, now));
             showed.push(Sighting { page: visit.page, age: (now - before).max(0.0), changed });
@@ -391,7 +401,13 @@ mod tests {
 
     #[test]
     fn visits_are_shown_moment_by_moment() {
-        let visit = |at: f64, page: usize, changed: Option<f64>| PastVisit { at, page, changed, gone: false };
+        let visit = |at: f64, page: usize, changed: Option<f64>| PastVisit {
+            at,
+            page,
+            changed,
+            gone: false,
+            anew: false,
+        };
         let past = [
             visit(1.0, 0, None),
             visit(1.02, 1, Some(0.5)),

@@ -20,14 +20,15 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_storage::{Page, PageFlags, ROWS_TOGETHER, State, StateError, UrlId, Visit};
+use archive_storage::{Page, ROWS_TOGETHER, State, StateError, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-use crate::ledger::{CreditError, Credits, announcement_trust, page_flags as flags, part_of};
+use crate::ledger::{CreditError, Credits, Vanished, announcement_trust, page_flags as flags, part_of};
 use crate::prepared::{archive_prior, is_signal};
 use crate::refresh::budget::Rule;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
+use crate::refresh::retry::{self, Failing};
 
 pub use idle::Idle;
 use lookup::Lookup;
@@ -235,6 +236,40 @@ impl Best {
     }
 }
 
+/// The best pages to fetch: of those whose content is there, and of those that brought nothing.
+struct Picks {
+    there: Best,
+    ended: Best,
+}
+
+impl Picks {
+    fn new(room: usize) -> Self {
+        Self { there: Best::new(room), ended: Best::new(room) }
+    }
+
+    /// Offers a page with its value by the policy.
+    fn offer(&mut self, value: f64, candidate: &Candidate) {
+        match candidate.retry > 0.0 {
+            true => self.ended.offer(candidate.value(SIGNAL_RULE), candidate.page),
+            false => self.there.offer(value, candidate.page),
+        }
+    }
+
+    /// Returns the best pages of all sources, at most `budget`. Pages that brought nothing get what others leave, and a
+    /// small share in any case; `chance`, from 0 to 1, rounds it.
+    fn of_all(sources: Vec<Self>, budget: usize, chance: f64) -> Vec<SourcePage> {
+        let (there, ended): (Vec<_>, Vec<_>) =
+            sources.into_iter().map(|Self { there, ended }| (there, ended)).unzip();
+        let mut pages = Best::of_all(there, budget);
+        let share = budget as f64 * retry::SHARE;
+        let reserved = share as usize + usize::from(chance < share.fract());
+        let ended = Best::of_all(ended, reserved.max(budget - pages.len()));
+        pages.truncate(budget - ended.len());
+        pages.extend(ended);
+        pages
+    }
+}
+
 /// What is known about a page that could be fetched again.
 #[derive(Clone, Copy)]
 struct Candidate {
@@ -248,17 +283,29 @@ struct Candidate {
     announced: f64,
     /// Whether it is a sitemap or feed, which announces other pages.
     signals: bool,
+    /// Days to wait after the last attempt if that brought nothing, otherwise 0; see [`Failing`].
+    retry: f64,
 }
 
 impl Candidate {
     /// The rule that applies to this page when `rule` is in force.
     fn rule(&self, rule: Rule) -> Rule {
-        if self.signals && rule == Rule::Freshness { SIGNAL_RULE } else { rule }
+        if (self.signals || self.retry > 0.0) && rule == Rule::Freshness { SIGNAL_RULE } else { rule }
     }
 
     /// Value of fetching the page by a rule; an announcement counts as additional days of age.
     fn value(&self, rule: Rule) -> f64 {
-        self.rule(rule).value(self.weight, self.rate, self.age + self.announced / self.rate)
+        self.rule(rule).value(self.weight, self.news(), self.age + self.announced / self.rate)
+    }
+
+    /// Days after which that value reaches `price`; infinite if it never does.
+    fn interval(&self, rule: Rule, price: f64) -> f64 {
+        self.rule(rule).interval(self.weight, self.news(), price)
+    }
+
+    /// Expected news per day: changes, or while the page brings nothing, its return.
+    fn news(&self) -> f64 {
+        if self.retry > 0.0 { retry::RETURNS / self.retry } else { self.rate }
     }
 }
 
@@ -286,15 +333,16 @@ impl Survey<'_> {
             page,
             weight,
             rate: ChangeObservations::from_bytes(&visit.extension).rate(&self.prior).per_day,
+            retry: failing(record, visit, weight).map_or(0.0, |failing| failing.pause()),
             age: self.seconds(visit) as f64 / SECONDS_PER_DAY,
             announced: if visit.announced == 0 { 0.0 } else { -(1.0 - announcement_trust(visit)).ln() },
             signals: is_signal(visit),
         }))
     }
 
-    /// Returns the number of seconds since the last fetch.
+    /// Returns the number of seconds since the last attempt.
     fn seconds(&self, visit: &Visit) -> i64 {
-        (self.now.timestamp() - i64::from(visit.last_seen)).max(0)
+        (self.now.timestamp() - i64::from(visit.last_attempt)).max(0)
     }
 
     /// Prepares for weighing all pages.
@@ -373,6 +421,12 @@ impl Survey<'_> {
         self.choice.rules.is_ripe(self.seconds(visit)) && self.choice.asks(page)
     }
 
+    /// Whether a page that brought nothing has waited long enough as well.
+    fn may_be_fetched(&self, candidate: &Candidate, visit: &Visit) -> bool {
+        let retry = candidate.retry * SECONDS_PER_DAY;
+        self.is_ripe(candidate.page, visit) && self.choice.rules.has_passed(self.seconds(visit), retry)
+    }
+
     /// Whether the shortest interval has passed for any page that can be fetched again.
     fn any_ripe(&self) -> Result<bool, CreditError> {
         for visit in self.state.visits(0) {
@@ -380,7 +434,8 @@ impl Survey<'_> {
             // Pages that were never captured and files that come only with their page may stay ripe forever.
             if visit.captures > 0
                 && self.is_ripe(page, &visit)
-                && self.candidate(page, &self.state.page(page)?, &visit)?.is_some()
+                && let Some(candidate) = self.candidate(page, &self.state.page(page)?, &visit)?
+                && self.may_be_fetched(&candidate, &visit)
             {
                 return Ok(true);
             }
@@ -390,7 +445,7 @@ impl Survey<'_> {
 
     /// Returns the best by a rule for single pages, and whether others were left out. Uses due folders where they are
     /// kept.
-    fn best(&self, rule: Rule, room: usize) -> Result<(Best, bool), CreditError> {
+    fn best(&self, rule: Rule, room: usize) -> Result<(Picks, bool), CreditError> {
         let keeps_folders = self.choice.folders_from.is_some_and(|from| self.state.totals().fetched >= from);
         let archive = self.choice.archive.as_ref().filter(|_| keeps_folders);
         let folders = archive.map(|archive| archive.join(FOLDERS_FILE));
@@ -399,19 +454,19 @@ impl Survey<'_> {
         {
             return Ok((best, true));
         }
-        let (mut best, mut count, mut kept) = (Best::new(room), 0, Vec::new());
+        let (mut best, mut count, mut kept) = (Picks::new(room), 0, Vec::new());
         let valued = |candidate: Candidate, visit: &Visit| {
-            Some((candidate, self.is_ripe(candidate.page, visit).then(|| candidate.value(rule))))
+            Some((candidate, self.may_be_fetched(&candidate, visit).then(|| candidate.value(rule))))
         };
         self.all(valued, |(candidate, value)| {
-            value.into_iter().for_each(|value| best.offer(value, candidate.page));
+            value.into_iter().for_each(|value| best.offer(value, &candidate));
             if folders.is_some() && count < KEPT_MAX {
                 kept.push(candidate);
             }
             count += 1;
         })?;
         if let Some(path) = &folders {
-            self.fill_folders(path, rule, &mut best, (count <= KEPT_MAX).then_some(kept))?;
+            self.fill_folders(path, rule, &mut best.there, (count <= KEPT_MAX).then_some(kept))?;
         }
         let is_part = count > room;
         Ok((best, is_part))
@@ -462,19 +517,32 @@ pub(super) fn most_obsolete_of(
         }
         None => learned::best(&surveys, budget)?,
     };
-    Ok(Best::of_all(best, budget))
+    // A function of the time, as everything here.
+    let chance = fastrand::Rng::with_seed(now.timestamp().cast_unsigned()).f64();
+    Ok(Picks::of_all(best, budget, chance))
+}
+
+/// Returns the state of a page whose newest attempts brought nothing; `None` while its content is there.
+fn failing(page: &Page, visit: &Visit, weight: f64) -> Option<Failing> {
+    let days = |from: u32, to: u32| f64::from(to.saturating_sub(from)) / SECONDS_PER_DAY;
+    let usual = if visit.contents > 0 { days(visit.last_seen, visit.failing_since) } else { f64::INFINITY };
+    let is_linked = Vanished::of(page, visit).is_none_or(|vanished| vanished.linked >= visit.failing_since);
+    let failing = days(visit.failing_since, visit.last_attempt);
+    (visit.failing_since > 0).then_some(Failing { usual, failing, is_linked, weight })
 }
 
 /// Returns the weight of a page, given its importance or that of the page that it stands for; `None` for robots.txt and
 /// for files that come only with their page.
 ///
 /// Sitemaps and feeds are polled for what they say about other pages: they count at least as much as an average page.
-fn refreshable(page: PageFlags, importance: Option<f64>, visit: &Visit) -> Option<f64> {
-    let share = if page.has_any(flags::ALIAS) { ALIAS_SHARE } else { 1.0 };
-    // A missing seed is checked now and then, like an average page: somebody asked for it.
-    let missed = page.has_any(flags::VANISHED) && page.has_any(flags::SEED);
-    let own = importance.map(|importance| importance * share).or(missed.then_some(1.0));
-    if !is_signal(visit) || page.has_any(flags::ROBOTS) {
+fn refreshable(page: &Page, importance: Option<f64>, visit: &Visit) -> Option<f64> {
+    let share = if page.flags.has_any(flags::ALIAS) { ALIAS_SHARE } else { 1.0 };
+    // A missing page is asked again: as important as it was, or as an average page if it is a seed.
+    let missed = Vanished::of(page, visit).map(|vanished| {
+        if page.flags.has_any(flags::SEED) { vanished.importance.max(1.0) } else { vanished.importance }
+    });
+    let own = missed.or(importance.map(|importance| importance * share));
+    if !is_signal(visit) || page.flags.has_any(flags::ROBOTS) {
         return own;
     }
     Some(own.unwrap_or(0.0).max(1.0))

@@ -243,7 +243,7 @@ impl Weights {
         importance: Option<f64>,
         visit: &Visit,
     ) -> Result<Option<f64>, CreditError> {
-        let Some(importance) = refreshable(page.1.flags, importance, visit) else { return Ok(None) };
+        let Some(importance) = refreshable(page.1, importance, visit) else { return Ok(None) };
         let decided = self.decided.weight(state, page.0, page.1.host)?;
         if decided == 0.0 {
             return Ok(None);

@@ -7,8 +7,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::{
-    Best, Candidate, Choice, Lookup, RefreshRules, SECONDS_PER_DAY, Source, Survey, WeightError, Weights,
-    learned,
+    Candidate, Choice, Lookup, Picks, RefreshRules, SECONDS_PER_DAY, Source, Survey, WeightError, Weights,
+    failing, learned,
 };
 use crate::decisions::Decisions;
 use crate::ledger::{AliasImportance, CreditError, Credits, REQUISITE_DEPTH_MAX};
@@ -39,7 +39,11 @@ pub struct NextVisit {
     /// Days between fetches in the long run: the age at which the policy's rule values the copy as high as the last
     /// page that the budget covers. `None` for a page that is given up.
     pub interval_days: Option<f64>,
-    /// When it is due: `interval_days` after its last fetch. `None` for a page that is given up.
+    /// Since when its attempts have brought nothing, if so. Then the interval is the pause until the next attempt, which
+    /// grows with every one.
+    #[serde(serialize_with = "utc")]
+    pub failing_since: Option<DateTime<Utc>>,
+    /// When it is due: `interval_days` after its last attempt. `None` for a page that is given up.
     #[serde(serialize_with = "utc")]
     pub due: Option<DateTime<Utc>>,
     /// Number of pages whose fetch has a higher value now.
@@ -131,7 +135,7 @@ fn turn_of_page(
     let (rules, step, of) = (&choice.rules, compared.step, others.len());
     let before = match rules.policy.simple() {
         None if step == 1 => {
-            let order = Best::of_all(learned::best(&[survey], of)?, of);
+            let order = Picks::of_all(learned::best(&[survey], of)?, of, 1.0);
             order.iter().position(|(_, other)| *other == page).unwrap_or(order.len())
         }
         _ => {
@@ -145,6 +149,9 @@ fn turn_of_page(
         changes_per_day: own.rate,
         fetches_per_day: market.fetches_per_day,
         interval_days: Some(interval).filter(|days| days.is_finite()),
+        failing_since: Some(visit.failing_since)
+            .filter(|since| *since > 0)
+            .and_then(|since| DateTime::from_timestamp(i64::from(since), 0)),
         due: due(&visit, interval),
         before: before as u64,
         of: (of * step) as u64,
@@ -181,9 +188,11 @@ impl Market {
         }
         let of = others.len();
         let days = ((now - oldest) as f64 / SECONDS_PER_DAY).max(1.0);
+        // What brought nothing gets a share of its own.
         let fetches_per_day = fetches_per_day.unwrap_or(captures / days);
         let sharing: Vec<(f64, f64)> = others
             .iter()
+            .filter(|candidate| candidate.retry == 0.0)
             .step_by(of.div_ceil(SHARING).max(1))
             .map(|candidate| (candidate.weight, candidate.rate))
             .collect();
@@ -198,8 +207,10 @@ impl Market {
 
     /// Returns the days between fetches of a page; infinite for one that is given up.
     fn interval(&self, page: &Candidate) -> f64 {
-        let interval = page.rule(self.rule).interval(page.weight, page.rate, self.price);
-        interval.max(self.shortest)
+        if page.retry > 0.0 {
+            return page.retry.max(self.shortest);
+        }
+        page.interval(self.rule, self.price).max(self.shortest)
     }
 }
 
@@ -255,6 +266,26 @@ impl Timetable {
         let mut survey = Source::alone(state, &credits, &choice, &[]).survey(prior, now);
         let (market, _) = Market::of(&mut survey, &compared, None)?;
         Ok(Self { lookup: Arc::default(), prior, market, now, credits, choice })
+    }
+
+    /// Returns how many pages bring nothing now, and how many attempts refreshes of the next `days` make for them.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn retries(&self, state: &State, days: f64) -> Result<(u64, u64), CreditError> {
+        let turns = self.turns(state);
+        let (mut pages, mut attempts) = (0, 0);
+        for known in state.visits_with_pages(0..) {
+            let (id, page, visit) = known?;
+            if visit.failing_since > 0
+                && let Some(candidate) = turns.survey.candidate(id, &page, &visit)?
+            {
+                pages += 1;
+                let ended = failing(&page, &visit, candidate.weight);
+                attempts += ended.map_or(0, |ended| ended.attempts(candidate.age, days));
+            }
+        }
+        Ok((pages, attempts))
     }
 
     /// Returns the due times of the pages of the archive.
@@ -319,7 +350,7 @@ impl Turns<'_> {
 
 /// Returns when a page with this interval in days is due; `None` for one that is given up.
 fn due(visit: &Visit, interval: f64) -> Option<DateTime<Utc>> {
-    later(DateTime::from_timestamp(i64::from(visit.last_seen), 0)?, interval)
+    later(DateTime::from_timestamp(i64::from(visit.last_attempt), 0)?, interval)
 }
 
 /// Returns the time a number of days after `time`; `None` if there is none.
@@ -369,8 +400,15 @@ mod tests {
 
     #[test]
     fn nothing_is_fetched_before_the_shortest_interval() {
-        let page =
-            Candidate { page: UrlId(0), weight: 1.0, rate: 1.0, age: 0.0, announced: 0.0, signals: false };
+        let page = Candidate {
+            page: UrlId(0),
+            weight: 1.0,
+            rate: 1.0,
+            age: 0.0,
+            announced: 0.0,
+            signals: false,
+            retry: 0.0,
+        };
         for rule in RULES {
             for price in [0.0, 1e-6] {
                 let market = Market { rule, fetches_per_day: 1e6, price, shortest: 0.5 };

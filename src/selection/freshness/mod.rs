@@ -10,7 +10,7 @@ mod parts;
 
 use std::collections::HashSet;
 
-use archive_storage::{State, Store, UrlId, Visit};
+use archive_storage::{Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -63,36 +63,24 @@ impl CopyModel {
     }
 
     /// Describes the copy of a page; `None` if it has none, or if the last answer was an error.
-    fn of(
-        state: &State,
-        prior: &RatePrior,
-        (id, visit): (UrlId, &Visit),
-        now: DateTime<Utc>,
-    ) -> Result<Option<Self>, CreditError> {
-        if visit.versions == 0 || visit.status >= 400 {
-            return Ok(None);
+    fn of(prior: &RatePrior, visit: &Visit, now: DateTime<Utc>) -> Option<Self> {
+        if visit.contents == 0 || visit.status >= 400 {
+            return None;
         }
-        let since = current_at(state, id, visit)?;
-        Ok(Some(Self {
+        Some(Self {
             belief: ChangeObservations::from_bytes(&visit.extension).rate(prior).into(),
-            age: ((now.timestamp() as f64 - since) / SECONDS_PER_DAY).max(0.0),
+            // An attempt that brought nothing does not count.
+            age: ((now.timestamp() - i64::from(visit.last_seen)) as f64 / SECONDS_PER_DAY).max(0.0),
             announced: if visit.announced == 0 { 0.0 } else { announcement_trust(visit) },
-        }))
+        })
     }
 }
 
 /// Returns the probability that the copy of a page is unchanged; `None` if it has none, or if the last answer was an
 /// error.
-///
-/// # Errors
-/// If the store cannot be read.
-pub fn fresh(
-    state: &State,
-    prior: &RatePrior,
-    copy: (UrlId, &Visit),
-    now: DateTime<Utc>,
-) -> Result<Option<f64>, CreditError> {
-    Ok(CopyModel::of(state, prior, copy, now)?.map(|copy| copy.fresh()))
+#[must_use]
+pub fn fresh(prior: &RatePrior, visit: &Visit, now: DateTime<Utc>) -> Option<f64> {
+    CopyModel::of(prior, visit, now).map(|copy| copy.fresh())
 }
 
 /// Why copies cannot be read.
@@ -144,25 +132,11 @@ fn copies_among(
         let Some(importance) = credits.importance(&page, Some(&visit)).filter(|_| is_meant(id)) else {
             continue;
         };
-        let Some(copy) = CopyModel::of(state, &prior, (id, &visit), now)? else { continue };
+        let Some(copy) = CopyModel::of(&prior, &visit, now) else { continue };
         let weight = weights.of(state, (id, &page), Some(importance), &visit)?.unwrap_or(importance);
         copies.push(PageModel { id, importance, weight, copy });
     }
     Ok(copies)
-}
-
-/// Returns when the copy was last known to be current, in seconds since 1970. A fetch without an answer does not count.
-fn current_at(state: &State, id: UrlId, visit: &Visit) -> Result<f64, CreditError> {
-    if visit.status > 0 {
-        return Ok(f64::from(visit.last_seen));
-    }
-    for capture in state.history(id)? {
-        let (_, capture) = capture?;
-        if crate::change::is_version(&capture) {
-            return Ok(capture.time as f64 / 1e6);
-        }
-    }
-    Ok(f64::from(visit.first_seen))
 }
 
 /// Expected freshness of the copies now.

@@ -32,9 +32,11 @@ struct Page {
     captures: Vec<Row>,
     /// Position from which older ones are listed.
     older: Option<u64>,
-    /// Total number of captures, including those not listed.
+    /// Total number of captures with content.
     captured: u64,
-    /// Captures by year and month, oldest first.
+    /// Total number of attempts, including those not listed.
+    attempts: u64,
+    /// Captures with content by year and month, oldest first.
     months: Vec<(i32, [u64; 12])>,
     /// Type of its newest version; `None` if there is none.
     #[serde(rename = "type")]
@@ -62,6 +64,8 @@ struct Row {
     offset: u64,
     /// Where it is shown as it was; `None` once it is erased.
     replay: Option<String>,
+    /// Whether it shows what stood at the URL.
+    content: bool,
     /// Whether it is a version of the page, which can be compared with others.
     is_version: bool,
 }
@@ -73,18 +77,19 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let url = state.url(id)?;
     let rows = ArchiveRows::new(store, access.clone())?;
     let from: u64 = asked.parameter("from").parse().unwrap_or(0);
-    let (mut captures, mut captured, mut months) = (Vec::new(), 0, BTreeMap::<i32, [u64; 12]>::new());
+    let (mut captures, mut captured, mut attempts) = (Vec::new(), 0, 0);
+    let mut months = BTreeMap::<i32, [u64; 12]>::new();
     for capture in rows.history(id).map_err(|error| Problem::of(&error))? {
         let capture = capture.map_err(|error| Problem::of(&error))?;
-        captured += 1;
+        attempts += 1;
+        captured += u64::from(capture.is_content);
         let local = capture.time.with_timezone(&Local);
-        // What was erased cannot be seen.
-        if capture.kind != ERASED
+        if capture.is_content
             && let Some(month) = months.entry(local.year()).or_default().get_mut(local.month0() as usize)
         {
             *month += 1;
         }
-        if captured > from && captures.len() < CAPTURES_MAX {
+        if attempts > from && captures.len() < CAPTURES_MAX {
             captures.push(row(asked, &url, capture)?);
         }
     }
@@ -92,9 +97,10 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let visit = state.visit(id)?;
     let data = Page {
         title: visit.and_then(|visit| visit.title).map(|title| state.title(title)).transpose()?,
-        older: Some(from.saturating_add(captures.len() as u64)).filter(|next| *next < captured),
+        older: Some(from.saturating_add(captures.len() as u64)).filter(|next| *next < attempts),
         captures,
         captured,
+        attempts,
         months: months.into_iter().collect(),
         kind: rows
             .page(id)
@@ -128,6 +134,7 @@ fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem
     let stored = state.capture(capture.id)?;
     let segment = stored.location.segment;
     Ok(Row {
+        content: capture.is_content,
         is_version: is_version(&stored),
         replay: (capture.kind != ERASED).then(|| asked.replayed(url, Some(capture.time))),
         time: Some(capture.time),
@@ -161,7 +168,7 @@ fn links(asked: &Asked<'_>, id: UrlId) -> Result<(Vec<String>, u64), Problem> {
 
 fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
     let (t, why) = (asked.speech, &data.why);
-    let newest = data.captures.iter().find(|row| row.status == Some(200)).or(data.captures.first());
+    let newest = data.captures.iter().find(|row| row.content).or(data.captures.first());
     let replayed = newest.and_then(|newest| Some((newest, newest.replay.as_ref()?)));
     html! {
         h1 { (data.title.as_deref().unwrap_or(&data.url)) }
@@ -173,6 +180,7 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
         } }
         dl .facts {
             div { dt { (t.say("Captures")) } dd { (t.count(data.captured)) } }
+            @if data.attempts > data.captured { div { dt { (t.say("Attempts")) } dd { (t.count(data.attempts)) } } }
             @if let Some(importance) = why.importance { div { dt { (t.say("Importance")) } dd { (t.decimal(importance, 2)) } } }
             @if let Some(next_visit) = &why.next_visit {
                 div { dt { (t.say("Expected changes a day")) } dd { (t.decimal(next_visit.changes_per_day, 3)) } }
@@ -183,7 +191,7 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
         @if !data.months.is_empty() { section { h2 { (t.say("Captures by month")) } (calendar(t, data)) } }
         section {
             h2 { (t.say("History")) }
-            @if data.captured == 0 { p { (t.say("It was never captured.")) } } @else { (history(t, data)) }
+            @if data.attempts == 0 { p { (t.say("It was never captured.")) } } @else { (history(t, data)) }
             @if let Some(from) = data.older { p { a href=(t.address("/page", &[("url", &data.url), ("from", &from.to_string())])) { (t.say("Older captures")) } } }
         }
         section { h2 { (t.say("Why")) } (reasons(t, why)) }
@@ -331,6 +339,7 @@ fn reasons(t: Speech, why: &Why) -> Markup {
                         @if let Some(part) = &next_visit.part { " · " (t.fill("as a part of {}", &[&part.page])) }
                         " · " (t.fill("{} of {} pages before it", &[&t.count(next_visit.before), &t.count(next_visit.of)]))
                         @if next_visit.estimated { " " (t.say("(estimated)")) }
+                        @if let Some(since) = next_visit.failing_since { " · " (t.fill("it has brought nothing since {}", &[&t.minute(since)])) }
                     } }
                 }
             }

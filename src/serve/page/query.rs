@@ -58,7 +58,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             Err(error @ (Error::NoIndex | Error::NoVersions(_) | Error::TooMuch { .. } | Error::Late(_))) => {
                 Ok(Err(error.to_string()))
             }
-            answer => Ok(Ok((answer?, Vec::new()))),
+            answer => Ok(Ok((answer?, Missing::rows(question.unread())))),
         }
     })
 }

@@ -101,7 +101,11 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             let what = "This archive’s index has the newest versions only; `archive rebuild --index-versions` makes older ones searchable.";
             Err(Problem::Missing(t.say(what).to_owned()))
         }
-        found => Ok((found?, Vec::new())),
+        found => {
+            let found = found?;
+            let missing = Missing::rows(found.unread.clone());
+            Ok((found, missing))
+        }
     };
     let opened = asked.opened;
     let times = || {

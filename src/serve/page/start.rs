@@ -49,7 +49,7 @@ fn held(asked: &Asked<'_>) -> Result<Start, Problem> {
     let totals = state.totals();
     let (first, last) = span(state);
     Ok(Start {
-        captures: answers(state)?,
+        captures: contents(state)?,
         urls: totals.urls,
         fetched: totals.fetched,
         sites: totals.sites,
@@ -126,9 +126,9 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }))
 }
 
-/// Number of captures with an answer, except those of robots.txt.
-fn answers(state: &State) -> Result<u64, StateError> {
-    let of_host = |(_, _, host): (_, _, Host)| u64::from(host.captures.saturating_sub(host.failures));
+/// Number of captures with content, except those of robots.txt.
+fn contents(state: &State) -> Result<u64, StateError> {
+    let of_host = |(_, _, host): (_, _, Host)| u64::from(host.contents);
     state.hosts().map(|host| host.map(of_host)).sum()
 }
 

@@ -38,7 +38,7 @@ pub(crate) const REWRITES: &str = "rewrites";
 /// Key of the format of all state files in [`Contents::numbers`].
 pub(crate) const FORMAT: &str = "format";
 /// The format that this code writes.
-pub(crate) const FORMAT_VERSION: u64 = 3;
+pub(crate) const FORMAT_VERSION: u64 = 4;
 
 /// File name in the state's folder.
 pub(crate) const FILE: &str = "catalogue.redb";

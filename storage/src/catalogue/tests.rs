@@ -71,10 +71,10 @@ fn a_newer_format_is_refused_in_one_sentence() {
     newer.numbers.insert(FORMAT.into(), FORMAT_VERSION + 1);
     catalogue.commit(&Contents::default(), &newer).unwrap();
     let error = catalogue.load().unwrap_err();
-    assert!(matches!(error, StateError::NewerFormat { found: 4, supported: 3 }));
+    assert!(matches!(error, StateError::NewerFormat { found: 5, supported: 4 }));
     assert_eq!(
         error.to_string(),
-        "this archive has format 4, but this release reads formats up to 3: use a newer release"
+        "this archive has format 5, but this release reads formats up to 4: use a newer release"
     );
 }
 

@@ -118,23 +118,34 @@ impl Record for Page {
 /// The record of a URL that was fetched.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Visit {
-    /// Time of the first fetch, seconds since 1970.
+    /// Time of the first capture with content, or of the first attempt as long as there is none; seconds since 1970,
+    /// as in all times here.
     pub first_seen: u32,
-    /// Time of the last fetch, seconds since 1970.
+    /// Time of the newest capture with content; 0 without one.
     pub last_seen: u32,
+    /// Time of the newest answer; 0 without one.
+    pub last_answer: u32,
+    /// Time of the newest attempt.
+    pub last_attempt: u32,
+    /// Time of the first attempt since the newest content; 0 if the newest attempt brought content.
+    pub failing_since: u32,
     /// Time of the last fetch that found changed content, seconds since 1970.
     pub last_changed: u32,
-    /// Number of captures, maintained by the store.
+    /// Number of attempts, whatever came of them, maintained by the store.
     pub captures: u32,
+    /// Number of captures with content.
+    pub contents: u32,
     /// Number of captures whose content differed from the previous one.
     pub versions: u32,
     /// The newest capture by time, maintained by the store.
     pub last_capture: Option<CaptureId>,
-    /// HTTP status of the last fetch; 0 if there was no response.
+    /// HTTP status of the newest answer; 0 without one.
     pub status: u16,
-    /// Kind of document, by the crawler's codes.
+    /// HTTP status of the newest content; 0 without one, and for a document without an answer.
+    pub content_status: u16,
+    /// Kind of document of the newest content, by the crawler's codes.
     pub kind: u8,
-    /// Language, by the crawler's codes; 0 for none.
+    /// Its language, by the crawler's codes; 0 for none.
     pub language: u8,
     /// Credit history, in the crawler's own layout.
     pub credit: [u8; 16],
@@ -163,11 +174,16 @@ impl Default for Visit {
         Self {
             first_seen: 0,
             last_seen: 0,
+            last_answer: 0,
+            last_attempt: 0,
+            failing_since: 0,
             last_changed: 0,
             captures: 0,
+            contents: 0,
             versions: 0,
             last_capture: None,
             status: 0,
+            content_status: 0,
             kind: 0,
             language: 0,
             credit: [0; 16],
@@ -203,8 +219,8 @@ pub(crate) struct VisitRecord {
     pub(crate) visit: Visit,
 }
 
-const VISIT_BYTES: usize = 6 * 4 + 4 + 2 + 1 + 1 + 4 * 8 + 8 + 4 + 2 + 2 + 48 + 4 + 8;
-const _: () = assert!(VISIT_BYTES == 140);
+const VISIT_BYTES: usize = 10 * 4 + 4 + 2 + 2 + 1 + 1 + 4 * 8 + 8 + 4 + 2 + 2 + 48 + 4 + 8;
+const _: () = assert!(VISIT_BYTES == 158);
 
 impl Record for VisitRecord {
     const BYTES: usize = VISIT_BYTES;
@@ -212,8 +228,15 @@ impl Record for VisitRecord {
     fn encode(&self, fields: &mut FieldWriter<'_>) {
         let visit = &self.visit;
         fields.u32(self.url.0).u32(visit.first_seen).u32(visit.last_seen).u32(visit.last_changed);
-        fields.u32(visit.captures).u32(visit.versions).id(visit.last_capture.map(|capture| capture.0));
-        fields.u16(visit.status).u8(visit.kind).u8(visit.language).bytes(&visit.credit);
+        fields.u32(visit.last_answer).u32(visit.last_attempt).u32(visit.failing_since);
+        fields.u32(visit.captures).u32(visit.contents).u32(visit.versions);
+        fields.id(visit.last_capture.map(|capture| capture.0));
+        fields
+            .u16(visit.status)
+            .u16(visit.content_status)
+            .u8(visit.kind)
+            .u8(visit.language)
+            .bytes(&visit.credit);
         fields.u64(visit.title.map_or(0, |position| position.0 + 1));
         fields.u64(visit.links.map_or(0, |position| position.0 + 1));
         fields.u64(visit.signature).u32(visit.announced);
@@ -228,10 +251,15 @@ impl Record for VisitRecord {
             first_seen: fields.u32(),
             last_seen: fields.u32(),
             last_changed: fields.u32(),
+            last_answer: fields.u32(),
+            last_attempt: fields.u32(),
+            failing_since: fields.u32(),
             captures: fields.u32(),
+            contents: fields.u32(),
             versions: fields.u32(),
             last_capture: fields.id().map(CaptureId),
             status: fields.u16(),
+            content_status: fields.u16(),
             kind: fields.u8(),
             language: fields.u8(),
             credit: fields.array(),
@@ -258,9 +286,11 @@ pub struct Host {
     pub urls: u32,
     /// Number of fetched URLs.
     pub fetched: u32,
-    /// Number of captures.
+    /// Number of attempts.
     pub captures: u32,
-    /// Number of failed fetches.
+    /// Number of captures with content.
+    pub contents: u32,
+    /// Number of attempts that nothing answered.
     pub failures: u32,
     /// Bytes of all payloads.
     pub bytes: u64,
@@ -281,6 +311,7 @@ impl Host {
             urls: 0,
             fetched: 0,
             captures: 0,
+            contents: 0,
             failures: 0,
             bytes: 0,
             robots: None,
@@ -290,14 +321,15 @@ impl Host {
     }
 }
 
-const HOST_BYTES: usize = 5 * 4 + 8 + 2 * 4 + 64;
-const _: () = assert!(HOST_BYTES == 100);
+const HOST_BYTES: usize = 6 * 4 + 8 + 2 * 4 + 64;
+const _: () = assert!(HOST_BYTES == 104);
 
 impl Record for Host {
     const BYTES: usize = HOST_BYTES;
 
     fn encode(&self, fields: &mut FieldWriter<'_>) {
-        fields.u32(self.site.0).u32(self.urls).u32(self.fetched).u32(self.captures).u32(self.failures);
+        fields.u32(self.site.0).u32(self.urls).u32(self.fetched).u32(self.captures).u32(self.contents);
+        fields.u32(self.failures);
         fields.u64(self.bytes).id(self.robots.map(|capture| capture.0)).u32(self.robots_time);
         fields.bytes(&self.extension);
     }
@@ -308,6 +340,7 @@ impl Record for Host {
             urls: fields.u32(),
             fetched: fields.u32(),
             captures: fields.u32(),
+            contents: fields.u32(),
             failures: fields.u32(),
             bytes: fields.u64(),
             robots: fields.id().map(CaptureId),

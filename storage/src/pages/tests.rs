@@ -38,13 +38,16 @@ proptest! {
 
     #[test]
     fn visits_come_back(
-        url: u32, seen: [u32; 5], capture in prop::option::of(0..u32::MAX - 1), status: u16, [kind, language]: [u8; 2],
+        url: u32, seen: [u32; 9], capture in prop::option::of(0..u32::MAX - 1), status: u16, [kind, language]: [u8; 2],
         credit: [u8; 16], position in prop::option::of(0..u64::MAX - 1), fill: u8,
-        signature: u64, announced: u32, counts: [u16; 2],
+        signature: u64, announced: u32, counts: [u16; 3],
     ) {
-        let [first_seen, last_seen, last_changed, captures, versions] = seen;
+        let [first_seen, last_seen, last_changed, captures, versions, contents, last_answer, last_attempt, failing_since] =
+            seen;
         let visit = Visit {
-            first_seen, last_seen, last_changed, captures, versions, last_capture: capture.map(CaptureId), status, kind,
+            first_seen, last_seen, last_answer, last_attempt, failing_since, last_changed, captures, contents, versions,
+            last_capture: capture.map(CaptureId), status,
+            content_status: counts[2], kind,
             language, credit, title: position.map(TextPosition), links: position.map(LinksPosition),
             signature, announced, announcements: counts[0], announcements_confirmed: counts[1],
             extension: [fill; 48], version: capture.map(CaptureId), validators: position.map(ValidatorsPosition),
@@ -55,10 +58,10 @@ proptest! {
     }
 
     #[test]
-    fn hosts_and_sites_come_back(numbers: [u32; 6], bytes: u64, cash: i64, credit: [u8; 16], flags: u16, fill: u8) {
-        let [site, urls, fetched, captures, failures, robots_time] = numbers;
+    fn hosts_and_sites_come_back(numbers: [u32; 7], bytes: u64, cash: i64, credit: [u8; 16], flags: u16, fill: u8) {
+        let [site, urls, fetched, captures, contents, failures, robots_time] = numbers;
         let host = Host {
-            site: SiteId(site), urls, fetched, captures, failures, bytes, robots: Some(CaptureId(1)), robots_time,
+            site: SiteId(site), urls, fetched, captures, contents, failures, bytes, robots: Some(CaptureId(1)), robots_time,
             extension: [fill; 64],
         };
         prop_assert_eq!(again(&host), host);

@@ -158,14 +158,16 @@ impl State {
             let (number, mut record) = found?;
             let visit = record.visit;
             if scrub.pages.contains(&record.url) {
-                let Visit { first_seen, last_seen, captures, last_capture, credit, .. } = visit;
                 let version = self.newest_left(record.url)?;
                 record.visit = Visit {
-                    first_seen,
-                    last_seen,
-                    captures,
-                    last_capture,
-                    credit,
+                    first_seen: visit.first_seen,
+                    last_seen: visit.last_seen,
+                    last_answer: visit.last_answer,
+                    last_attempt: visit.last_attempt,
+                    captures: visit.captures,
+                    contents: visit.contents,
+                    last_capture: visit.last_capture,
+                    credit: visit.credit,
                     version,
                     ..Visit::default()
                 };

@@ -31,12 +31,11 @@ mod write;
 pub use chunks::Dechunker;
 pub(crate) use header::text;
 pub use header::{Date, Header, HeaderError, RecordType, fields, parse_fields};
+pub(crate) use http::MEDIA_TYPE_HTTP;
 pub use http::{
     HttpHead, MEDIA_TYPE_BYTES_MAX, begins_with_chunk, dechunk, head_length, http_head, is_http, media_type,
-    payload,
-    split,
+    payload, split,
 };
-pub(crate) use http::MEDIA_TYPE_HTTP;
 pub use reader::RecordReader;
 pub use record::{Broken, ReadError, ReadLimits, Record};
 pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};

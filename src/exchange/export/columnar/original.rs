@@ -53,7 +53,9 @@ impl Originals {
                 ..original
             }));
         }
-        let Facts { document, language, title, .. } = Facts::from_fields(&store.metadata(&capture)?);
+        // A damaged original does not end the export of what refers to it.
+        let fields = store.metadata(&capture).unwrap_or_default();
+        let Facts { document, language, title, .. } = Facts::from_fields(&fields);
         let original = Original { document, language, title, ..original };
         if self.read.len() >= READ_MAX {
             self.read.clear();

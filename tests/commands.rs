@@ -133,7 +133,8 @@ fn get_and_history_show_every_version() {
     let stats = &archive.json::<&str>("stats", &[])[0];
     let count = |name: &str| stats[name].as_u64().unwrap();
     let captured = captures(&archive.path);
-    assert_eq!(count("captures") + count("robots") + count("failures"), captured.count());
+    let all = ["captures", "errors", "robots", "failures"].map(count);
+    assert_eq!(all.iter().sum::<u64>(), captured.count());
     let of_robots = captured.0.iter().filter(|(url, _)| url.ends_with("/robots.txt"));
     let of_robots: usize = of_robots.map(|(_, captures)| captures.len()).sum();
     assert_eq!(count("robots"), of_robots as u64);

@@ -49,7 +49,8 @@ impl Sound {
     }
 
     /// Returns the files of the archive by kind, except lock files, the reports of runs, and the list of documents that
-    /// took long to read: these say nothing about the archived data, may be removed, and have no checksums.
+    /// took long to read: these say nothing about the archived data, may be removed, and have no checksums. Nor the
+    /// remarks, of which only damaged parts are found (`remarks::tests`), and which the state has as well.
     fn files(&self) -> BTreeMap<String, Vec<PathBuf>> {
         let mut kinds: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
         let mut folders = vec![self.archive.path.clone()];
@@ -60,7 +61,9 @@ impl Sound {
                     continue;
                 }
                 let path = path.strip_prefix(&self.archive.path).unwrap().to_owned();
-                if path.extension().is_none_or(|extension| extension != "lock") && !path.ends_with("reading")
+                if path.extension().is_none_or(|extension| extension != "lock")
+                    && !path.ends_with("reading")
+                    && !path.ends_with("remarks.jsonl.zst")
                 {
                     kinds.entry(kind(&path)).or_default().push(path);
                 }

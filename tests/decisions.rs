@@ -350,7 +350,8 @@ fn each_decision_does_what_it_says_to_the_next_crawl_and_to_the_next_refresh() {
     let copy = Archive::new();
     copy.run("import", &[exported]).succeeded();
     assert_eq!(sites(&copy), names[..1]);
-    assert!(report.contains("\"pages\":12,"), "those of the site that is rated 4: {report}");
+    // One of the twelve pages of the site that is rated 4 never had content.
+    assert!(report.contains("\"pages\":11,"), "{report}");
 }
 
 #[test]

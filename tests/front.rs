@@ -266,7 +266,7 @@ fn archives_served_as_one_name_those_that_are_missing() {
         let answer = get(&front.application, path);
         (json_of(&answer), answer.get("archive-missing").map(str::to_owned))
     };
-    let text = address("/query", "count pages captures > 0");
+    let text = address("/query", "count pages attempts > 0");
     let (rows, missing) = count(&text);
     assert_eq!((&rows[0]["count"], missing), (&320.into(), Some(silent.url())));
     // The next request does not wait for it again: it does not ask it.

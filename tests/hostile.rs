@@ -340,8 +340,10 @@ fn pages_that_ask_for_it_are_not_followed_and_not_kept() {
     let unfollowed: Vec<_> = captured.iter().filter(|url| !seeds.contains(url)).collect();
     assert_eq!(unfollowed, ["http://faults.test/robots.txt", "http://faults.test/sitemap.xml"]);
 
-    // Without the options, the same pages are kept and their links are fetched.
-    start(&mut archive.crawl(&[format!("{}?again", seeds[0])], &served.at_once())).wait().succeeded();
+    // The archive remembers the options. Once they are taken back, pages are kept and their links are fetched.
+    let mut options = served.at_once();
+    options.extend(["--obey-nofollow=false", "--obey-noarchive=false"].map(str::to_owned));
+    start(&mut archive.crawl(&[format!("{}?again", seeds[0])], &options)).wait().succeeded();
     let captured = captures(&archive.path);
     println!("{:?}", captured.urls());
     assert!(captured.urls().len() > 4, "{:?}", captured.urls());

@@ -213,7 +213,7 @@ fn why_and_queries_say_when_parts_are_asked_and_how_they_agree_with_their_page()
     // The parts of both pages as of the second day: the sheet changes later.
     world.go_to(9.0);
     world.refresh(&["--budget", "2", "--parts", "0"]);
-    let query = "capture page.type = html select url, time, parts, parts age, parts right order by time";
+    let query = "capture page.type = html select url, time, parts, parts age, parts right order by time asc";
     let rows = world.query(query);
     assert_eq!(rows.len(), 6, "{rows:?}");
     for (row, apart) in rows.iter().zip([0.0, 0.0, 0.0, 0.0, 8.0, 8.0]) {

@@ -157,9 +157,11 @@ fn a_parameter_that_turns_out_to_matter_is_asked_for_again() {
         let same = (0..SAME).map(|number| format!("/same{number}?sid={number}"));
         match bare {
             "/" => page("/", same),
-            "/same7" => page(bare, (0..VALUES).map(|number| format!("/section?sid={number}"))),
+            // They are found only after the parameter was tested.
+            "/deep3" => page(bare, (0..VALUES).map(|number| format!("/section?sid={number}"))),
+            "/deep1" | "/deep2" => page(bare, std::iter::once(bare.replace('2', "3").replace('1', "2"))),
             "/section" => page(path, std::iter::empty()),
-            _ => page(bare, std::iter::once("/same7".to_owned())),
+            _ => page(bare, std::iter::once("/deep1".to_owned())),
         }
     });
     let archive = Archive::new();

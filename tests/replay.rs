@@ -364,6 +364,26 @@ fn xml_stays_well_formed() {
     assert_eq!(feed, page.replace("/s.xsl", &format!("/web/{}cs_/http://a.org/s.xsl", STAMPS[0])));
 }
 
+#[test]
+fn other_spellings_are_found_in_the_file_of_keys_and_after_it() {
+    let page = |number: usize| {
+        let url = format!("http://a.org/Page{number}");
+        response(&format!("urn:uuid:{number}"), &url, DAYS[0], &format!("<p>number {number}"))
+    };
+    let replay = Replay::of(&(0..600).map(page).collect::<Vec<_>>());
+    assert!(replay.archive.path.join("state/keys.find").is_file());
+    for number in [0, 17, 599] {
+        assert_eq!(
+            replay.leads(&format!("/web/http://a.org/page{number}")),
+            path(&format!("http://a.org/Page{number}"))
+        );
+    }
+    assert_eq!(replay.get("/web/http://a.org/page600").status, 404);
+    import(&replay.archive, &[("more.warc", page(600))]);
+    assert_eq!(replay.leads("/web/http://a.org/page600"), path("http://a.org/Page600"));
+    assert_eq!(replay.leads("/web/http://a.org/page17"), path("http://a.org/Page17"));
+}
+
 fn ranged(replay: &Replay, url: &str, modifier: &str, range: Option<&str>) -> replay::Response {
     let path = &format!("/web/{}{modifier}/{url}", STAMPS[1]);
     replay.request(&Request { path, range, base: BASE, ..Request::default() })

@@ -39,6 +39,7 @@ mod kill;
 mod kill_import;
 mod kill_repair;
 mod later;
+mod life;
 mod limits;
 mod long_bodies;
 mod machines;

@@ -112,7 +112,7 @@ fn queries_say_what_is_expected_of_pages() {
     let refresh = ["--budget", "20", "--shortest", "0s"];
     start(archive.command("refresh").args(refresh).args(served.at_once())).wait().succeeded();
 
-    let rows = archive.json("query", &["page captures > 0 select url, freshness, next visit limit 1000"]);
+    let rows = archive.json("query", &["page attempts > 0 select url, freshness, next visit limit 1000"]);
     let due: Vec<&Value> = rows.iter().filter(|row| !row["next_visit"].is_null()).collect();
     assert!(due.len() > 20, "{rows:?}");
     for row in due.iter().step_by(9) {

@@ -23,6 +23,8 @@ pub(crate) const PAIR_NAMES: [&str; 10] = [
     "last_attempt",
     "next_visit",
     "change_rate",
+    "parts_age",
+    "parts_right",
     "rated_by",
     "response_time",
     "well_formed",

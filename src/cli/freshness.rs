@@ -58,7 +58,7 @@ struct Report {
     back_days: f64,
     expected: Expected,
     observed: Option<Observed>,
-    /// The parts of the newest versions.
+    /// The parts of the copies.
     parts: PartsShown,
 }
 

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 
 use archive::exchange::import::{self, Listener, Note, Options, Status};
-use archive::recorder::{self, CHECKPOINT_EVERY, Control, Memory};
+use archive::recorder::{self, CHECKPOINT_EVERY, Memory};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 

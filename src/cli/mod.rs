@@ -63,7 +63,7 @@ use archive::exchange::copy::CopyError;
 use archive::graphs::ReadError;
 use archive::ledger::{Credits, Facts, name_as_robots_txt};
 use archive::remote::{self, RemoteError};
-use archive_storage::address::canonical;
+use archive_storage::address::{canonical, surt};
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -268,9 +268,20 @@ fn failure(store: &Store, capture: &Capture) -> anyhow::Result<(Option<String>, 
     Ok((facts.error, facts.erased.map(|erased| erased.sentence())))
 }
 
-/// As [`find_url`], but fails if the access rules hide all captures of the URL.
+/// As [`find_url`], or the page by another spelling of its URL, such as with `www.`; fails if the access rules hide all
+/// captures of the URL.
 fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlId> {
-    let (id, state) = (find_url(store, text)?, store.state());
+    let state = store.state();
+    let id = match find_url(store, text) {
+        Ok(id) => id,
+        Err(error) => {
+            let url = url_of(text)?;
+            let mut alike = state.alike(&url)?.into_iter();
+            let (id, known) = alike.find(|(_, known)| surt(known) == surt(&url)).ok_or(error)?;
+            output::note(format_args!("{text} was captured as {known}"));
+            id
+        }
+    };
     if let Some(newest) = state.history(id)?.next().transpose()?
         && access.history(state, id)?.next().is_none()
     {

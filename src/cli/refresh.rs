@@ -64,7 +64,7 @@ The last line on standard error sums up the run. Exit codes: 0 done (also if the
 1 failed, 2 wrong usage, 3 the archive is in use, 4 stopped by a signal, or no page could be had
 because all servers said \"later\" or did not answer.")]
 pub(crate) struct Args {
-    /// Maximum number of pages to fetch
+    /// Maximum number of pages to fetch; parts of these pages come on top (--parts)
     #[arg(long, value_name = "N")]
     budget: u64,
     #[command(flatten)]

@@ -241,6 +241,11 @@ impl<A> Later<A> {
         taken
     }
 
+    /// Number of pages whose turn has come and that were not answered since.
+    pub(super) fn queued_again(&self) -> u64 {
+        self.pages.values().filter(|page| page.due.is_none()).count() as u64
+    }
+
     /// Whether no page waits.
     pub(super) fn is_empty(&self) -> bool {
         self.pages.is_empty()

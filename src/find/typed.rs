@@ -130,7 +130,10 @@ impl Typed {
     /// Documents that other tools stored without a response (WARC `resource`) have no status.
     #[must_use]
     pub fn query(&self) -> String {
-        let found = ["(content_status = 200 or (content_status is empty and captures > 0))".to_owned()];
+        let found = [
+            "(content_status = 200 or (content_status is empty and captures > 0))".to_owned(),
+            "status not in (404, 410)".to_owned(),
+        ];
         format!("page {}", [&found[..], &self.conditions].concat().join(" and "))
     }
 }

@@ -8,7 +8,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use archive_storage::address::{Parameter, may_have_parameters, parameters, url_hash, without_parameters};
+use archive_storage::address::{
+    Parameter, is_suspect, may_have_parameters, parameters, url_hash, was_dropped, without_parameters,
+};
 use archive_storage::{HostId, Page, PageFlags, State, StateError, UrlId};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -195,7 +197,6 @@ impl Parameters {
     /// Counts a link with suspect parameters; returns the test that it is good for, if one is due.
     fn meet(&mut self, host: HostId, url: &str) -> Option<Proposed> {
         let is_known = self.hosts.contains_key(&host.0);
-        let is_suspect = |parameter: &Parameter<'_>| parameter.is_suspect();
         if !parameters(url).any(|parameter| is_suspect(&parameter))
             || !is_known && self.hosts.len() >= HOSTS_MAX
         {
@@ -336,7 +337,7 @@ impl Credits {
                 return Ok(Some(id));
             }
         }
-        let former = without_parameters(url, |parameter| parameter.was_dropped());
+        let former = without_parameters(url, was_dropped);
         Ok(former.map_or(Ok(None), |former| state.find(&former))?)
     }
 
@@ -464,7 +465,7 @@ impl Credits {
     ) -> Result<(Cow<'a, str>, u64, Option<Proposed>), CreditError> {
         let as_written = (Cow::Borrowed(link.url.as_str()), link.hash, None);
         let is_told = |parameter: Parameter<'_>| {
-            parameter.is_suspect() || is_named(&self.parameters.dropped, parameter.name)
+            is_suspect(&parameter) || is_named(&self.parameters.dropped, parameter.name)
         };
         let may_differ = may_have_parameters(&link.url) && parameters(&link.url).any(is_told);
         if link.kind == LinkKind::Redirect || !may_differ {

@@ -183,9 +183,9 @@ pub(super) fn is_newest_content(visit: &Visit, outcome: &Outcome) -> bool {
 
 /// Sets the kind, title and language of a document. The title of a redirect is the server's, not the page's.
 pub(super) fn describe(state: &mut State, visit: &mut Visit, facts: &Facts) -> Result<(), StateError> {
-    if let Some(kind) = facts.document {
-        visit.kind = kind.code();
-    }
+    // What was not read, as a revisit without its original, says nothing of the document.
+    let Some(kind) = facts.document else { return Ok(()) };
+    visit.kind = kind.code();
     let title = facts.title.as_ref().filter(|_| !(300..400).contains(&visit.content_status));
     let known = visit.title.map(|position| state.title(position)).transpose()?;
     if known.as_ref() != title {

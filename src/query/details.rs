@@ -154,7 +154,7 @@ pub enum PageDetail {
     /// When the next refresh is due.
     NextVisit,
     /// The number of its parts. This and the following are as of a capture at this time in microseconds since 1970, or
-    /// of the newest version.
+    /// of the newest one that found the page.
     Parts(Option<i64>),
     /// The longest time between it and the nearest capture of a part, in seconds.
     PartsAge(Option<i64>),

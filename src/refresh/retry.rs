@@ -20,8 +20,8 @@ const GROWTH_UNLINKED: f64 = 3.0;
 /// Bounds of the factor by which importance divides a pause.
 const FACTORS: (f64, f64) = (0.5, 2.0);
 
-/// Shortest pause in days, and the longest one.
-const PAUSE_DAYS_MIN: f64 = 1.0 / 24.0;
+/// Shortest pause in days, a second, and the longest one.
+const PAUSE_DAYS_MIN: f64 = 1.0 / 86_400.0;
 const PAUSE_DAYS_MAX: f64 = 365.0;
 
 /// Maximum number of attempts in a forecast.

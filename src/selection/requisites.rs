@@ -7,7 +7,7 @@
 
 use std::collections::HashSet;
 
-use archive_storage::{CaptureKind, Page, State, StateError, UrlId, Visit};
+use archive_storage::{Capture, CaptureKind, Page, State, StateError, UrlId, Visit};
 
 use super::due::RefreshRules;
 use crate::change::is_version;
@@ -53,6 +53,11 @@ pub(crate) struct PartTurn {
 /// Whether a URL comes only with pages, and was fetched.
 pub(crate) fn is_part(page: &Page) -> bool {
     page.flags.has_any(flags::FETCHED) && !page.flags.has_any(flags::ROBOTS) && !flags::is_page(page.flags)
+}
+
+/// Whether a capture found its page or part. A resource that was imported without a response has no status.
+pub(super) fn is_found(capture: &Capture) -> bool {
+    is_version(capture) || capture.kind == CaptureKind::Resource
 }
 
 /// Returns the parts of a page by its stored links, and their parts, nearest first, that are not in `seen`; adds them
@@ -107,14 +112,13 @@ impl PartTurn {
 /// Returns the number of days from the first to the last of the failures that end the history of a part, so that the
 /// time to the next request doubles with each; `None` if it was found at its last fetch.
 fn missing_days(state: &State, id: UrlId, visit: &Visit) -> Result<Option<f64>, StateError> {
-    // A resource that was imported without a response has no status.
     if (1..400).contains(&visit.status) {
         return Ok(None);
     }
     let mut times: Option<(i64, i64)> = None;
     for capture in state.history(id)?.take(FAILURES_MAX) {
         let (_, capture) = capture?;
-        if is_version(&capture) || capture.kind == CaptureKind::Resource {
+        if is_found(&capture) {
             break;
         }
         times = Some((capture.time, times.map_or(capture.time, |(_, last)| last)));

@@ -58,9 +58,20 @@ pub(super) fn find(
     }
     let is_file = (200..300).contains(&capture.status);
     let robots = if is_file { read(store, &capture, robots_name)? } else { None };
-    let has_failed = capture.kind == CaptureKind::Failed;
-    let error = if has_failed { Facts::from_fields(&store.metadata(&capture)?).error } else { None };
+    let error = error_of(store, &capture)?;
     Ok(Some(StoredRobots { url, time, status: capture.status, error, robots }))
+}
+
+/// Returns why the newest request for this URL as a robots.txt, not after `at`, brought no answer.
+pub(super) fn failure(store: &Store, url: &str, at: i64) -> Result<Option<String>, StoreError> {
+    answer(store, url, at)?.map_or(Ok(None), |(_, capture)| error_of(store, &capture))
+}
+
+fn error_of(store: &Store, capture: &Capture) -> Result<Option<String>, StoreError> {
+    if capture.kind != CaptureKind::Failed {
+        return Ok(None);
+    }
+    Ok(Facts::from_fields(&store.metadata(capture)?).error)
 }
 
 /// Time of a capture in seconds since 1970.

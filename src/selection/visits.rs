@@ -139,6 +139,12 @@ pub(super) fn robots(
 ) -> Result<Option<RobotsAnswer>, RecorderError> {
     let Ok(url) = Url::parse(url) else { return Ok(None) };
     let stored = stored_robots::find(store, host, robots_name, at)?;
+    let own = format!("{}://{host}/robots.txt", url.scheme());
+    let own_error = match &stored {
+        // Where both schemes failed, the URL's own tells why.
+        Some(stored) if stored.status == 0 => stored_robots::failure(store, &own, at)?,
+        _ => None,
+    };
     Ok(stored.map(|stored| {
         let robots = stored.robots.as_ref();
         let verdict = robots.map(|robots| robots.check(&url));
@@ -151,7 +157,7 @@ pub(super) fn robots(
         RobotsAnswer {
             time: DateTime::from_timestamp(stored.time, 0),
             status: stored.status,
-            error: stored.error.clone(),
+            error: own_error.or(stored.error),
             allowed,
             line: rule.map(|(line, _)| line),
             pattern: rule.map(|(_, pattern)| pattern.to_owned()),

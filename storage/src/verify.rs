@@ -9,7 +9,7 @@ use std::thread;
 use serde::Serialize;
 use url::Url;
 
-use crate::address::{canonical, without_parameters, without_request};
+use crate::address::{canonical, was_dropped, without_parameters, without_request};
 use crate::backend::RealDisk;
 use crate::capture_kind::CaptureKind;
 use crate::catalogue::SegmentState;
@@ -251,9 +251,7 @@ fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> R
 /// without parameters of sessions.
 fn is_named(found: &str, expected: &str) -> bool {
     let is_expected = |url: String| {
-        url == expected
-            || without_parameters(&url, |parameter| parameter.was_dropped())
-                .is_some_and(|without| without == expected)
+        url == expected || without_parameters(&url, was_dropped).is_some_and(|without| without == expected)
     };
     found == expected || Url::parse(found).is_ok_and(|found| is_expected(canonical(&found)))
 }

@@ -160,6 +160,19 @@ impl Running {
     pub(crate) fn signal(&self, signal: &str) {
         let status = Command::new("kill").arg(signal).arg(self.id().to_string()).status().unwrap();
         assert!(status.success(), "kill {signal}");
+        // It stops once the kernel has come to each of its threads.
+        while signal == "-STOP" && !self.is_stopped() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Whether all its threads are stopped by a signal, or it has ended.
+    fn is_stopped(&self) -> bool {
+        let Ok(threads) = fs::read_dir(format!("/proc/{}/task", self.id())) else { return true };
+        threads.flatten().all(|thread| {
+            let state = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+            state.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['T', 'Z', 'X']))
+        })
     }
 
     /// Kills it without warning, as a power failure would.

@@ -37,7 +37,9 @@ impl Run<'_> {
 
     pub(super) fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
         self.status.elapsed = self.elapsed();
-        self.status.queued = self.frontier.queued();
+        // At the end, pages that were put off are counted by themselves.
+        let put_off = if self.status.waiting > 0 { self.later.queued_again() } else { 0 };
+        self.status.queued = self.frontier.queued().saturating_sub(put_off);
         self.status.active = self.frontier.active();
         self.status.hosts_active = self.frontier.hosts_active();
         self.status.hosts_waiting = self.frontier.hosts_waiting();

@@ -5,7 +5,7 @@ use std::time::Instant;
 use archive_storage::{HostId, UrlId};
 
 use super::{CrawlError, Run};
-use crate::ledger::{Candidate, Facts, Refusal, page_flags as flags, shown};
+use crate::ledger::{Candidate, Credits, Facts, Refusal, page_flags as flags, shown};
 
 impl Run<'_> {
     /// Lets another URL stand for one whose turn has come, if they differ in parameters that make no difference;
@@ -66,6 +66,7 @@ impl Run<'_> {
     fn link_again(&mut self, host: HostId, now: Instant) -> Result<(), CrawlError> {
         let mut fetched = Vec::new();
         let mut candidates: Vec<Candidate> = Vec::new();
+        let mut again: Vec<Candidate> = Vec::new();
         let (credits, state) = self.recorder.books();
         for number in 0..state.url_count() {
             let id = UrlId(number);
@@ -76,7 +77,7 @@ impl Run<'_> {
             if page.flags.has_any(flags::FETCHED) {
                 fetched.push(id);
             } else if page.flags.has_any(flags::ALIAS) {
-                candidates.extend(credits.stand_alone(state, id)?);
+                again.extend(credits.stand_alone(state, id)?);
             }
         }
         for id in fetched {
@@ -88,6 +89,12 @@ impl Run<'_> {
         }
         if !self.discovering {
             return Ok(());
+        }
+        // Their turn had come before.
+        for Candidate { url, host, level } in again {
+            if let Err(why) = self.frontier.push_again(url, host, level, now) {
+                Credits::put_off(self.recorder.state_mut(), url, why)?;
+            }
         }
         candidates.into_iter().try_for_each(|candidate| self.enqueue(candidate, now))
     }

@@ -475,7 +475,6 @@ fn what_is_added_at_the_end_is_in_nothing_unfinished() {
         ("<style>a{}</style>", "<a href='x"),
         ("<style>a{}</style>", ""),
         ("<style>a{}</style>x</html>", ""),
-        ("<svg><style>a{}", ""),
     ] {
         let new = added(&format!("{before}{unfinished}"), Syntax::Html, additions).replace("<H>", "");
         assert_eq!(new.replace(&expected("cs_|http://a.org/b/"), ""), format!("{before}<E>{unfinished}"));

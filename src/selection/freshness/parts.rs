@@ -7,12 +7,11 @@ use archive_storage::{Capture, State, StateError, UrlId};
 use serde::{Deserialize, Serialize};
 
 use super::{PageModel, SECONDS_PER_DAY};
-use crate::change::is_version;
 use crate::ledger::{CreditError, capture_flags};
 use crate::prepared::archive_prior;
 use crate::refresh::rate::{ChangeObservations, RatePrior};
 use crate::selection::plan::Sample;
-use crate::selection::requisites::{Part, PartTurn, parts_of};
+use crate::selection::requisites::{Part, PartTurn, is_found, parts_of};
 
 /// Maximum number of captures of a part that are searched for those before and after its page.
 const CAPTURES_MAX: usize = 1 << 10;
@@ -52,16 +51,21 @@ impl PartsShown {
         Ok(shown)
     }
 
-    /// The parts of the newest version of a page; `None` if it has none.
+    /// The parts of a page as of its newest capture that found it; `None` if there is none.
     ///
     /// # Errors
     /// If the state cannot be read.
     pub fn newest(state: &State, prior: &RatePrior, page: UrlId) -> Result<Option<Self>, StateError> {
-        let newest = state.newest_version(page)?;
-        newest.map(|(_, capture)| Self::at(state, prior, page, capture.time)).transpose()
+        for capture in state.history(page)? {
+            let (_, capture) = capture?;
+            if is_found(&capture) {
+                return Ok(Some(Self::at(state, prior, page, capture.time)?));
+            }
+        }
+        Ok(None)
     }
 
-    /// The parts of the newest versions of all these copies; of many, of a sample.
+    /// The parts of all these copies as of their newest captures; of many copies, of a sample.
     ///
     /// # Errors
     /// If the state cannot be read.
@@ -161,7 +165,7 @@ fn shown_at(state: &State, prior: &RatePrior, part: &Part, time: i64) -> Result<
     let nearest = since.into_iter().chain(until).fold(f64::INFINITY, f64::min);
     let right = match (before.zip(after), since.zip(until)) {
         (Some((before, after)), Some((since, until))) => {
-            let found = (is_version(&before), is_version(&after));
+            let found = (is_found(&before), is_found(&after));
             let is_same =
                 found == (false, false) || found == (true, true) && !capture_flags::bytes_changed(&after);
             // A change in between came at any time.

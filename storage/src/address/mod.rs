@@ -27,7 +27,9 @@ mod surt;
 pub use canonical::{Parts, RULES, Rule, canonical};
 pub use host::{HOST_BYTES_MAX, host_key, is_url_in_bounds, registry_suffix, site_of};
 pub use lookup::{callback_of, lookup_key, loose_key};
-pub use parameters::{Parameter, may_have_parameters, parameters, without_parameters};
+pub use parameters::{
+    Parameter, is_suspect, may_have_parameters, parameters, was_dropped, without_parameters,
+};
 pub use request::{method_of, requested_with, without_request};
 pub use surt::surt;
 

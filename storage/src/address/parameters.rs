@@ -36,25 +36,6 @@ impl<'a> Parameter<'a> {
         is_session_segment(segment).then_some(Self { name: SEGMENT, value: segment, is_in_path: true })
     }
 
-    /// Whether it is worth finding out if the page is the same without it: by its name, or because its value looks
-    /// generated.
-    #[must_use]
-    pub fn is_suspect(&self) -> bool {
-        self.name == SEGMENT || self.is_listed(|_| true) || is_token(self.value)
-    }
-
-    /// Whether archives of earlier versions have URLs without it.
-    #[must_use]
-    pub fn was_dropped(&self) -> bool {
-        match self.is_in_path {
-            true => {
-                self.name == SEGMENT
-                    || SESSION_PATH_PARAMETERS.iter().any(|listed| self.name.eq_ignore_ascii_case(listed))
-            }
-            false => self.is_listed(|value| value == Any || is_token(self.value)),
-        }
-    }
-
     fn is_listed(&self, is_met: impl Fn(Value) -> bool) -> bool {
         let same_name = |listed: &Name| match listed {
             Exact(listed) => self.name.eq_ignore_ascii_case(listed),
@@ -65,6 +46,23 @@ impl<'a> Parameter<'a> {
         may_be_listed(self.name.as_bytes())
             && PARAMETERS.iter().any(|(name, value)| same_name(name) && is_met(*value))
     }
+}
+
+/// Whether it is worth finding out if the page is the same without a parameter: by its name, or because its value looks
+/// generated.
+#[must_use]
+pub fn is_suspect(parameter: &Parameter<'_>) -> bool {
+    parameter.name == SEGMENT || parameter.is_listed(|_| true) || is_token(parameter.value)
+}
+
+/// Whether archives of earlier versions have URLs without a parameter.
+#[must_use]
+pub fn was_dropped(parameter: &Parameter<'_>) -> bool {
+    if !parameter.is_in_path {
+        return parameter.is_listed(|value| value == Any || is_token(parameter.value));
+    }
+    let is_session = |listed: &&str| parameter.name.eq_ignore_ascii_case(listed);
+    parameter.name == SEGMENT || SESSION_PATH_PARAMETERS.iter().any(is_session)
 }
 
 /// Whether a URL may have parameters, by one look at its bytes.

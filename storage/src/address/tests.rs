@@ -1,7 +1,9 @@
 use proptest::prelude::*;
 use url::Url;
 
-use super::{RULES, canonical, host_key, parameters, site_of, surt, without_parameters};
+use super::{
+    RULES, canonical, host_key, is_suspect, parameters, site_of, surt, was_dropped, without_parameters,
+};
 
 fn canonical_of(text: &str) -> String {
     canonical(&Url::parse(text).unwrap())
@@ -65,11 +67,11 @@ fn parameters_go_without_a_trace() {
         ("http://a.example/b;v=1.1?sid=3&session=summer", "http://a.example/b;v=1.1?sid=3&session=summer"),
     ] {
         let url = canonical_of(url);
-        let without = without_parameters(&url, |parameter| parameter.was_dropped());
+        let without = without_parameters(&url, was_dropped);
         assert_eq!(without.unwrap_or(url), expected);
     }
     let suspects = |url: &'static str| -> Vec<&str> {
-        parameters(url).filter(|parameter| parameter.is_suspect()).map(|parameter| parameter.name).collect()
+        parameters(url).filter(is_suspect).map(|parameter| parameter.name).collect()
     };
     assert_eq!(suspects("http://a.example/x;sid=1?a=2&SID=3&x=d41d8cd98f00b204e980"), ["sid", "SID", "x"]);
     assert_eq!(suspects("http://a.example/(S(lit3py55t21z5v55vlm25s55))/"), ["(S(...))"]);
@@ -180,9 +182,9 @@ proptest! {
     ) {
         let url = Url::parse(&format!("http://h.example/{before}{parameter}{after}?{query}")).unwrap();
         let url = canonical(&url);
-        let once = without_parameters(&url, |parameter| parameter.was_dropped()).unwrap_or(url);
+        let once = without_parameters(&url, was_dropped).unwrap_or(url);
         prop_assert_eq!(canonical(&Url::parse(&once).unwrap()), once.as_str());
-        prop_assert_eq!(without_parameters(&once, |parameter| parameter.was_dropped()), None);
+        prop_assert_eq!(without_parameters(&once, was_dropped), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::{Finder, NAME_BYTES_MAX, NameCache, NameCursor, NameTable};
+use super::{ALIKE_MAX, Finder, NAME_BYTES_MAX, NameCache, NameCursor, NameTable};
 use crate::backend::{OpenMode, RealDisk};
 use crate::checkpoint::StateError;
 
@@ -169,6 +169,25 @@ fn names_are_found_by_the_file_and_after_it() {
     let mut damage = 0;
     Finder::open(&RealDisk, &path, 7).unwrap().unwrap().check(&mut |_| damage += 1);
     assert_eq!(damage, 1);
+}
+
+#[test]
+fn a_block_holds_some_ids_of_every_hash() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("keys.find");
+    for (hashes, each, kept) in [(1, ALIKE_MAX + 1, ALIKE_MAX), (10, 60, 32), (512, 2, 1), (5, 3, 3)] {
+        let entries = |take: &mut dyn FnMut(u64, u32)| {
+            (0..hashes * each).for_each(|id| take((id % hashes) as u64, id as u32));
+            Ok(())
+        };
+        Finder::write_entries(&RealDisk, &path, 7, 300, ALIKE_MAX, &entries).unwrap();
+        let finder = Finder::open(&RealDisk, &path, 7).unwrap().unwrap();
+        for hash in 0..hashes {
+            let ids = finder.under(hash as u64).unwrap();
+            assert_eq!(ids.len(), kept, "{hashes} {each}");
+            assert!(ids.iter().all(|id| *id as usize % hashes == hash));
+        }
+    }
 }
 
 #[test]

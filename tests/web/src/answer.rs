@@ -88,6 +88,10 @@ impl Answerer {
         if request.is_other_method {
             self.fail(405, "Only GET and HEAD are served");
             self.head.put("Allow: GET, HEAD\r\n");
+        } else if let Some(outcome) = web.config.town.answer(self, request, now) {
+            if let Outcome::Fault(_) = outcome {
+                return outcome;
+            }
         } else if let Some(host) = web.layout.host_named(request.host) {
             self.answer_host(web, &host, request, now);
         } else if let Some(fault) = Fault::of(request.host, request.path) {

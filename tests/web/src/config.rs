@@ -5,6 +5,7 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 
 use super::clock::{Clock, from_micros};
+use super::town::Town;
 
 /// Largest number of hosts of a web.
 pub const HOSTS_MAX: u32 = 4_000_000;
@@ -82,6 +83,8 @@ pub struct Config {
     pub traps: bool,
     /// Whether some home pages link to the host of faults. It answers in any case.
     pub faults: bool,
+    /// Further hosts, which live by a script.
+    pub town: Town,
     /// Delay before every answer of the server.
     pub latency: Duration,
     /// Start of the web: no page changes before it. Changes are drawn for the 8.9 years after it.
@@ -149,6 +152,7 @@ impl Default for Config {
             feeds: true,
             traps: false,
             faults: false,
+            town: Town::default(),
             latency: Duration::ZERO,
             start: from_micros(DEFAULT_START_MICROS),
             clock: Clock::real(),

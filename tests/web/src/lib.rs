@@ -35,6 +35,7 @@ mod random;
 mod script;
 mod server;
 mod text;
+mod town;
 mod web;
 mod words;
 mod xml;
@@ -51,6 +52,7 @@ pub use config::{ChangeRates, Config, ConfigError, HOSTS_MAX, LINKS_PER_PAGE_MAX
 pub use layout::{Form, HostIndex, PageIndex, SiteIndex};
 pub use links::Link;
 pub use server::{Arrival, Server};
+pub use town::{Says, Town, TownError};
 pub use web::Web;
 
 #[cfg(test)]

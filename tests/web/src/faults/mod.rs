@@ -76,6 +76,11 @@ impl Fault {
         })
     }
 
+    /// The connection is reset without a byte.
+    pub(super) fn reset() -> Self {
+        Self::listed(b"/reset")
+    }
+
     fn listed(path: &[u8]) -> Self {
         if path == b"/" {
             return Self::Index;

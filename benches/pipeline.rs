@@ -285,7 +285,7 @@ fn fetch_alone(captures: &[Captured], options: &Options, connect: Option<SocketA
         let host = Arc::from(capture.url.host_str().unwrap_or_default());
         let endpoint = Endpoint { secure: false, host, address };
         let request = Request::new(capture.url.clone());
-        fetcher.submit(Job { task: Task::Fetch { endpoint, request }, tag: () })?;
+        fetcher.submit(Job { task: Task::Fetch { endpoint, request: Box::new(request) }, tag: () })?;
         under_way += 1;
         if under_way >= PER_HOST as usize {
             let ((), answer) = answers.recv()?;

@@ -221,8 +221,9 @@ fn a_share_of_the_budget_discovers() {
 #[test]
 fn a_refresh_of_a_query_fetches_only_its_pages() {
     let (served, archive) = crawled(lively(419, 3, 60));
+    let watch = ["page", "--name", "all", "--every", "1d"].map(str::to_owned);
+    archive.run("watch", &[&watch[..], &clock(&served)].concat()).succeeded();
     served.web.clock().advance(TimeDelta::days(9));
-    archive.run("watch", &["page", "--name", "all", "--every", "1d"]).succeeded();
     let host = served.web.host_name(served.web.host_of(archive_testweb::PageIndex(0)));
     let query = format!("page host = \"{host}\"");
     let chosen: BTreeSet<String> = archive

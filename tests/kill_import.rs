@@ -85,7 +85,9 @@ fn an_import_killed_again_and_again_has_every_capture_once() {
     let finished = start(calm.command("import").args(&files)).wait().succeeded();
     let mut time = finished.elapsed;
     let expected = known(&calm);
-    assert_eq!(expected.values().map(Vec::len).sum::<usize>(), 2 * PAGES);
+    // A request without an answer is no capture.
+    let lone = (0..PAGES).filter(|number| number % 3 == 2).count();
+    assert_eq!(expected.values().map(Vec::len).sum::<usize>(), 2 * PAGES - lone);
 
     let mut archive = Archive::new();
     let (mut in_time, mut archives) = (0, 1);

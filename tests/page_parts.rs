@@ -247,7 +247,8 @@ fn as_many_parts_are_asked_as_the_limits_allow() {
     let images: String = pictures.iter().map(|url| format!("<img src={url}>")).collect();
     let page = Thing::new("text/html", &format!("<title>many</title>{images}"), &[]);
     let mut things = vec![(format!("{PAGES}/"), page)];
-    things.extend(pictures.iter().map(|url| (url.clone(), Thing::new("image/png", url, &[]))));
+    let picture = |url: &String| (url.clone(), Thing::new("image/png", &format!("picture {url}"), &[]));
+    things.extend(pictures.iter().map(picture));
     let world = World::new(things);
     world.crawl("/");
     assert_eq!(world.query("page type = html select parts")[0]["parts"], 1000);

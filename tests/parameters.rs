@@ -4,8 +4,6 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use archive_storage::address::surt;
-
 use crate::support::answers::{Answers, html, nothing, redirect, whole};
 use crate::support::program::{Finished, start};
 use crate::support::warc::{member, response};
@@ -72,9 +70,15 @@ fn parameters_that_name_a_page_are_asked_for_as_linked() {
 #[test]
 fn an_import_never_merges_two_urls() {
     let archive = Archive::new();
-    let sessions = ["/x;jsessionid=1", "/x;jsessionid=2", "/y?PHPSESSID=1&a", "/y?PHPSESSID=2&a", "/y?a"];
-    let urls: Vec<String> =
-        NAMING.iter().chain(&sessions).map(|path| format!("http://a.test{path}")).collect();
+    // Sessions as their SURTs leave them out.
+    let session = |digit: &str| digit.repeat(32);
+    let sessions = ["1", "2"]
+        .map(session)
+        .into_iter()
+        .flat_map(|session| [format!("/x;jsessionid={session}"), format!("/y?PHPSESSID={session}&a")]);
+    let naming = NAMING.iter().map(|path| (*path).to_owned());
+    let paths = naming.chain(sessions).chain(["/y?a".to_owned()]);
+    let urls: Vec<String> = paths.map(|path| format!("http://a.test{path}")).collect();
     let record = |(number, url): (usize, &String)| {
         let id = format!("urn:uuid:00000000-0000-4000-8000-0000000000{number:02}");
         member(&response(&id, url, &format!("2024-01-01T00:00:{number:02}Z"), &format!("text of {url}")))
@@ -87,10 +91,6 @@ fn an_import_never_merges_two_urls() {
         let got = start(archive.command("get").arg(url)).wait().succeeded().text();
         assert!(got.ends_with(&format!("text of {url}")), "{url} gives {got}");
     }
-    assert!(
-        urls.iter().map(|url| surt(url)).collect::<BTreeSet<_>>().len() < urls.len(),
-        "they need no SURT"
-    );
     archive.verify();
 }
 

@@ -208,7 +208,8 @@ fn what_went_wrong_is_found_in_few_rows() {
         assert!(is_listed, "{site} {trouble:?}: {row:?}");
         let advice = match trouble {
             Trouble::Parked => "reject",
-            Trouble::Gone | Trouble::Moved | Trouble::Down => "delist",
+            // A site that says "later" is asked for few of its pages, so that most are not known to fail.
+            Trouble::Gone | Trouble::Moved => "delist",
             _ => "investigate",
         };
         assert_eq!(row["advice"], advice, "{site} {trouble:?}: {row:?}");

@@ -49,8 +49,8 @@ fn a_connection_that_was_refused_is_tried_again() {
     let archive = Archive::new();
     let seeds = [format!("http://{free}/")];
     let options = ["--delay", "0", "--allow-private", "--patience", "0s"];
-    let cause = "no connection to 127.0.0.1 (connection refused)";
-    crawl(&archive, &seeds, &options).refused(1, &["the seed http://", cause, "no seed could be fetched"]);
+    let cause = format!("no connection to {} (connection refused)", free.ip());
+    crawl(&archive, &seeds, &options).refused(1, &["the seed http://", &cause, "no seed could be fetched"]);
     let served = TestWeb::start_on(Config::plain(723, 1, 5), &[free]);
     crawl(&archive, &seeds, &options).succeeded();
     assert_ne!(captures(&archive.path).0[&seeds[0]].last().unwrap().status, 0);

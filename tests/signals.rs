@@ -135,9 +135,10 @@ fn whatever_changes_an_archive_says_that_it_is_in_use() {
     let file = archive.file("some.warc", "WARC/1.1\r\n");
     let file = file.to_str().unwrap();
     let seeds = archive.seeds(&served.web.seeds(1));
+    let [option, here] = &served.connection();
     let commands: [(&str, &[&str]); 6] = [
-        ("crawl", &["--seeds", seeds.to_str().unwrap()]),
-        ("refresh", &["--budget", "1"]),
+        ("crawl", &["--seeds", seeds.to_str().unwrap(), option, here]),
+        ("refresh", &["--budget", "1", option, here]),
         ("rebuild", &[]),
         ("repair", &[]),
         ("import", &[file]),

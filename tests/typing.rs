@@ -87,7 +87,8 @@ fn words_of_queries_are_completed() {
     browser.press("page see");
     has(json!(["seed"]), combobox(), Value::Null, "page see");
     browser.press("d and link target.cont");
-    has(json!(["content_type"]), combobox(), Value::Null, "page seed and link target.cont");
+    let both = json!(["content_type", "content_status"]);
+    has(both, combobox(), Value::Null, "page seed and link target.cont");
     browser.go(&page);
     browser.click("#query");
     browser.press(&format!("page type = h{DOWN}{ENTER}{TAB}{ENTER}"));

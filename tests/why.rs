@@ -30,7 +30,8 @@ fn every_refusal_and_every_cut_has_its_reason() {
     ];
     let mut options = served.at_once();
     options.extend(["--timeout", "1s"].map(str::to_owned));
-    start(&mut archive.crawl(&seeds.map(str::to_owned), &options)).wait().succeeded();
+    // A robots.txt that says 503 waits for the next run.
+    start(&mut archive.crawl(&seeds.map(str::to_owned), &options)).wait().refused(4, &["1 put off"]);
 
     let (data, text) = why(&archive, "http://robots-delay.faults.test/private/");
     assert_eq!(data["refusal"], "robots");

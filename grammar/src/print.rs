@@ -15,7 +15,7 @@ use crate::tree::{
 };
 
 /// Names of two words, which read better with a space than with the `_` of the normal form.
-pub(crate) const PAIR_NAMES: [&str; 10] = [
+pub(crate) const PAIR_NAMES: [&str; 12] = [
     "first_seen",
     "last_seen",
     "last_changed",

@@ -472,14 +472,16 @@ fn unpacked(body: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     decode_content(&body, "gzip", DECODED_BYTES_MAX).body.into_owned().into()
 }
 
-/// Returns an XML document with its external entities, and the system identifiers of those that the archive does not
-/// have; `None` for a document that refers to none.
+/// An XML document with its external entities, and the system identifiers of those that the archive does not have.
+type WithEntities = (Vec<u8>, Vec<String>);
+
+/// Returns an XML document with its external entities; `None` for a document that refers to none.
 pub(crate) fn whole(
     store: &Store,
     access: &Access,
     capture: &Capture,
     (url, head, payload): (&str, &HttpHead, &[u8]),
-) -> Result<Option<(Vec<u8>, Vec<String>)>, VersionError> {
+) -> Result<Option<WithEntities>, VersionError> {
     let content_type = head.get("Content-Type");
     let media_type = content_type.and_then(media_type).unwrap_or_default();
     let can_be_coded = head.get("Content-Encoding").is_some();

@@ -75,7 +75,7 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
     max_time: Option<Duration>,
     /// Longest wait, once nothing else is left, for servers that said "later" (429, 503) or did not answer; what has to
-    /// wait longer is left to the next run [default: with --for until the time is up, else 30s]
+    /// wait longer is left to the next run [default: 30s, or 5m with --for]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     patience: Option<Duration>,
     /// Obey `noarchive` (in meta name=robots or X-Robots-Tag): store only a note, not the page; =false to end it

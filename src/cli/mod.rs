@@ -276,8 +276,13 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
         Ok(id) => id,
         Err(error) => {
             let url = url_of(text)?;
-            let mut alike = state.alike(&url)?.into_iter();
-            let (id, known) = alike.find(|(_, known)| surt(known) == surt(&url)).ok_or(error)?;
+            // Of several, the one that has another scheme or `www.` alone is most probably meant.
+            let bare = |url: &str| {
+                let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+                rest.strip_prefix("www.").unwrap_or(rest).to_owned()
+            };
+            let alike = state.alike(&url)?.into_iter().filter(|(_, known)| surt(known) == surt(&url));
+            let (id, known) = alike.min_by_key(|(_, known)| bare(known) != bare(&url)).ok_or(error)?;
             output::note(format_args!("{text} was captured as {known}"));
             id
         }

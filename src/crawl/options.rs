@@ -50,8 +50,8 @@ pub struct Options {
     pub limit: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,
-    /// The longest wait for servers that said "later" or did not answer, once nothing else is left; `None` for as long
-    /// as `time` lasts, or 30 seconds without a time limit.
+    /// The longest wait for servers that said "later" or did not answer, once nothing else is left; `None` for 30
+    /// seconds, or five minutes with a time limit.
     pub patience: Option<Duration>,
     /// When a focused crawl stops.
     pub harvest: HarvestRules,

@@ -94,7 +94,7 @@ pub enum Task {
         /// Server to connect to.
         endpoint: Endpoint,
         /// Request to send.
-        request: Request,
+        request: Box<Request>,
     },
 }
 

@@ -379,7 +379,8 @@ impl Search<'_> {
         let mut rows = HashMap::new();
         for row in self.today.pages_of(found.iter().map(|found| found.page).collect()) {
             let row = match self.past {
-                Some(past) => past.row(row?)?,
+                // What was gone then said nothing, as what is gone today is not in today's index.
+                Some(past) => past.row(row?)?.filter(|row| !matches!(row.status, Some(404 | 410))),
                 None => Some(row?),
             };
             rows.extend(row.map(|row| (row.id, row)));

@@ -194,7 +194,7 @@ impl Facts {
                 FIELD_IMPORTED => facts.imported = Some(value.clone()),
                 FIELD_ERASED => facts.erased = Erasure::from_field(value),
                 ERASED_BY => {
-                    facts.erased = facts.erased.map(|erased| Erasure { by: value.clone(), ..erased })
+                    facts.erased = facts.erased.map(|erased| Erasure { by: value.clone(), ..erased });
                 }
                 PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(value.lines().filter_map(read_link)),

@@ -204,9 +204,11 @@ impl Parameters {
         }
         self.is_changed = true;
         let Host { names: known, tests } = self.hosts.entry(host.0).or_default();
-        let under_way = |name: &str, tests: &[Test]| {
-            let of_name = tests.iter().filter(|test| test.names.iter().any(|(other, _)| other == name));
-            of_name.count() >= SAME_MIN as usize
+        // The last of the first tests is kept for another value, which the pages of the others may have.
+        let waits = |name: &str, value: u64, tests: &[Test]| {
+            let begun = tests.iter().flat_map(|test| &test.names).filter(|(other, _)| other == name);
+            let of_value = begun.clone().filter(|(_, other)| *other == value).count();
+            begun.count() >= SAME_MIN as usize || of_value + 1 >= SAME_MIN as usize
         };
         let mut names: Vec<(String, u64)> = Vec::new();
         let mut due = None;
@@ -216,7 +218,7 @@ impl Parameters {
                 continue;
             }
             let evidence = known.entry(name.to_owned()).or_default();
-            let is_due = evidence.meet() && !under_way(name, tests);
+            let is_due = evidence.meet() && !waits(name, hash(value), tests);
             if is_due && (due.is_none() || evidence.is_alone) {
                 due = Some((name.to_owned(), hash(value), evidence.is_alone));
             }

@@ -14,6 +14,9 @@ use super::settings::{PUT_OFF, read_setting, write_setting};
 /// A page that was put off so many times in a row is no longer asked for by every run.
 const IN_A_ROW_MAX: usize = 3;
 
+/// Maximum number of pages that are kept because the robots.txt of their host could not be had.
+const UNASKED_MAX: usize = 100_000;
+
 /// Whether a server that answers with this status may have the page later.
 #[must_use]
 pub const fn says_later(status: u16) -> bool {
@@ -33,6 +36,9 @@ pub struct PutOff {
     pub pages: u64,
     /// Number of the first capture that may be of such a page.
     since: u32,
+    /// Pages that were to be asked for again and were not, for want of their host's robots.txt, by their numbers; each
+    /// with its newest capture then.
+    unasked: BTreeMap<u32, u32>,
     /// Until when hosts asked to be left alone, in seconds since 1970, by the host's number.
     pub hosts: BTreeMap<u32, i64>,
 }
@@ -59,7 +65,35 @@ impl PutOff {
     /// # Errors
     /// When the store fails.
     pub fn find(&self, state: &State) -> Result<Vec<(UrlId, HostId)>, CreditError> {
-        Ok(self.captures(state)?.into_iter().map(|(_, page, host)| (page, host)).collect())
+        let mut found: Vec<_> =
+            self.captures(state)?.into_iter().map(|(_, page, host)| (page, host)).collect();
+        for (&page, &capture) in &self.unasked {
+            let page = UrlId(page);
+            if is_newest(state, page, capture)? {
+                found.push((page, state.page(page)?.host));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Notes pages that were to be asked for and were not; those that never were asked for wait anyway.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn note_unasked(&mut self, state: &State, pages: &[UrlId]) -> Result<(), CreditError> {
+        for page in pages {
+            let newest = state.visit(*page)?.and_then(|visit| visit.last_capture);
+            if let Some(capture) = newest.filter(|_| self.unasked.len() < UNASKED_MAX) {
+                self.unasked.insert(page.0, capture.0);
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of pages noted as not asked for.
+    #[must_use]
+    pub fn unasked(&self) -> u64 {
+        self.unasked.len() as u64
     }
 
     /// Counts the pages again at the end of a run.
@@ -70,7 +104,14 @@ impl PutOff {
         let captures = self.captures(state)?;
         let all = u32::try_from(state.totals().captures).unwrap_or(u32::MAX);
         self.since = captures.first().map_or(all, |(capture, ..)| capture.0);
-        self.pages = captures.len() as u64;
+        let mut unasked = BTreeMap::new();
+        for (&page, &capture) in &self.unasked {
+            if is_newest(state, UrlId(page), capture)? {
+                unasked.insert(page, capture);
+            }
+        }
+        self.unasked = unasked;
+        self.pages = (captures.len() + self.unasked.len()) as u64;
         Ok(())
     }
 
@@ -96,4 +137,9 @@ impl PutOff {
         }
         Ok(found)
     }
+}
+
+/// Whether a capture is still the newest of its page, so that the page was not asked for since.
+fn is_newest(state: &State, page: UrlId, capture: u32) -> Result<bool, CreditError> {
+    Ok(state.visit(page)?.is_some_and(|visit| visit.last_capture == Some(CaptureId(capture))))
 }

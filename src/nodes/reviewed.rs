@@ -17,14 +17,16 @@ use super::wire::{Ask, Line, URLS_MAX};
 use super::{AskError, NodeError};
 use crate::access::{Access, Role};
 use crate::decisions::Decisions;
-use crate::query::{self, Answer, Limits, Plan, Question, Running, SiteRow, Together, Value};
+use crate::query::{
+    self, Answer, IMPORTANCE_TODAY, Limits, Plan, Question, Running, SiteRow, Together, Value,
+};
 use crate::review::next::{self, Next, Row};
 use crate::review::{Sample, Sheet, SiteEntry, samples_of};
 use crate::texts::Language;
 
 /// Columns of a site on a sheet, appended to those of the query.
 const COLUMNS: [&str; 8] =
-    ["site", "importance", "pages", "captures", "html", "xml", "first_seen", "last_seen"];
+    ["site", IMPORTANCE_TODAY, "pages", "captures", "html", "xml", "first_seen", "last_seen"];
 
 /// A site that waits for review, with the bits of its importance and of its gain.
 #[derive(Clone, Debug, Serialize, Deserialize)]

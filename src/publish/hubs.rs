@@ -321,7 +321,7 @@ impl Hubs {
             .finish();
         let body_bytes_max = Some(ANSWER_BYTES_MAX);
         let request = Request { form: Some(form.into()), body_bytes_max, ..Request::new(url) };
-        match self.answer(Task::Fetch { endpoint, request })? {
+        match self.answer(Task::Fetch { endpoint, request: Box::new(request) })? {
             Answer::Fetched(Ok(exchange)) if (200..300).contains(&exchange.status) => Ok(()),
             Answer::Fetched(Ok(exchange)) => Err(format!("it answered with status {}", exchange.status)),
             Answer::Fetched(Err(error)) => Err(error.to_string()),

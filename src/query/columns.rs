@@ -369,6 +369,9 @@ pub(super) const ALIASES: [(&str, &str); 17] = [
 /// The field that can be searched but not shown.
 pub(crate) const TEXT: &str = "text";
 
+/// The name of `importance` in queries as of another time: it is not known as of then.
+pub(crate) const IMPORTANCE_TODAY: &str = "importance_today";
+
 /// Values of yes/no fields: `seed`, `nofollow`, `template`, `well_formed`.
 pub(crate) const YES_NO: [&str; 2] = ["yes", "no"];
 

@@ -95,6 +95,7 @@ pub use archive::{ArchiveRows, ArchiveRowsError};
 pub(crate) use as_of::AsOf;
 pub(crate) use captures::unreadable;
 pub use columns::ColumnKind;
+pub(crate) use columns::IMPORTANCE_TODAY;
 pub use details::{Asked, CaptureRow, HostRow, LinkRow, PageDetail, Record};
 pub use digests::{Digest, PageDigest};
 pub use elements::NODES_LOOKED_AT_MAX;

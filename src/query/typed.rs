@@ -5,7 +5,7 @@ use std::ops::Range;
 use archive_grammar::{Expr as Written, Literal, ParseError, Sign, Spanned, nearest};
 
 use super::checks::Checker;
-use super::columns::{Column, ColumnKind, Path, TEXT, Via, shown};
+use super::columns::{Column, ColumnKind, IMPORTANCE_TODAY, Path, TEXT, Via, shown};
 use super::expr::{Expr, Function};
 use super::fields::Columns;
 use super::groups::{Aggregate, Gather};
@@ -128,7 +128,8 @@ impl Typing<'_> {
                 .mistake(&span, "`text` can be searched but is not a column")
                 .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
         }
-        let path = match self.columns.find(name) {
+        let is_of_now = name == IMPORTANCE_TODAY;
+        let path = match self.columns.find(if is_of_now { "importance" } else { name }) {
             Ok(path) => path,
             Err(unknown) => {
                 if let Some(time) = times::word(name, self.context.now, self.context.zone) {
@@ -153,9 +154,10 @@ impl Typing<'_> {
         if path.column == Column::Score {
             self.score_used.get_or_insert_with(|| span.clone());
         }
-        if self.is_past && path.column.is_of_today() {
+        if self.is_past && path.column.is_of_today() && !is_of_now {
             let message = format!("`{}` is not known as of another time", shown(name));
-            return Err(self.mistake(&span, message));
+            let today = (name == "importance").then(|| format!("`{IMPORTANCE_TODAY}` is that of today"));
+            return Err(self.mistake(&span, message).with_suggestion(today));
         }
         if self.context.of_several && path.column.is_of_one_archive() {
             let message =

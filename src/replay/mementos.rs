@@ -275,13 +275,20 @@ impl Mementos {
 
     /// The URL with the same SURT that a memento redirects to, as it is spelled there.
     fn own_target(&self, store: &Store, memento: &Memento) -> Result<Option<String>, StoreError> {
-        if !(300..400).contains(&memento.capture.status) || memento.capture.kind == CaptureKind::NotModified {
+        if !(300..400).contains(&memento.status(store)?) {
             return Ok(None);
         }
         // What cannot be read does not hide the others.
         let Ok(record) = store.record(memento.capture.location) else { return Ok(None) };
         let url = self.url(memento);
-        let head = record.http_head();
+        let mut head = record.http_head();
+        // A revisit may have no head of its own.
+        if head.get("Location").is_none()
+            && let Ok(Some(original)) = store.original(&memento.capture)
+            && let Ok(record) = store.record(original.location)
+        {
+            head = record.http_head();
+        }
         let target = head.get("Location").and_then(|to| Url::parse(url).ok()?.join(to).ok());
         Ok(target.map(|target| canonical(&target)).filter(|target| surt(target) == surt(url)))
     }

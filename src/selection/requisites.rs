@@ -25,9 +25,6 @@ const PRIOR: RatePrior = RatePrior { shape: 0.5, days: 1e-6 };
 /// Maximum number of days between two requests for a missing part.
 const MISSING_DAYS_MAX: f64 = 180.0;
 
-/// Maximum number of failures that are read to find out since when a part is missing.
-const FAILURES_MAX: usize = 64;
-
 /// Maximum number of parts of a page, those of its parts included.
 pub const PARTS_PER_PAGE_MAX: usize = 1000;
 
@@ -95,12 +92,13 @@ pub(crate) fn parts_of(
 
 impl PartTurn {
     /// Works out when a part is asked again, by its own visits.
-    pub(crate) fn of(state: &State, id: UrlId, visit: &Visit) -> Result<Self, StateError> {
-        if let Some(days) = missing_days(state, id, visit)? {
-            return Ok(Self { days: days.min(MISSING_DAYS_MAX), missing: true });
+    #[must_use]
+    pub(crate) fn of(visit: &Visit) -> Self {
+        if let Some(days) = missing_days(visit) {
+            return Self { days: days.min(MISSING_DAYS_MAX), missing: true };
         }
         let rate = ChangeObservations::from_bytes(&visit.extension).rate(&PRIOR).per_day;
-        Ok(Self { days: -(1.0 - CHANGED_MIN).ln() / rate, missing: false })
+        Self { days: -(1.0 - CHANGED_MIN).ln() / rate, missing: false }
     }
 
     /// Whether a part is asked with its page, `seconds` after its last fetch.
@@ -109,19 +107,9 @@ impl PartTurn {
     }
 }
 
-/// Returns the number of days from the first to the last of the failures that end the history of a part, so that the
-/// time to the next request doubles with each; `None` if it was found at its last fetch.
-fn missing_days(state: &State, id: UrlId, visit: &Visit) -> Result<Option<f64>, StateError> {
-    if (1..400).contains(&visit.status) {
-        return Ok(None);
-    }
-    let mut times: Option<(i64, i64)> = None;
-    for capture in state.history(id)?.take(FAILURES_MAX) {
-        let (_, capture) = capture?;
-        if is_found(&capture) {
-            break;
-        }
-        times = Some((capture.time, times.map_or(capture.time, |(_, last)| last)));
-    }
-    Ok(times.map(|(first, last)| (last - first) as f64 / 1e6 / SECONDS_PER_DAY))
+/// Returns the number of days for which a part was missing at its last attempt, so that the time to the next one doubles
+/// with each; `None` if it was found then.
+fn missing_days(visit: &Visit) -> Option<f64> {
+    let days = f64::from(visit.last_attempt.saturating_sub(visit.failing_since)) / SECONDS_PER_DAY;
+    (visit.failing_since > 0).then_some(days)
 }

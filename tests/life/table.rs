@@ -24,6 +24,7 @@ struct Row {
 
 impl Table {
     /// Counts an answer.
+    #[expect(clippy::needless_pass_by_value, reason = "most callers make both values for it")]
     pub(super) fn compare<T: Debug + PartialEq>(
         &mut self,
         subject: &'static str,

@@ -55,7 +55,7 @@ impl Truth {
 
     /// Returns what was seen last by the end of a day.
     pub(super) fn by(&self, url: &str, day: DateTime<Utc>) -> Option<Seen> {
-        self.seen(url).into_iter().filter(|seen| seen.time <= end_of(day)).last()
+        self.seen(url).into_iter().rfind(|seen| seen.time <= end_of(day))
     }
 
     /// Returns what was seen nearest to the end of a day.
@@ -77,6 +77,11 @@ impl Truth {
 }
 
 impl Seen {
+    /// Whether it is what stood at the address, and no error.
+    pub(super) fn is_content(&self) -> bool {
+        self.status() < 400
+    }
+
     /// Returns the status.
     pub(super) fn status(&self) -> u16 {
         match self.says {

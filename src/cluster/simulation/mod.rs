@@ -484,9 +484,9 @@ fn a_partition_is_continued_soon_after_its_node_was_killed_or_has_left() {
             scenario.board.borrow_mut().newest.remove(&1);
             let begun = world.elapsed();
             if is_moved {
-                scenario.double(1, &disk, 0)
+                scenario.double(1, &disk, 0);
             } else {
-                scenario.begin(1, disk)
+                scenario.begin(1, disk);
             }
             while !scenario.board.borrow().newest.contains_key(&1) {
                 scenario.tasks.run_until(world.elapsed() + Duration::from_millis(100));

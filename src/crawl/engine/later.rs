@@ -11,6 +11,9 @@ use crate::ledger::is_own_robots_txt;
 /// A run without a time limit ends once everything left has to wait for longer than this.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
+/// The same for a run with a time limit, which somebody was ready to wait for.
+const PATIENCE_IN_TIME: Duration = Duration::from_secs(300);
+
 /// Pages that failed come after all others of their host.
 const LEVEL_AGAIN: u8 = 1;
 
@@ -92,7 +95,8 @@ impl Run<'_> {
     pub(super) fn is_left_to_next_run(&mut self, now: Instant) -> bool {
         let Some(wake) = self.next_wake() else { return false };
         let left = self.options.time.map(|time| time.saturating_sub(self.elapsed() + self.grace()));
-        let patience = self.options.patience.or(left).unwrap_or(PATIENCE);
+        let usual = if left.is_some() { PATIENCE_IN_TIME } else { PATIENCE };
+        let patience = self.options.patience.unwrap_or(usual);
         wake > now + left.map_or(patience, |left| left.min(patience))
             && self.frontier.waits_for_hosts_left_alone()
     }
@@ -108,13 +112,14 @@ impl Run<'_> {
 
     /// Records what this run leaves to the next one, and counts it.
     pub(super) fn leave_to_next_run(&mut self) -> Result<(), CrawlError> {
-        let (now, refused) = (Instant::now(), self.status.refused);
+        let (now, refused, fetched) = (Instant::now(), self.status.refused, self.put_off.unasked());
         for answer in self.later.take_answers(|_| true) {
             self.conclude(answer, now)?;
         }
+        // New pages of hosts whose robots.txt waits are not asked for so far.
+        let new = (self.status.refused - refused).saturating_sub(self.put_off.unasked() - fetched);
         self.put_off.count(self.recorder.state())?;
-        // Pages of hosts whose robots.txt waits are not asked for so far.
-        self.put_off.pages += self.status.refused - refused;
+        self.put_off.pages += new;
         self.status.waiting = self.put_off.pages;
         self.keep_promises(now)
     }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use archive_storage::{HostId, UrlId};
 
 use super::{CrawlError, Run};
-use crate::ledger::{Candidate, Credits, Facts, Refusal, page_flags as flags, shown};
+use crate::ledger::{Candidate, Facts, Refusal, page_flags as flags, shown};
 
 impl Run<'_> {
     /// Lets another URL stand for one whose turn has come, if they differ in parameters that make no difference;
@@ -93,7 +93,8 @@ impl Run<'_> {
         // Their turn had come before.
         for Candidate { url, host, level } in again {
             if let Err(why) = self.frontier.push_again(url, host, level, now) {
-                Credits::put_off(self.recorder.state_mut(), url, why)?;
+                let (credits, state) = self.recorder.books();
+                credits.put_off(state, url, why)?;
             }
         }
         candidates.into_iter().try_for_each(|candidate| self.enqueue(candidate, now))

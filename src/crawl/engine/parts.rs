@@ -46,8 +46,8 @@ impl Run<'_> {
         let most = self.parts.rules.parts_max(self.parts.pages.max(self.status.pages));
         for Part { id, page, visit } in parts_of(self.recorder.state(), page, &mut self.parts.judged)? {
             let is_new = visit.last_capture.is_some_and(|newest| newest >= self.first_capture);
-            let turn = PartTurn::of(self.recorder.state(), id, &visit)?;
-            if is_new || !turn.has_come(&self.parts.rules, time - i64::from(visit.last_seen)) {
+            let turn = PartTurn::of(&visit);
+            if is_new || !turn.has_come(&self.parts.rules, time - i64::from(visit.last_attempt)) {
                 continue;
             }
             if self.status.parts >= most {

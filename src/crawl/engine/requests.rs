@@ -203,7 +203,8 @@ impl Run<'_> {
             near_duplicates: is_page.then(|| NearDuplicates::from_bytes(&contents)),
             url,
         };
-        let task = Task::Fetch { endpoint: Endpoint { secure, host: name, address: target }, request };
+        let endpoint = Endpoint { secure, host: name, address: target };
+        let task = Task::Fetch { endpoint, request: Box::new(request) };
         Ok(Job { task, tag: Tag::Fetch(Box::new(tag)) })
     }
 }

@@ -270,6 +270,7 @@ impl Run<'_> {
             match rules {
                 Rules::Closed => {
                     let left = self.frontier.give_up(host, Refusal::RobotsUnreachable);
+                    self.put_off.note_unasked(self.recorder.state(), &left)?;
                     for &url in &left {
                         self.recorder.put_off(url, Refusal::RobotsUnreachable)?;
                     }

@@ -311,11 +311,11 @@ fn the_encoding_stays() {
 fn what_is_added_stands_first_and_last() {
     let additions = Additions { head: "<H>", end: "<E>" };
     let add = |html: &str| added(html, Syntax::Html, additions);
-    assert_eq!(add("<!doctype html><html><head><title>"), "<!doctype html><html><head><H><title><E>");
+    assert_eq!(add("<!doctype html><html><head><title>"), "<!doctype html><html><head><H><E><title>");
     assert_eq!(add("<!doctype html><p>x</p>"), "<!doctype html><H><p>x</p><E>");
     assert_eq!(add("text"), "text<E>");
     assert_eq!(add("<meta name=referrer content=x>"), "<H><E>");
-    assert_eq!(add("<script>'<p>'"), "<H><script>'<p>'<E>");
+    assert_eq!(add("<script>'<p>'"), "<H><E><script>'<p>'");
 }
 
 #[test]

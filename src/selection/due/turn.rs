@@ -89,7 +89,7 @@ pub(in crate::selection) fn turn(
     let Some(visit) = state.visit(page)? else { return Ok(None) };
     let Some(with) = page_of_part(state, page)? else { return Ok(None) };
     let Some(mut next) = turn_of(with)? else { return Ok(None) };
-    let PartTurn { days, missing } = PartTurn::of(state, page, &visit)?;
+    let PartTurn { days, missing } = PartTurn::of(&visit);
     let shortest_days = days.max(choice.rules.shortest_days());
     next.due = next.due.and_then(|with| with_page(with, next.interval_days?, due(&visit, shortest_days)?));
     next.interval_days = next.interval_days.map(|days| days.max(shortest_days));
@@ -329,7 +329,7 @@ impl Turns<'_> {
         let Some(interval) = candidate.map(|candidate| self.market.interval(&candidate)) else {
             return Ok(None);
         };
-        let own = PartTurn::of(state, page, visit)?.days.max(self.market.shortest);
+        let own = PartTurn::of(visit).days.max(self.market.shortest);
         Ok(due(&of_page, interval).and_then(|with| with_page(with, interval, due(visit, own)?)))
     }
 

@@ -117,7 +117,7 @@ impl PartModel {
                 if let Some((pages, _)) = known.get_mut(&part.id) {
                     *pages += 1.0;
                 } else if known.len() < MODELLED_MAX {
-                    let rests = PartTurn::of(state, part.id, &part.visit)?.days.max(shortest);
+                    let rests = PartTurn::of(&part.visit).days.max(shortest);
                     known.insert(part.id, (1.0, rests));
                 }
             }

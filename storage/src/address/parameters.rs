@@ -84,6 +84,15 @@ pub fn parameters(url: &str) -> impl Iterator<Item = Parameter<'_>> {
 
 /// Returns a canonical URL without the parameters that `is_dropped`, again canonical; `None` if it has none of them.
 pub fn without_parameters(url: &str, is_dropped: impl Fn(&Parameter<'_>) -> bool) -> Option<String> {
+    let mut without = without_once(url, &is_dropped)?;
+    // What is left of a segment may be a parameter itself; each turn makes the URL shorter.
+    while let Some(shorter) = without_once(&without, &is_dropped) {
+        without = shorter;
+    }
+    Some(without)
+}
+
+fn without_once(url: &str, is_dropped: impl Fn(&Parameter<'_>) -> bool) -> Option<String> {
     if !may_have_parameters(url) || !parameters(url).any(|parameter| is_dropped(&parameter)) {
         return None;
     }

@@ -175,7 +175,7 @@ fn names_are_found_by_the_file_and_after_it() {
 fn a_block_holds_some_ids_of_every_hash() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.find");
-    for (hashes, each, kept) in [(1, ALIKE_MAX + 1, ALIKE_MAX), (10, 60, 32), (512, 2, 1), (5, 3, 3)] {
+    for (hashes, each, kept) in [(1, ALIKE_MAX + 1, ALIKE_MAX), (10, 60, 32), (500, 2, 1), (5, 3, 3)] {
         let entries = |take: &mut dyn FnMut(u64, u32)| {
             (0..hashes * each).for_each(|id| take((id % hashes) as u64, id as u32));
             Ok(())

@@ -342,8 +342,7 @@ impl Credits {
             self.pay_sites(state, id)?;
         }
         self.paying += begun.elapsed();
-        self.note_links_to_vanished(state, outcome)?;
-        self.add_candidates(state, candidates)?;
+        self.add_candidates(state, candidates, Some(outcome).filter(|outcome| outcome.is_content()))?;
         self.weigh(state, id, outcome)?;
         Ok(capture)
     }
@@ -356,25 +355,23 @@ impl Credits {
         Ok(())
     }
 
-    /// Notes that the page being credited still links to pages that brought nothing.
-    fn note_links_to_vanished(&self, state: &mut State, outcome: &Outcome) -> Result<(), CreditError> {
-        for Target { link, code, .. } in self.targets.iter().filter(|_| outcome.is_content()) {
-            if code.carries_cash() && state.page(*link)?.flags.has_any(flags::VANISHED) {
-                Vanished::note_link(state, *link, outcome)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds what the page being credited makes worth fetching; pages of tests come first.
+    /// Adds what the page being credited makes worth fetching; pages of tests come first. What its `content` still links
+    /// to although it brought nothing is noted.
     pub(super) fn add_candidates(
         &mut self,
-        state: &State,
+        state: &mut State,
         candidates: &mut Vec<Candidate>,
+        content: Option<&Outcome>,
     ) -> Result<(), StateError> {
         for place in 0..self.targets.len() {
-            let target = self.targets[place].link;
+            let Target { link: target, code, .. } = self.targets[place];
             let page = state.page(target)?;
+            if let Some(content) = content
+                && page.flags.has_any(flags::VANISHED)
+                && code.carries_cash()
+            {
+                Vanished::note_link(state, target, content)?;
+            }
             candidates.extend(self.candidate(target, &page));
         }
         for id in std::mem::take(&mut self.parameters.opened) {

@@ -432,7 +432,7 @@ impl Credits {
         let page = state.page(id)?;
         self.resolve_links(state, id, &page, facts)?;
         self.store_links(state, id)?;
-        Ok(self.add_candidates(state, candidates)?)
+        Ok(self.add_candidates(state, candidates, None)?)
     }
 
     /// Returns pages of new tests that were fetched before: what they are is to be noted.

@@ -7,13 +7,14 @@ use std::borrow::Cow;
 
 use archive_storage::address::{canonical, is_url_in_bounds, method_of};
 use archive_storage::segment::ReplayedCapture;
+use archive_storage::warc::page_of_request;
 use archive_storage::{Capture, CaptureId, CaptureKind, NAME_BYTES_MAX, Validators};
 use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::facts::Facts;
 use super::robots_txt::name_as_robots_txt;
-use crate::parse::{DocumentKind, page_of_request};
+use crate::parse::DocumentKind;
 
 /// Status of a document that was recorded without HTTP: the archive has it, and replay answers with it.
 pub(crate) const DOCUMENT_STATUS: u16 = 200;

@@ -29,7 +29,6 @@ mod link;
 mod outlinks;
 pub(crate) mod refresh;
 pub(crate) mod resolve;
-mod sent;
 mod signature;
 mod xml;
 
@@ -49,7 +48,6 @@ pub(crate) use self::kind::is_definition;
 pub use self::link::{Link, LinkKind};
 pub(crate) use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
-pub use self::sent::{Sent, page_of_request};
 pub use self::signature::{is_alike, is_near};
 pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};
 pub use self::xml::{

@@ -18,6 +18,7 @@ mod timemap;
 
 use archive_storage::address::{host_key, site_of};
 use archive_storage::segment::SegmentError;
+use archive_storage::warc::Sent;
 use archive_storage::{StateError, Store, StoreError};
 use bytes::Bytes;
 use url::Url;
@@ -28,7 +29,6 @@ use self::address::{Modifier, Target, When, requested_url};
 use self::mementos::{Mementos, is_spelled_alike};
 use self::parts::RangeAsked;
 use crate::access::Access;
-use crate::parse::Sent;
 use crate::texts::Language;
 
 /// Maximum length of a request's path and query in bytes; longer ones are refused.

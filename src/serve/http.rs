@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_storage::warc::Sent;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Either, Full, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -25,7 +26,6 @@ use super::people::{Event, What, Who};
 use super::pings::{self, Pings};
 use super::{Held, OpenError, Place, Shared};
 use crate::ledger::{host_name, names_this_machine};
-use crate::parse::Sent;
 use crate::replay;
 
 /// Time limit for receiving the head of a request, and for an idle connection.

@@ -9,7 +9,7 @@ use archive_storage::NAME_BYTES_MAX;
 use archive_storage::address::{HOST_BYTES_MAX, canonical, is_url_in_bounds, url_hash};
 use archive_storage::digest::Algorithm;
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, ImportedRecord, ReplayedCapture};
-use archive_storage::warc::{Date, Header, Record, RecordType, fields, split};
+use archive_storage::warc::{Date, Header, Record, RecordType, fields, page_of_request, split};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use url::Url;
@@ -20,7 +20,7 @@ use super::gather::{Group, bare};
 use super::known::{Identity, content, unusual_date};
 use crate::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
 use crate::originals::Reference;
-use crate::parse::{http_date, page_of_request};
+use crate::parse::http_date;
 use crate::reading::{Page, Reader};
 use crate::recorder::Text;
 

@@ -196,7 +196,13 @@ impl Segments {
         let main = active.append(packed, group.time, self.captures)?;
         self.captures += 1;
         if let Some(facts) = &packed.facts {
-            active.index.add(&group.url, group.time, facts, group.payload_digest, main);
+            active.index.add(
+                (&group.url, group.request.as_ref()),
+                group.time,
+                facts,
+                group.payload_digest,
+                main,
+            );
             if encoded.is_version() && writer.versions.count(&group.url, packed.plain_length, main) {
                 writer.versions.sample(group);
             }

@@ -8,6 +8,7 @@ use std::panic::resume_unwind;
 use std::path::Path;
 use std::thread;
 
+use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use zstd::bulk;
@@ -16,12 +17,12 @@ use super::error::{Context, SegmentError};
 use super::ledger::{Closed, SegmentInfo};
 use super::replay::ReplayedCapture;
 use super::versions::{PAGES_MAX, PageHash, Versions};
-use crate::address::surt;
+use crate::address::{method_of, surt};
 use crate::backend::{Disk, read_file, replace_file};
 use crate::capture_kind::CaptureKind;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId};
-use crate::warc::{Record, parse_fields};
+use crate::warc::{Record, RecordType, page_of_request, parse_fields};
 
 /// Suffix after the segment's name.
 pub(super) const SUFFIX: &str = ".cdxj";
@@ -73,12 +74,22 @@ struct Fields<'a> {
     length: String,
     offset: String,
     filename: &'a str,
+    /// Method of the request, unless it is `GET`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
 }
 
-fn line(url: &str, time: DateTime<Utc>, fields: &Fields<'_>) -> Option<String> {
+/// Returns the line of an answer to `page`: a URL, with what was sent if that was no `GET`.
+fn line(page: &str, time: DateTime<Utc>, fields: &Fields<'_>) -> Option<String> {
     // A struct of strings can always be serialized.
     let fields = serde_json::to_string(fields).ok()?;
-    Some(format!("{} {} {fields}", surt(url), time.format("%Y%m%d%H%M%S")))
+    Some(format!("{} {} {fields}", surt(page), time.format("%Y%m%d%H%M%S")))
+}
+
+/// Returns the URL of the page that a capture belongs to.
+fn page<'a>(url: &'a str, request: Option<&Bytes>) -> Cow<'a, str> {
+    let page = request.and_then(|request| page_of_request(url, request));
+    page.map_or(Cow::Borrowed(url), Cow::Owned)
 }
 
 /// Returns the index line of a capture in some file, without a line end; `None` if the capture has no answer. `records`
@@ -89,6 +100,8 @@ pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> O
     let metadata = records.get(1..)?.last().map(|last| parse_fields(&last.content));
     let capture = ReplayedCapture::of_foreign(main, metadata.unwrap_or_default())?;
     let facts = IndexFacts::of(&capture)?;
+    let request = records.iter().find(|record| record.header.record_type() == RecordType::Request);
+    let page = page(&capture.url, request.map(|request| &request.content));
     let fields = Fields {
         url: &capture.url,
         mime: &facts.mime,
@@ -97,8 +110,9 @@ pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> O
         length: length.to_string(),
         offset: offset.to_string(),
         filename: file,
+        method: method_of(&page),
     };
-    line(&capture.url, capture.time, &fields)
+    line(&page, capture.time, &fields)
 }
 
 /// Index lines of one segment, in append order. All but the latest are compressed, because many segments are open and
@@ -117,12 +131,13 @@ impl Index {
 
     pub(super) fn add(
         &mut self,
-        url: &str,
+        (url, request): (&str, Option<&Bytes>),
         time: DateTime<Utc>,
         facts: &IndexFacts,
         digest: Option<Digest>,
         place: Location,
     ) {
+        let page = page(url, request);
         let fields = Fields {
             url,
             mime: &facts.mime,
@@ -131,8 +146,9 @@ impl Index {
             length: place.length.to_string(),
             offset: place.offset.to_string(),
             filename: &self.file,
+            method: method_of(&page),
         };
-        let Some(line) = line(url, time, &fields) else { return };
+        let Some(line) = line(&page, time, &fields) else { return };
         self.lines.extend_from_slice(line.as_bytes());
         self.lines.push(b'\n');
         if self.lines.len() >= PACKED_AT_BYTES
@@ -235,15 +251,13 @@ mod tests {
         let mut index = Index::new("A.warc.zst");
         let place = Location { segment: SegmentId(0), offset: 12, length: 34 };
         let facts = IndexFacts { status: Some(200), mime: "text/html".into() };
-        index.add(
-            "http://www.example.org/b?q=\"1\"",
-            DateTime::UNIX_EPOCH,
-            &facts,
-            Some(Digest::sha1(b"")),
-            place,
-        );
+        let odd = "http://www.example.org/b?q=\"1\"";
+        index.add((odd, None), DateTime::UNIX_EPOCH, &facts, Some(Digest::sha1(b"")), place);
         let facts = IndexFacts { status: None, mime: UNKNOWN_MEDIA_TYPE.into() };
-        index.add("http://example.org/a", DateTime::UNIX_EPOCH, &facts, None, place);
+        let request = Bytes::from("POST /a HTTP/1.1\r\nContent-Type: text/plain\r\n\r\n{\"b\":1}");
+        for request in [None, Some(&Bytes::from("GET /a HTTP/1.1\r\n\r\n")), Some(&request)] {
+            index.add(("http://example.org/a", request), DateTime::UNIX_EPOCH, &facts, None, place);
+        }
         index.save(&disk, Path::new("/")).expect("save");
         let text =
             String::from_utf8(read_file(&disk, Path::new("/A.warc.zst.cdxj")).expect("read")).expect("text");
@@ -252,6 +266,10 @@ mod tests {
             concat!(
                 "org,example)/a 19700101000000 {\"url\":\"http://example.org/a\",\"mime\":\"unk\",",
                 "\"length\":\"34\",\"offset\":\"12\",\"filename\":\"A.warc.zst\"}\n",
+                "org,example)/a 19700101000000 {\"url\":\"http://example.org/a\",\"mime\":\"unk\",",
+                "\"length\":\"34\",\"offset\":\"12\",\"filename\":\"A.warc.zst\"}\n",
+                "org,example)/a?__wb_method=post&b=1 19700101000000 {\"url\":\"http://example.org/a\",",
+                "\"mime\":\"unk\",\"length\":\"34\",\"offset\":\"12\",\"filename\":\"A.warc.zst\",\"method\":\"POST\"}\n",
                 "org,example)/b?q=\"1\" 19700101000000 {\"url\":\"http://www.example.org/b?q=\\\"1\\\"\",",
                 "\"mime\":\"text/html\",\"status\":\"200\",\"digest\":\"sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ\",",
                 "\"length\":\"34\",\"offset\":\"12\",\"filename\":\"A.warc.zst\"}\n"

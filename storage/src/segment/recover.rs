@@ -220,7 +220,13 @@ fn scan(
                 scan.info.count(number, capture.time, records, plain_bytes);
                 if let Some(facts) = IndexFacts::of(&capture) {
                     let digest = capture.payload_digest;
-                    scan.index.add(&capture.url, capture.time, &facts, digest, capture.main);
+                    scan.index.add(
+                        (&capture.url, capture.request.as_ref()),
+                        capture.time,
+                        &facts,
+                        digest,
+                        capture.main,
+                    );
                 }
                 if scan.broken.is_empty() {
                     scan.good_end = capture.end.offset;

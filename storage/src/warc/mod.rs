@@ -25,6 +25,7 @@ mod input;
 mod members;
 mod reader;
 mod record;
+mod sent;
 mod unpack;
 mod write;
 
@@ -38,6 +39,7 @@ pub use http::{
 };
 pub use reader::RecordReader;
 pub use record::{Broken, ReadError, ReadLimits, Record};
+pub use sent::{Sent, page_of_request};
 pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
 pub(crate) use unpack::{ZSTD_MAGIC, embedded_dictionary, skippable_frame};
 pub(crate) use write::{HeadWriter, RecordIds, WarcDate};

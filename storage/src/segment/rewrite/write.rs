@@ -334,7 +334,13 @@ impl NewSegment<'_> {
             let found: Vec<Box<ReplayedCapture>> = on_threads(some.iter().collect(), &mut readers, &look)?;
             for (capture, copied) in found.iter().zip(some) {
                 if let Some(facts) = IndexFacts::of(capture) {
-                    index.add(&capture.url, capture.time, &facts, capture.payload_digest, copied.main);
+                    index.add(
+                        (&capture.url, capture.request.as_ref()),
+                        capture.time,
+                        &facts,
+                        capture.payload_digest,
+                        copied.main,
+                    );
                 }
             }
         }

@@ -4,15 +4,16 @@
 
 use std::collections::HashMap;
 
-use archive_storage::Digest;
-use archive_storage::address::{canonical, requested_with};
-use archive_storage::warc::{HttpHead, dechunk, split};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::Value;
 use url::Url;
 use url::form_urlencoded::Serializer;
+
+use super::{HttpHead, dechunk, split};
+use crate::address::{canonical, requested_with};
+use crate::digest::Digest;
 
 /// Maximum bytes of the parameters of a body; of longer ones, only a digest is kept.
 const QUERY_BYTES_MAX: usize = 4096;
@@ -84,6 +85,9 @@ impl Sent<'_> {
 /// Returns the canonical URL of the page that a recorded request belongs to, if it is not `url` itself.
 #[must_use]
 pub fn page_of_request(url: &str, request: &Bytes) -> Option<String> {
+    if request.starts_with(b"GET ") {
+        return None;
+    }
     let (head, body) = split(request);
     let head = HttpHead::parse(&head);
     let method = head.first_line.split_ascii_whitespace().next()?;

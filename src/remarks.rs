@@ -1,4 +1,4 @@
-//! What a run decided about URLs that no record tells: which are seeds, and why a URL is not fetched.
+//! What no record tells about URLs: which are seeds, why one is not fetched, and which announcements wait.
 //!
 //! The state has it too, but the state can be lost. So each checkpoint first adds what is new to `remarks.jsonl.zst` in
 //! the archive's folder: a zstd frame with a checksum, of a line for each remark. `archive rebuild` reads them again. A
@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use archive_storage::CaptureId;
 use archive_storage::backend::{OpenMode, open_regular};
 use serde::{Deserialize, Serialize};
 use zstd::zstd_safe;
@@ -36,15 +37,25 @@ pub const SEED: &str = "seed";
 /// What it says of a URL that may be fetched after all.
 pub const ALLOWED: &str = "allowed";
 
+/// What it says of a page whose site has announced a change.
+pub const ANNOUNCED: &str = "announced";
+
 /// A remark on a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remark {
     /// Canonical URL.
     pub url: String,
-    /// [`SEED`], [`ALLOWED`], or the name of the reason why it is not fetched.
+    /// [`SEED`], [`ALLOWED`], [`ANNOUNCED`], or the name of the reason why it is not fetched.
     pub what: String,
     /// Number of captures that the archive had then: a later capture of the URL is newer than the remark.
     pub captures: u64,
+}
+
+impl Remark {
+    /// Whether the newest capture of the URL is newer than the remark.
+    pub(crate) fn is_overruled_by(&self, newest: Option<CaptureId>) -> bool {
+        newest.is_some_and(|newest| u64::from(newest.0) >= self.captures)
+    }
 }
 
 /// Why the remarks cannot be read or written.

@@ -131,13 +131,16 @@ pub(super) fn remake(
         Ok(())
     })?;
     let (credits, state) = recorder.books();
-    let mut recalled = Ok(());
+    let (mut recalled, mut announced) = (Ok(()), Vec::new());
     remarks::each(path, |remark| {
-        if recalled.is_ok() {
+        if remark.what == remarks::ANNOUNCED {
+            announced.push(remark);
+        } else if recalled.is_ok() {
             recalled = credits.recall(state, &remark);
         }
     })?;
     recalled?;
+    credits.recall_announced(state, &announced)?;
     recorder.conclude()?;
     if recorder.settle()? > 0 {
         recorder.conclude()?;

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 
 use archive_storage::address::url_hash;
-use archive_storage::{State, UrlId};
+use archive_storage::{State, StateError, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::authority;
 use super::credit::{CreditError, Credits};
 use super::page_flags as flags;
 use super::settings::{CLUSTERS, PUBLISHED, read_setting, write_setting};
+use crate::remarks::{self, Remark};
 
 /// Maximum number of queued pages.
 pub const PUBLISHED_MAX: usize = 100_000;
@@ -79,11 +80,35 @@ impl Credits {
                 None => return Ok(Published::OutOfScope),
             },
         };
-        let mut page = state.page(id)?;
-        page.flags.set(flags::PUBLISHED, true);
-        state.set_page(id, &page)?;
-        queue.push(id);
+        set_announced(state, id, queue)?;
+        self.remark(state, id, remarks::ANNOUNCED);
         Ok(Published::Queued(id))
+    }
+
+    /// Queues the pages of announcements to an earlier state, once all captures are credited, unless a later capture has
+    /// answered them.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn recall_announced(&mut self, state: &mut State, announced: &[Remark]) -> Result<(), CreditError> {
+        let mut queue = Vec::new();
+        for remark in announced {
+            let known = match state.find(&remark.url)? {
+                Some(id) => state.visit(id)?.map(|visit| (id, visit)),
+                None => None,
+            };
+            let id = match known {
+                Some((_, visit)) if remark.is_overruled_by(visit.last_capture) => None,
+                Some((id, _)) => Some(id),
+                None => self.invite(state, &remark.url)?,
+            };
+            if let Some(id) = id.filter(|_| queue.len() < PUBLISHED_MAX)
+                && !state.page(id)?.flags.has_any(flags::PUBLISHED)
+            {
+                set_announced(state, id, &mut queue)?;
+            }
+        }
+        self.set_published(state, &queue)
     }
 
     /// Whether strangers may announce changes of the page at `url` (canonical): its host has given captures, and it is
@@ -159,4 +184,11 @@ impl Credits {
     pub fn set_clusters(&self, state: &mut State, clusters: &Clusters) -> Result<(), CreditError> {
         write_setting(state, CLUSTERS, clusters)
     }
+}
+
+fn set_announced(state: &mut State, id: UrlId, queue: &mut Vec<UrlId>) -> Result<(), StateError> {
+    let mut page = state.page(id)?;
+    page.flags.set(flags::PUBLISHED, true);
+    queue.push(id);
+    state.set_page(id, &page)
 }

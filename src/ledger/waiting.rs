@@ -105,8 +105,7 @@ impl Credits {
             return Ok(());
         }
         let id = self.know(state, &remark.url, url_hash(&remark.url))?;
-        let newest = state.visit(id)?.and_then(|visit| visit.last_capture);
-        if newest.is_some_and(|newest| u64::from(newest.0) >= remark.captures) {
+        if remark.is_overruled_by(state.visit(id)?.and_then(|visit| visit.last_capture)) {
             return Ok(());
         }
         let mut page = state.page(id)?;

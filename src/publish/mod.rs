@@ -17,7 +17,7 @@ use std::io;
 use std::path::PathBuf;
 
 use archive_storage::address::canonical;
-use archive_storage::{State, UrlId};
+use archive_storage::{State, Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
@@ -30,6 +30,7 @@ pub use notices::{
 pub use proofs::{KEYS_MAX, Pending, Taken};
 
 use crate::parse::{DocumentKind, Limits, LinkKind, Source, decode_content, parse};
+use crate::remarks;
 
 /// Maximum size of an announcement in bytes: the sitemap protocol's limit for a file.
 pub const BYTES_MAX: usize = 50 << 20;
@@ -97,6 +98,9 @@ pub enum PublishError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] archive_storage::StoreError),
+    /// The announcements cannot be written where a rebuild finds them.
+    #[error(transparent)]
+    Remarks(#[from] remarks::RemarksError),
     /// The queue of notices cannot be read or emptied.
     #[error("{}: {source}", path.display())]
     Queue {
@@ -279,6 +283,16 @@ pub fn publish(
     credits.set_published(state, &queue)?;
     credits.save(state)?;
     Ok(outcome)
+}
+
+/// Writes the announcements where a rebuild finds them; to be called before the state is committed.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn remember(store: &Store, credits: &mut Credits) -> Result<(), PublishError> {
+    remarks::add(store.path(), &credits.remarks(store.state())?)?;
+    credits.forget_remarks();
+    Ok(())
 }
 
 fn set_cluster(

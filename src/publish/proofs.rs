@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::notices::{FOLDER, KEPT, Notice, queued};
-use super::{Announcement, PublishError, publish};
+use super::{Announcement, PublishError, publish, remember};
 use crate::ledger::{Credits, Published};
 use crate::runs::Tallies;
 
@@ -80,6 +80,7 @@ impl Pending {
         }
         credits.set_published(store.state_mut(), &queue)?;
         credits.save(store.state_mut())?;
+        remember(store, &mut credits)?;
         Ok(pending)
     }
 
@@ -113,6 +114,7 @@ impl Pending {
         taken.dropped = dropped.len();
         dropped.append(&mut done);
         if !dropped.is_empty() {
+            remember(store, &mut credits)?;
             store.checkpoint()?;
         }
         for path in dropped {

@@ -320,6 +320,7 @@ fn tombstones_are_shown(archive: &Archive) {
     }
     let why = archive.json("why", &[SECRET]).remove(0);
     assert_eq!(why["refusal"], "erased", "{why}");
+    assert_eq!(why["next_visit"], serde_json::Value::Null, "{why}");
     assert!(why["verdict"].as_str().unwrap().starts_with("was erased on 20"), "{why}");
     archive.run("get", &[SECRET]).refused(1, &["was erased on"]);
     assert!(archive.json("query", &[&format!("page text contains \"{WORD}\"")]).is_empty());

@@ -7,7 +7,7 @@ use archive_storage::{Page, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::due::{self, Choice, NextVisit, RefreshRules, Weights};
+use super::due::{Choice, NextVisit, Outlook, RefreshRules, Weights};
 use super::focus::{FocusMode, Focused};
 use super::order::CrawlOrder;
 use super::policy::CrawlPolicy;
@@ -163,7 +163,8 @@ pub fn why(
         Some(stand_in) => t.fill("is fetched as {}, which is the same page", &[stand_in]),
         None => verdict(&page, refusal, last_fetch.as_ref(), t),
     };
-    let choice = Choice::new(RefreshRules::kept(state)?, weights);
+    let choice = &Choice::new(RefreshRules::kept(state)?, weights);
+    let outlook = Outlook { store, credits: &credits, choice, fetches_per_day, now };
     Ok(Why {
         verdict,
         refusal,
@@ -180,7 +181,7 @@ pub fn why(
         importance: credits.importance_of(state, id)?,
         stand_in,
         parameters: credits.tested(page.host),
-        next_visit: due::turn(store, &credits, &choice, id, fetches_per_day, now)?,
+        next_visit: outlook.of(id)?.filter(|_| refusal != Some(Refusal::Erased)),
         url,
     })
 }

@@ -33,7 +33,7 @@ use crate::refresh::retry::{self, Failing};
 pub use idle::Idle;
 use lookup::Lookup;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};
-pub(super) use turn::turn;
+pub(super) use turn::Outlook;
 pub use turn::{NextVisit, PartVisit, Timetable, TimetableError, Turns};
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;

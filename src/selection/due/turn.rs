@@ -67,34 +67,76 @@ pub struct PartVisit {
     pub missing: bool,
 }
 
-/// Works out when `page` is due if refreshes fetch `fetches_per_day`, or else the past daily rate of the archive;
-/// `None` if it cannot be refreshed. A part of pages is due with the page that led to it.
-///
-/// # Errors
-/// If the store fails.
-pub(in crate::selection) fn turn(
-    store: &Store,
-    credits: &Credits,
-    choice: &Choice,
-    page: UrlId,
-    fetches_per_day: Option<f64>,
-    now: DateTime<Utc>,
-) -> Result<Option<NextVisit>, RecorderError> {
-    let turn_of = |page| turn_of_page(store, credits, choice, page, fetches_per_day, now);
-    let state = store.state();
-    let own = turn_of(page)?;
-    if own.is_some() || !is_part(&state.page(page)?) {
-        return Ok(own);
+/// What decides when pages are due.
+#[derive(Clone, Copy)]
+pub(in crate::selection) struct Outlook<'a> {
+    pub store: &'a Store,
+    pub credits: &'a Credits,
+    pub choice: &'a Choice,
+    /// The budget of refreshes; by default the past daily rate of the archive.
+    pub fetches_per_day: Option<f64>,
+    pub now: DateTime<Utc>,
+}
+
+impl Outlook<'_> {
+    /// Works out when `page` is due; `None` if it cannot be refreshed. A part of pages is due with the page that led to
+    /// it.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub(in crate::selection) fn of(&self, page: UrlId) -> Result<Option<NextVisit>, RecorderError> {
+        let state = self.store.state();
+        let own = self.of_page(page)?;
+        if own.is_some() || !is_part(&state.page(page)?) {
+            return Ok(own);
+        }
+        let Some(visit) = state.visit(page)? else { return Ok(None) };
+        let Some(with) = page_of_part(state, page)? else { return Ok(None) };
+        let Some(mut next) = self.of_page(with)? else { return Ok(None) };
+        let PartTurn { days, missing } = PartTurn::of(&visit);
+        let shortest_days = days.max(self.choice.rules.shortest_days());
+        next.due =
+            next.due.and_then(|with| with_page(with, next.interval_days?, due(&visit, shortest_days)?));
+        next.interval_days = next.interval_days.map(|days| days.max(shortest_days));
+        next.part = Some(PartVisit { page: state.url(with)?, shortest_days, missing });
+        Ok(Some(next))
     }
-    let Some(visit) = state.visit(page)? else { return Ok(None) };
-    let Some(with) = page_of_part(state, page)? else { return Ok(None) };
-    let Some(mut next) = turn_of(with)? else { return Ok(None) };
-    let PartTurn { days, missing } = PartTurn::of(&visit);
-    let shortest_days = days.max(choice.rules.shortest_days());
-    next.due = next.due.and_then(|with| with_page(with, next.interval_days?, due(&visit, shortest_days)?));
-    next.interval_days = next.interval_days.map(|days| days.max(shortest_days));
-    next.part = Some(PartVisit { page: state.url(with)?, shortest_days, missing });
-    Ok(Some(next))
+
+    fn of_page(&self, page: UrlId) -> Result<Option<NextVisit>, RecorderError> {
+        let Self { store, credits, choice, fetches_per_day, now } = *self;
+        let state = store.state();
+        let Some(visit) = state.visit(page)? else { return Ok(None) };
+        let compared = compared(store)?;
+        let mut survey = Source::alone(state, credits, choice, &[]).survey(compared.prior(), now);
+        let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
+        let (market, others) = Market::of(&mut survey, &compared, fetches_per_day)?;
+        let (rules, step, of) = (&choice.rules, compared.step, others.len());
+        let before = match rules.policy.simple() {
+            None if step == 1 => {
+                let order = Picks::of_all(learned::best(&[survey], of)?, of, 1.0);
+                order.iter().position(|(_, other)| *other == page).unwrap_or(order.len())
+            }
+            _ => {
+                let own_value = own.value(market.rule);
+                others.iter().filter(|other| other.value(market.rule) > own_value).count() * step
+            }
+        };
+        let interval = market.interval(&own);
+        Ok(Some(NextVisit {
+            policy: rules.policy.to_string(),
+            changes_per_day: own.rate,
+            fetches_per_day: market.fetches_per_day,
+            interval_days: Some(interval).filter(|days| days.is_finite()),
+            failing_since: Some(visit.failing_since)
+                .filter(|since| *since > 0)
+                .and_then(|since| DateTime::from_timestamp(i64::from(since), 0)),
+            due: due(&visit, interval),
+            before: before as u64,
+            of: (of * step) as u64,
+            estimated: step > 1,
+            part: None,
+        }))
+    }
 }
 
 /// Returns the page that led to a part, which may have led to others between them.
@@ -116,48 +158,6 @@ fn with_page(due: DateTime<Utc>, interval: f64, earliest: DateTime<Utc>) -> Opti
     let early = (earliest - due).as_seconds_f64() / SECONDS_PER_DAY;
     let days = (early / interval.max(f64::MIN_POSITIVE)).ceil().max(0.0) * interval;
     later(due, days)
-}
-
-fn turn_of_page(
-    store: &Store,
-    credits: &Credits,
-    choice: &Choice,
-    page: UrlId,
-    fetches_per_day: Option<f64>,
-    now: DateTime<Utc>,
-) -> Result<Option<NextVisit>, RecorderError> {
-    let state = store.state();
-    let Some(visit) = state.visit(page)? else { return Ok(None) };
-    let compared = compared(store)?;
-    let mut survey = Source::alone(state, credits, choice, &[]).survey(compared.prior(), now);
-    let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
-    let (market, others) = Market::of(&mut survey, &compared, fetches_per_day)?;
-    let (rules, step, of) = (&choice.rules, compared.step, others.len());
-    let before = match rules.policy.simple() {
-        None if step == 1 => {
-            let order = Picks::of_all(learned::best(&[survey], of)?, of, 1.0);
-            order.iter().position(|(_, other)| *other == page).unwrap_or(order.len())
-        }
-        _ => {
-            let own_value = own.value(market.rule);
-            others.iter().filter(|other| other.value(market.rule) > own_value).count() * step
-        }
-    };
-    let interval = market.interval(&own);
-    Ok(Some(NextVisit {
-        policy: rules.policy.to_string(),
-        changes_per_day: own.rate,
-        fetches_per_day: market.fetches_per_day,
-        interval_days: Some(interval).filter(|days| days.is_finite()),
-        failing_since: Some(visit.failing_since)
-            .filter(|since| *since > 0)
-            .and_then(|since| DateTime::from_timestamp(i64::from(since), 0)),
-        due: due(&visit, interval),
-        before: before as u64,
-        of: (of * step) as u64,
-        estimated: step > 1,
-        part: None,
-    }))
 }
 
 /// The price of a fetch when all pages share a budget.

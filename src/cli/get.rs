@@ -120,11 +120,14 @@ pub(crate) fn read_time(text: &str) -> anyhow::Result<DateTime<Utc>> {
     }
     let forms = ["%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"];
     let local = forms.iter().find_map(|form| NaiveDateTime::parse_from_str(text, form).ok());
-    let day = || NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
-    let local = local.or_else(day).and_then(|time| time.and_local_timezone(Local).earliest());
+    // A month or a year is its first day.
+    let day = |text: &str| NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?.and_hms_opt(0, 0, 0);
+    let endings = if text.len() < 4 { &[][..] } else { &["", "-01", "-01-01"] };
+    let first = || endings.iter().find_map(|end| day(&format!("{text}{end}")));
+    let local = local.or_else(first).and_then(|time| time.and_local_timezone(Local).earliest());
     local.map(|time| time.with_timezone(&Utc)).ok_or_else(|| {
         UsageError(format!(
-            "'{text}' is not a time; write it like 2026-01-31, 2026-01-31T10:00 or 20260131100000"
+            "'{text}' is not a time; write it like 2026, 2026-01, 2026-01-31, 2026-01-31T10:00 or 20260131100000"
         ))
         .into()
     })
@@ -137,6 +140,8 @@ mod tests {
     #[test]
     fn times_are_read_in_the_usual_forms() {
         for text in [
+            "2026",
+            "2026-01",
             "2026-01-31",
             "2026-01-31T10:00",
             "2026-01-31 10:00:05",
@@ -146,6 +151,10 @@ mod tests {
             assert!(read_time(text).is_ok(), "{text}");
         }
         assert_eq!(read_time("20260131100000").unwrap(), read_time("2026-01-31T12:00:00+02:00").unwrap());
-        assert!(read_time("yesterday").is_err());
+        assert_eq!(read_time("2026").unwrap(), read_time("2026-01-01T00:00").unwrap());
+        assert_eq!(read_time("2026-06").unwrap(), read_time("2026-06-01").unwrap());
+        for text in ["yesterday", "", "20", "2026-13", "2026-1-1-01"] {
+            assert!(read_time(text).is_err(), "{text}");
+        }
     }
 }

@@ -249,7 +249,7 @@ fn selected(query: &str, stores: &[Store], now: DateTime<Utc>) -> anyhow::Result
     let archives = stores.iter().map(|store| (store, Access::unlimited())).collect();
     let pages = Question::of(archives, query, now)?.of_pages()?.pages_by_archive(stores.len())?;
     if pages.iter().all(HashSet::is_empty) {
-        return Err(UsageError(format!("no page matches '{query}'")).into());
+        output::note(format_args!("no page matches '{query}'"));
     }
     Ok(pages)
 }

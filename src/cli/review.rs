@@ -135,7 +135,8 @@ fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
         output::text(&String::from_utf8_lossy(&bytes))?;
     } else {
         write_file(args.ask.paths(), file, &sheet, format)?;
-        output::note(format_args!("{} sites in {}", sheet.entries.len(), file.display()));
+        let sites = output::count(sheet.entries.len() as u64, "site");
+        output::note(format_args!("{sites} in {}", file.display()));
     }
     Ok(code)
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::imports::import;
 use crate::support::Archive;
+use crate::support::judges;
 use crate::support::program::start;
 use crate::support::warc::answer;
 
@@ -79,6 +80,14 @@ fn a_document_has_its_external_entities() {
             "a snippet has them: {found:?}"
         );
     }
+    let Some(judges) = judges::find() else { return };
+    let table = archive.folder().join("text.parquet");
+    let options = ["parquet", "--text", "--output", table.to_str().unwrap()];
+    archive.run("export", &options).succeeded();
+    let script = "import duckdb, sys; print(duckdb.sql(f\"select text from '{sys.argv[1]}' where url like '%book.xml'\"))";
+    let mut command = judges.program("python");
+    let text = judges::succeed(command.args(["-c", script]).arg(&table), "");
+    assert!(text.contains("estuary") && text.contains("marsh"), "{text}");
 }
 
 /// Each version has the entities nearest to it in time, and the comparison shows what changed in them.

@@ -228,14 +228,6 @@ pub fn text_of(store: &Store, access: &Access, capture: &Capture) -> Result<(Str
     Ok((stored.text(), has_parts))
 }
 
-/// Returns the text of a capture alone; empty if it has none or takes too long to read.
-///
-/// # Errors
-/// If its records cannot be read.
-pub fn own_text(store: &Store, capture: &Capture) -> Result<String, VersionError> {
-    Ok(Stored::alone(store, capture)?.text())
-}
-
 /// Returns the parsed content of a capture alone; empty if it takes too long to read.
 ///
 /// # Errors

@@ -12,9 +12,9 @@ pub mod xml;
 
 pub(crate) use checked::{Checked, Checks};
 pub use compare::{
-    Comparison, Cut, Difference, VersionError, compare, is_version, latest_versions, own_text, parsed,
-    parsed_in_time, readable, structure, text_of, validate, version_near, version_until, versions_meant,
-    with_tree, xpath, xpath_mistake,
+    Comparison, Cut, Difference, VersionError, compare, is_version, latest_versions, parsed, parsed_in_time,
+    readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,
+    xpath_mistake,
 };
 pub(crate) use compare::{missing_entities, whole};
 pub use lines::{Line, Mark, lines};

@@ -29,6 +29,7 @@ use self::row::{Context, Row};
 use super::sent::{Pieces, Stop};
 use super::walk::{START, are_description, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
+use crate::access::Access;
 use crate::change;
 use crate::nodes::ExportRows;
 use crate::search::TEXT_BYTES_MAX;
@@ -146,7 +147,7 @@ fn text_of(store: &Store, capture: &Capture) -> Result<Option<String>, ExportErr
         return Ok(None);
     }
     // A damaged record leaves its row without a text.
-    let mut text = change::own_text(store, capture).unwrap_or_default();
+    let (mut text, _) = change::text_of(store, &Access::unlimited(), capture).unwrap_or_default();
     text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
     Ok(Some(text).filter(|text| !text.is_empty()))
 }

@@ -15,9 +15,13 @@ use crate::support::program::{Finished, start};
 struct Seen(Arc<Mutex<Vec<(Instant, String)>>>);
 
 impl Seen {
-    /// Serves three pages at a free port.
     fn serve(&self) -> SocketAddr {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        self.serve_at("127.0.0.1")
+    }
+
+    /// Serves three pages at a free port of an address.
+    fn serve_at(&self, address: &str) -> SocketAddr {
+        let listener = TcpListener::bind((address, 0)).unwrap();
         let (address, seen) = (listener.local_addr().unwrap(), self.clone());
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
@@ -110,4 +114,21 @@ fn what_widens_the_reach_is_asked_for_again() {
     let ended = refresh(&archive, &["--allow-private"]).succeeded();
     assert!(!ended.errors.contains("give it again"), "{}", ended.errors);
     assert!(!seen.take().0.is_empty());
+}
+
+#[test]
+fn several_archives_are_refreshed_as_each_was_told() {
+    let archives = [("127.0.0.1", "one/1"), ("127.0.0.2", "two/2")].map(|(address, agent)| {
+        let (seen, archive) = (Seen::default(), Archive::new());
+        let seeds = [format!("http://{}/", seen.serve_at(address))];
+        let options = ["--user-agent", agent, "--allow-private", "--delay", "10ms"];
+        start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+        assert_eq!(seen.take().0, [agent]);
+        (seen, archive, agent)
+    });
+    let [(_, first, _), (_, second, _)] = &archives;
+    refresh(first, &["--archive", second.path.to_str().unwrap(), "--allow-private"]).succeeded();
+    for (seen, _, agent) in &archives {
+        assert_eq!(seen.take().0, [*agent]);
+    }
 }

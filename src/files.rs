@@ -6,16 +6,33 @@
 //! ([`Output`]) are links followed and devices written to.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, IntoInnerError, Read, Write};
+use std::io::{self, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use archive_storage::backend::{OpenMode, open_regular};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// Maximum length of a chain of links to an output.
 const LINKS_MAX: usize = 40;
+
+/// Bytes of the line at the end of a file that has the checksum of all before it.
+const CHECK_BYTES: usize = "{\"xxh3\":\"0123456789abcdef\"}\n".len();
+
+/// That line.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Check {
+    xxh3: String,
+}
+
+impl Check {
+    fn of(sum: u64) -> Self {
+        Self { xxh3: format!("{sum:016x}") }
+    }
+}
 
 /// An error of a file or folder, with its path.
 #[derive(Debug, thiserror::Error)]
@@ -55,6 +72,17 @@ pub fn read_if_there(path: &Path, bytes_max: u64) -> io::Result<Option<Vec<u8>>>
     if_there(read(path, bytes_max))
 }
 
+/// Copies a regular file of an archive.
+///
+/// # Errors
+/// When it cannot be read or is not a regular file, and when the copy cannot be written.
+pub fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let mut file = open_regular(from, OpenMode::Read)?;
+    let mut copy = open_regular(to, OpenMode::Create)?;
+    copy.set_len(0)?;
+    io::copy(&mut file, &mut copy).map(drop)
+}
+
 /// Returns the outcome of an operation on a file or folder; `None` if that does not exist.
 ///
 /// # Errors
@@ -63,6 +91,34 @@ pub fn if_there<T>(outcome: io::Result<T>) -> io::Result<Option<T>> {
     match outcome {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         outcome => outcome.map(Some),
+    }
+}
+
+/// Whether a file ends with its checksum, whatever else is in it.
+#[must_use]
+pub fn is_checked(path: &Path) -> bool {
+    let last = || {
+        let mut last = [0; CHECK_BYTES];
+        let mut file = open_regular(path, OpenMode::Read)?;
+        file.seek(SeekFrom::End(-(CHECK_BYTES as i64)))?;
+        file.read_exact(&mut last)?;
+        Ok::<_, io::Error>(last)
+    };
+    last().is_ok_and(|last| serde_json::from_slice::<Check>(&last).is_ok())
+}
+
+/// Returns the lines of a file without the one with their checksum, which earlier versions did not write.
+///
+/// # Errors
+/// When the checksum is not theirs.
+pub fn checked(bytes: &[u8]) -> io::Result<&[u8]> {
+    let Some((lines, last)) = bytes.split_at_checked(bytes.len().saturating_sub(CHECK_BYTES)) else {
+        return Ok(bytes);
+    };
+    match serde_json::from_slice::<Check>(last) {
+        Ok(check) if check.xxh3 == Check::of(xxh3_64(lines)).xxh3 => Ok(lines),
+        Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "it has changed since it was written")),
+        Err(_) => Ok(bytes),
     }
 }
 
@@ -143,6 +199,22 @@ impl WholeFile {
             out.write_all(b"\n")?;
         }
         out.into_inner().map_err(IntoInnerError::into_error)?.commit()
+    }
+
+    /// As [`WholeFile::commit_lines`], with a last line that has the checksum of the others ([`checked`]).
+    ///
+    /// # Errors
+    /// As [`WholeFile::commit`].
+    pub fn commit_checked_lines(self, values: impl IntoIterator<Item: Serialize>) -> io::Result<()> {
+        let (mut out, mut hasher) = (BufWriter::new(self), Xxh3::new());
+        for value in values {
+            let mut line = serde_json::to_vec(&value)?;
+            line.push(b'\n');
+            hasher.update(&line);
+            out.write_all(&line)?;
+        }
+        let file = out.into_inner().map_err(IntoInnerError::into_error)?;
+        file.commit_lines([Check::of(hasher.digest())])
     }
 
     fn end(mut self, durably: bool) -> io::Result<()> {

@@ -60,6 +60,7 @@ mod page_parts;
 mod parameters;
 mod people;
 mod pings;
+mod placed;
 mod politeness;
 mod power;
 mod prepared;

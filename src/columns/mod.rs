@@ -13,7 +13,7 @@ use archive_storage::backend::{OpenMode, open_regular};
 use chrono::{DateTime, Utc};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::files::{WholeFile, if_there, make_folder};
+use crate::files::{self, WholeFile, if_there, make_folder};
 
 /// Folder of the columns in an archive. Columns refer to URLs and sites by their ids in the state, and are valid only
 /// with it.
@@ -35,7 +35,7 @@ pub fn share(archive: &Path, other: &Path) -> io::Result<()> {
     make_folder(&to)?;
     for entry in entries {
         let name = entry?.file_name();
-        fs::copy(from.join(&name), to.join(&name))?;
+        files::copy(&from.join(&name), &to.join(&name))?;
     }
     Ok(())
 }

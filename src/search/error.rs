@@ -1,5 +1,6 @@
 //! Errors of the index, and how to recover from them.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use archive_storage::{StateError, quietly};
@@ -61,6 +62,9 @@ pub enum Error {
     },
 }
 
+/// Errors of reading by which the content of the index, and not the disk, is at fault.
+const DAMAGE: [io::ErrorKind; 2] = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
+
 /// Runs `work` on the index in `folder`. The engine checks little of what it reads, and panics on some damage; this
 /// becomes [`Error::Damaged`].
 pub(crate) fn guarded<T>(folder: &Path, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
@@ -94,6 +98,17 @@ impl Error {
             }
             TantivyError::DataCorruption(corruption) => {
                 Self::Damaged { folder, what: format!("{corruption:?}") }
+            }
+            TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. })
+            | TantivyError::LockFailure(LockError::IoError(io_error), _)
+            | TantivyError::IoError(io_error)
+                if DAMAGE.contains(&io_error.kind()) =>
+            {
+                Self::Damaged { folder, what: io_error.to_string() }
+            }
+            // The engine would print the error as a programmer sees it.
+            TantivyError::OpenReadError(OpenReadError::IoError { io_error, .. }) => {
+                Self::Io { folder, source: TantivyError::IoError(io_error) }
             }
             source => Self::Io { folder, source },
         }

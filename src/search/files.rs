@@ -6,18 +6,18 @@
 //! unchanged, because the engine writes each file name once.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use archive_storage::backend::{RealDisk, replace_file};
+use archive_storage::backend::{OpenMode, RealDisk, open_regular, replace_file};
 use tantivy::Index;
-use tantivy::directory::MmapDirectory;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::directory::{Folder, LIST_BYTES_MAX, check_regular};
 use super::error::{Error, guarded};
 use super::reader::Reader;
-use crate::files::if_there;
+use crate::files::{self, if_there};
 
 /// The list: each line has an XXH3-64 in hexadecimal, two spaces and a file name.
 const LIST: &str = "files.xxh3";
@@ -74,7 +74,7 @@ pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
         if is_shared {
             continue;
         }
-        if_there(fs::copy(&source, &target))?;
+        if_there(files::copy(&source, &target))?;
     }
     Ok(())
 }
@@ -83,12 +83,14 @@ pub(super) fn share(from: &Path, to: &Path) -> io::Result<()> {
 /// to. Does nothing if there is no index.
 pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
     let (meta, list) = (from.join(REWRITTEN[0]), from.join(LIST));
-    let look = || if_there(fs::read(&meta).map(|bytes| (bytes, list.exists())));
+    let look = || if_there(files::read(&meta, LIST_BYTES_MAX).map(|bytes| (bytes, list.exists())));
     for _ in 0..TRIALS_MAX {
         let Some(before) = look()? else { return Ok(()) };
         share(from, to)?;
         // The files that a commit names exist until the next commit.
-        if look()?.as_ref() != Some(&before) || fs::read(to.join(REWRITTEN[0]))? != before.0 {
+        if look()?.as_ref() != Some(&before)
+            || files::read(&to.join(REWRITTEN[0]), LIST_BYTES_MAX)? != before.0
+        {
             fs::remove_dir_all(to)?;
             continue;
         }
@@ -100,7 +102,7 @@ pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
 /// Removes files that the commit does not name and that may be incomplete.
 fn remove_unnamed(folder: &Path) -> tantivy::Result<()> {
     let mut named: HashSet<PathBuf> = REWRITTEN.iter().chain([&OPEN_LIST]).map(PathBuf::from).collect();
-    named.extend(Index::open(MmapDirectory::open(folder)?)?.load_metas()?.list_segment_files());
+    named.extend(Index::open(Folder::open(folder)?)?.load_metas()?.list_segment_files());
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if !named.contains(Path::new(&entry.file_name())) {
@@ -122,6 +124,8 @@ pub fn check(folder: &Path, state: u64) -> Vec<String> {
             Err(error) => found.push(format!("{list}: {error}")),
         }
     }
+    let locks = LOCKS.iter().filter_map(|lock| if_there(check_regular(&folder.join(lock))).err());
+    found.extend(locks.map(|error| error.to_string()));
     // The engine is asked only about files that seem to be its own.
     if !found.is_empty() {
         return found;
@@ -143,7 +147,7 @@ pub fn check(folder: &Path, state: u64) -> Vec<String> {
 
 /// Returns the files whose embedded checksums are wrong.
 fn damaged(folder: &Path) -> tantivy::Result<HashSet<PathBuf>> {
-    Index::open(MmapDirectory::open(folder)?)?.validate_checksum()
+    Index::open(Folder::open(folder)?)?.validate_checksum()
 }
 
 fn compare(folder: &Path, files: &Files, is_open: bool, found: &mut Vec<String>) {
@@ -181,7 +185,9 @@ fn names(folder: &Path) -> io::Result<BTreeSet<String>> {
 }
 
 fn checksum(path: &Path) -> io::Result<u64> {
-    let (mut file, mut hasher, mut piece) = (File::open(path)?, Xxh3::new(), vec![0; PIECE_BYTES]);
+    check_regular(path)?;
+    let file = open_regular(path, OpenMode::Read)?;
+    let (mut file, mut hasher, mut piece) = (file, Xxh3::new(), vec![0; PIECE_BYTES]);
     loop {
         match file.read(&mut piece)? {
             0 => return Ok(hasher.digest()),
@@ -196,7 +202,7 @@ fn line(name: &str, sum: u64) -> String {
 
 /// Reads a list; nothing if there is none.
 fn read(path: &Path) -> io::Result<Option<Files>> {
-    let Some(text) = if_there(fs::read(path))? else { return Ok(None) };
+    let Some(text) = files::read_if_there(path, LIST_BYTES_MAX)? else { return Ok(None) };
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "is damaged");
     let text = String::from_utf8(text).map_err(|_| damaged())?;
     let mut files = Files::new();

@@ -8,12 +8,12 @@ use std::sync::{Mutex, PoisonError};
 use archive_storage::UrlId;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
-use tantivy::directory::MmapDirectory;
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring, Query as _};
 use tantivy::{
     DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader, Term,
 };
 
+use super::directory::Folder;
 use super::elements::{self, ElementQuery};
 use super::error::{Error, guarded};
 use super::schema::{self, Fields};
@@ -101,7 +101,7 @@ impl Reader {
 
     fn open_unguarded(folder: &Path) -> Result<Self, Error> {
         let error = |source| Error::opening(folder, source);
-        let directory = MmapDirectory::open(folder).map_err(|source| error(source.into()))?;
+        let directory = Folder::open(folder).map_err(|source| error(source.into()))?;
         let mut index = Index::open(directory).map_err(error)?;
         if !schema::is_ours(&index) {
             return Err(Error::OtherVersion { folder: folder.to_owned() });

@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use archive_storage::UrlId;
-use tantivy::directory::MmapDirectory;
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
 use tantivy::schema::{TantivyDocument, Term};
 use tantivy::{Directory, Index, IndexWriter};
 
+use super::directory::{Folder, check_regular};
 use super::error::Error;
 use super::files;
 use super::schema::{self, Fields};
 use super::structures;
-use crate::files::{make_folder, refuse_link};
+use crate::files::make_folder;
 use crate::parse::Structure;
 
 /// Bytes of a page's text that are indexed; longer texts are cut there.
@@ -105,13 +105,13 @@ impl Writer {
     pub fn open(folder: &Path, options: Options) -> Result<Self, Error> {
         let error = |source| Error::opening(folder, source);
         make_folder(folder).map_err(|source| error(source.into()))?;
-        // The engine would follow symbolic links; an index has none.
+        // The engine would follow symbolic links when it writes; an index has none.
         for entry in std::fs::read_dir(folder).map_err(|source| error(source.into()))? {
             let path = entry.map_err(|source| error(source.into()))?.path();
-            refuse_link(&path).map_err(|source| error(source.into()))?;
+            check_regular(&path).map_err(|source| error(source.into()))?;
         }
         files::unseal(folder).map_err(|source| error(source.into()))?;
-        let directory = MmapDirectory::open(folder).map_err(|source| error(source.into()))?;
+        let directory = Folder::open(folder).map_err(|source| error(source.into()))?;
         Self::open_in(folder, directory, options)
     }
 

@@ -122,3 +122,30 @@ fn is_whole(archive: &Archive, expected: &Known) {
     ledger_balances(&archive.path);
     assert!(files_with(&archive.segments(), &[".open"]).is_empty(), "no segment is left open");
 }
+
+#[test]
+fn an_import_killed_before_its_first_checkpoint_leaves_an_archive() {
+    let archive = Archive::new();
+    let files = files(&archive);
+    // A pipe that stays open: the import has recorded pages and waits for more.
+    let pipe = archive.folder().join("more.warc");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let _open = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).unwrap();
+    let mut import = start(archive.command("import").arg(&files[0]).arg(&pipe));
+    let is_begun = || {
+        let segments = archive.segments();
+        segments.is_dir()
+            && files_with(&segments, &[".open"]).iter().any(|file| file.metadata().unwrap().len() > 1000)
+    };
+    assert!(import.wait_until(is_begun));
+    import.kill();
+    archive.run::<&str>("stats", &[]).succeeded();
+    let again = start(archive.command("import").arg(&files[0])).wait().succeeded();
+    println!("{}", again.errors);
+    archive.verify();
+    // An archive that an earlier version left so.
+    std::fs::remove_dir_all(archive.path.join("state")).unwrap();
+    archive.run::<&str>("stats", &[]).refused(1, &["has segments but no state", "`archive repair`"]);
+    archive.run::<&str>("repair", &[]);
+    archive.verify();
+}

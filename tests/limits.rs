@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::change::crawled;
 use crate::crawl::lively;
 use crate::support::Archive;
-use crate::support::program::start;
+use crate::support::program::{start, within};
 
 /// The answer is the same for any memory limit; with little memory, part of the data is in files.
 #[test]
@@ -127,4 +127,14 @@ fn a_query_is_explained() {
     let refused = archive.run("query", &["page", "--explain", "--archive", "http://127.0.0.1:9/"]);
     assert_eq!(refused.code, Some(2), "{}", refused.errors);
     assert!(refused.errors.contains("--explain works only for local archives"), "{}", refused.errors);
+}
+
+#[test]
+fn too_few_descriptors_are_named_and_are_no_damage() {
+    let (_, archive) = crawled(lively(743, 1, 20));
+    for command in ["stats", "verify", "repair", "rebuild"] {
+        let refused = start(&mut within("--nofile=16", &archive.command(command))).wait();
+        refused.refused(1, &["Too many open files", "`ulimit -n 4096`"]);
+    }
+    archive.verify();
 }

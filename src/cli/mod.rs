@@ -136,6 +136,12 @@ enum Command {
 /// Advice when a disk is full.
 const DISK_FULL: &str = "; free some space and run the same command again; nothing that was stored is lost";
 
+/// How the system says that a process has no more descriptors (EMFILE), also where only the text of an error is left.
+const DESCRIPTORS_OUT: &str = "(os error 24)";
+
+/// Advice then.
+const MORE_DESCRIPTORS: &str = "; this process may open too few files and connections: allow more (`ulimit -n 4096`), and run the same command again";
+
 /// A mistake in the command line: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
@@ -159,8 +165,13 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let advice = if remote::is_full(&*error) { DISK_FULL } else { "" };
-            output::note(format_args!("{}{advice}", sentence(&error)));
+            let text = sentence(&error);
+            let advice = match () {
+                () if remote::is_full(&*error) => DISK_FULL,
+                () if text.contains(DESCRIPTORS_OUT) => MORE_DESCRIPTORS,
+                () => "",
+            };
+            output::note(format_args!("{text}{advice}"));
             exit_code(&error)
         }
     }

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use lru::LruCache;
+use rustix::io::Errno;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -138,6 +139,9 @@ impl Connector {
             let patience = if next.len() > 0 { NEXT_ADDRESS_AFTER } else { Duration::MAX };
             match timeout(patience, attempts.join_next()).await {
                 Ok(Some(Ok((_, Ok(Ok(stream)))))) => return Ok(stream),
+                Ok(Some(Ok((_, Ok(Err(error)))))) if lacks_descriptors(&error) => {
+                    return Err(FetchError::NoDescriptors);
+                }
                 Ok(Some(Ok((address, Ok(Err(error)))))) => failed.push((address, Some(error.kind()))),
                 Ok(Some(Ok((address, Err(_))))) => failed.push((address, None)),
                 // Nobody cancels an attempt.
@@ -171,6 +175,11 @@ impl Connector {
             .map_err(|error| refusal(&error))?;
         Ok((Connection::Secure(Box::new(stream)), address))
     }
+}
+
+/// Whether this process, and not the server, is why there is no connection.
+fn lacks_descriptors(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
 /// Accepts every certificate; signatures are still verified.

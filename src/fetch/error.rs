@@ -45,6 +45,9 @@ pub enum FetchError {
     /// No address of the host accepted a connection.
     #[error("no connection to {0}")]
     NoConnection(Unreached),
+    /// This process may open no more connections.
+    #[error("no connection, because too many files are open here; allow more (`ulimit -n 4096`)")]
+    NoDescriptors,
     /// The TLS handshake failed.
     #[error("no secure connection: {0}")]
     Tls(String),
@@ -92,6 +95,7 @@ impl FetchError {
             Self::Unresolved
                 | Self::PrivateAddress(_)
                 | Self::NoConnection(_)
+                | Self::NoDescriptors
                 | Self::Tls(_)
                 | Self::Certificate(_)
         )

@@ -48,6 +48,11 @@ pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Res
     if replayed > 0 {
         recorder.conclude()?;
     }
+    // A new archive has a state from the beginning, without books: its first run may be killed long before it makes a
+    // checkpoint.
+    if store.state().checkpoint_number() == 0 {
+        store.checkpoint_waiting()?;
+    }
     let cut_bytes = store.recovered().iter().map(|segment| segment.cut_bytes).sum();
     Ok(Opened { store, replayed, cut_bytes, broken })
 }

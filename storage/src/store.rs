@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use rustix::io::Errno;
 
 use crate::backend::{Disk, RealDisk};
 use crate::catalogue::{SegmentEntry, SegmentState};
@@ -78,13 +79,23 @@ impl StoreError {
     /// Whether a reader found no archive.
     #[must_use]
     pub fn is_missing(&self) -> bool {
-        matches!(self, Self::State(StateError::Missing { .. }))
+        matches!(self, Self::State(StateError::Missing { .. } | StateError::Lost { .. }))
     }
 
     /// Whether the requested record is lost because its segment is missing or damaged.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         matches!(self, Self::Segment(SegmentError::Missing(_) | SegmentError::Corrupted { .. }))
+    }
+
+    /// Whether this process, or the machine, may open no more files: nothing is wrong with the archive.
+    #[must_use]
+    pub fn lacks_descriptors(&self) -> bool {
+        let error: &(dyn std::error::Error + 'static) = self;
+        std::iter::successors(Some(error), |error| error.source()).any(|cause| {
+            let code = cause.downcast_ref().and_then(std::io::Error::raw_os_error);
+            [Errno::MFILE, Errno::NFILE].iter().any(|errno| code == Some(errno.raw_os_error()))
+        })
     }
 
     /// Whether the disk was full; the operation may be retried once there is space.
@@ -149,7 +160,12 @@ impl Store {
     /// When there is no archive, when its format is newer, and on any I/O error.
     pub fn read_only(path: &Path) -> Result<Self, StoreError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let state = State::open(disk.clone(), path, Mode::Read)?;
+        let state = State::open(disk.clone(), path, Mode::Read).map_err(|error| match error {
+            StateError::Missing { path } if segment::files(&path).is_ok_and(|files| !files.is_empty()) => {
+                StateError::Lost { path }
+            }
+            error => error,
+        })?;
         let reader = SegmentReader::new(disk, path);
         Ok(Self::assemble(path, state, None, reader, Vec::new()))
     }

@@ -83,7 +83,7 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
     let mut verified = Verified::default();
     let store = match Store::read_only(path) {
         Ok(store) => Some(store),
-        Err(StoreError::State(StateError::Missing { .. })) if has_segments(path) => {
+        Err(StoreError::State(StateError::Lost { .. })) => {
             verified.find(None, None, "the state is missing; `archive repair` rebuilds it");
             None
         }
@@ -92,6 +92,7 @@ pub fn verify(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<
             | StateError::NewerFormat { .. }
             | StateError::OlderFormat { .. }),
         )) => return Err(error.into()),
+        Err(error) if error.lacks_descriptors() => return Err(error),
         Err(error) => {
             verified.find(None, None, state_finding(&error));
             None
@@ -132,10 +133,6 @@ fn state_finding(found: &dyn std::fmt::Display) -> String {
     let found = found.to_string();
     let remedy = if found.contains("`archive ") { "" } else { "; `archive repair` rebuilds it" };
     format!("state, {found}{remedy}")
-}
-
-fn has_segments(path: &Path) -> bool {
-    segment::files(path).is_ok_and(|files| !files.is_empty())
 }
 
 /// Reads captures by location, and returns the number of captures of each segment.

@@ -12,7 +12,9 @@ pub(crate) struct Captured(pub(crate) BTreeMap<String, Vec<Capture>>);
 /// Returns all captures of an archive; none before its first checkpoint.
 pub(crate) fn captures(archive: &Path) -> Captured {
     let store = match Store::read_only(archive) {
-        Err(StoreError::State(StateError::Missing { .. })) => return Captured(BTreeMap::new()),
+        Err(StoreError::State(StateError::Missing { .. } | StateError::Lost { .. })) => {
+            return Captured(BTreeMap::new());
+        }
         opened => opened.unwrap(),
     };
     let mut by_url: BTreeMap<String, Vec<Capture>> = BTreeMap::new();

@@ -55,6 +55,16 @@ pub enum StateError {
         /// The folder in which it was expected.
         path: PathBuf,
     },
+    /// A reader found segments without a state.
+    #[error(
+        "{} has segments but no state, as after a first run that was killed: run the same command again, or \
+         `archive repair`",
+        path.display()
+    )]
+    Lost {
+        /// The archive's folder.
+        path: PathBuf,
+    },
     /// The state was written by a later release.
     #[error(
         "this archive has format {found}, but this release reads formats up to {supported}: use a newer release"

@@ -250,3 +250,56 @@ fn a_service_that_fails_or_lies_is_reported_in_a_sentence() {
         .env("HOME", archive.folder());
     run(&mut command).refused(1, &["no credentials for S3", "AWS_ACCESS_KEY_ID", "~/.aws/credentials"]);
 }
+
+#[test]
+fn a_store_that_keeps_nothing_is_no_copy() {
+    let (archive, _) = crawled(929);
+    let Some(server) = S3::start(archive.folder()) else { return };
+    let taken = || Fate::Answer(whole(200, "ETag: \"0\"\r\n", b""));
+    // Objects that end in an even digit are taken and not kept; then no manifest is.
+    let is_lost = |line: &str| {
+        line.starts_with("PUT ")
+            && line.contains("/objects/")
+            && line.ends_with(['0', '2', '4', '6', '8', 'a', 'c', 'e'])
+    };
+    let proxy = Proxy::start(server.address, move |line| if is_lost(line) { taken() } else { Fate::Pass });
+    let url = url("nothing");
+    let copy = |address| run(to(address, archive.command("copy").args(["--to", &url])));
+    copy(proxy.address)
+        .refused(1, &["and does not have them", "objects/00000001/", "the copy was not completed"]);
+    let listed = run(to(server.address, archive.command("copy").args(["--json", "--list", "--to", &url])));
+    assert!(listed.text().is_empty(), "{}", listed.text());
+    let is_manifest = |line: &str| line.starts_with("PUT ") && line.contains("/manifests/");
+    let proxy =
+        Proxy::start(server.address, move |line| if is_manifest(line) { taken() } else { Fate::Pass });
+    let refused = copy(proxy.address);
+    assert_eq!(refused.code, Some(1), "{}{}", refused.text(), refused.errors);
+    // The next copy sends what was not kept.
+    copy(server.address).succeeded();
+    run(to(server.address, archive.command("copy").args(["--verify", "--to", &url]))).succeeded();
+}
+
+#[test]
+fn a_listing_that_goes_round_in_circles_ends() {
+    let archive = Archive::new();
+    for tokens in [&["t"][..], &["t", "u"]] {
+        for contents in [
+            "",
+            "<Contents><Key>some/x/manifests/00000001.jsonl</Key><Size>9</Size><LastModified>2020-01-01T00:00:00.000Z</LastModified></Contents>",
+        ] {
+            let pages = AtomicU64::new(0);
+            let nobody = crate::support::nobody_at(9);
+            let proxy = Proxy::start(nobody, move |_| {
+                let token = tokens[pages.fetch_add(1, Ordering::SeqCst) as usize % tokens.len()];
+                let page = format!(
+                    "<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>true</IsTruncated>\
+                     <NextContinuationToken>{token}</NextContinuationToken>{contents}</ListBucketResult>"
+                );
+                Fate::Answer(whole(200, "Content-Type: application/xml\r\n", page.as_bytes()))
+            });
+            let mut command = archive.command("copy");
+            run(to(proxy.address, command.args(["--list", "--to", &url("round")])))
+                .refused(1, &["names the same next page of a listing again and again"]);
+        }
+    }
+}

@@ -1,5 +1,8 @@
 //! HTTP connections to object stores, using the program's own client.
 
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -11,6 +14,7 @@ use object_store::client::{
 use object_store::{ClientConfigKey, ClientOptions};
 use reqwest::redirect::Policy;
 use url::Url;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::duration::read_duration;
 
@@ -41,7 +45,7 @@ impl HttpConnector for Connector {
             .connect_timeout(timeout(options, ClientConfigKey::ConnectTimeout, CONNECT_TIMEOUT)?)
             .read_timeout(timeout(options, ClientConfigKey::ReadTimeout, READ_TIMEOUT)?)
             .build();
-        Ok(HttpClient::new(Client(client.map_err(wrong)?)))
+        Ok(HttpClient::new(Client { http: client.map_err(wrong)?, pages: Mutex::default() }))
     }
 }
 
@@ -58,8 +62,37 @@ fn timeout(options: &ClientOptions, key: ClientConfigKey, usual: Duration) -> ob
     }
 }
 
+/// Number of times that a page of a listing may be given: a store that names the same next page for ever would be
+/// listed for ever. Listings side by side may have pages in common.
+const SAME_PAGE_MAX: u32 = 16;
+
 #[derive(Debug)]
-struct Client(reqwest::Client);
+struct Client {
+    http: reqwest::Client,
+    /// How often each page was given, by the hash of its URL, since a listing last began.
+    pages: Mutex<HashMap<u64, u32>>,
+}
+
+impl Client {
+    /// Notes that a page of a listing is given; fails if it always is the same one.
+    fn turn_page(&self, url: &Url) -> Result<(), HttpError> {
+        let has = |name: &str| url.query_pairs().any(|(found, _)| found == name);
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if !has("continuation-token") {
+            if has("list-type") {
+                pages.clear();
+            }
+            return Ok(());
+        }
+        let times = pages.entry(xxh3_64(url.as_str().as_bytes())).or_default();
+        *times += 1;
+        if *times <= SAME_PAGE_MAX {
+            return Ok(());
+        }
+        let problem = "the store names the same next page of a listing again and again";
+        Err(HttpError::new(HttpErrorKind::Decode, io::Error::other(problem)))
+    }
+}
 
 #[async_trait]
 impl HttpService for Client {
@@ -68,10 +101,14 @@ impl HttpService for Client {
         let url = Url::parse(&parts.uri.to_string())
             .map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
         let is_get = parts.method == reqwest::Method::GET && url.query().is_none();
+        let asked = url.clone();
         let mut request = reqwest::Request::new(parts.method, url);
         *request.headers_mut() = parts.headers;
         *request.body_mut() = Some(reqwest::Body::wrap(body));
-        let response = self.0.execute(request).await.map_err(failed)?;
+        let response = self.http.execute(request).await.map_err(failed)?;
+        if response.status().is_success() {
+            self.turn_page(&asked)?;
+        }
         // The caller limits the bytes of an object.
         let limit = if is_get && response.status().is_success() { usize::MAX } else { ANSWER_BYTES_MAX };
         let (parts, body) = http::Response::<reqwest::Body>::from(response).into_parts();

@@ -216,7 +216,12 @@ pub(super) fn hex(digest: &Digest) -> String {
 
 /// Returns the name of an object that a copy uploaded.
 pub(super) fn object(copy: u64, sha256: &str) -> ObjectPath {
-    objects().join(format!("{copy:08}")).join(sha256)
+    brought(copy).join(sha256)
+}
+
+/// Returns the prefix of the objects that a copy uploaded.
+pub(super) fn brought(copy: u64) -> ObjectPath {
+    objects().join(format!("{copy:08}"))
 }
 
 /// Returns the prefix of all objects.

@@ -115,6 +115,21 @@ pub enum CopyError {
         /// What has changed.
         problem: String,
     },
+    /// The store acknowledged objects and does not have them.
+    #[error(
+        "{url}: the store took {count} of {total} objects and does not have them, {object} among them; the copy was not completed, \
+         use another store"
+    )]
+    Absent {
+        /// URL of the store.
+        url: String,
+        /// Number of the absent objects, and of those that were sent.
+        count: usize,
+        /// Number of objects that were sent.
+        total: usize,
+        /// Name of one.
+        object: String,
+    },
     /// An object does not match the manifest.
     #[error("{url}: {object}, {path} of the archive, {problem}; `archive copy --verify` checks everything")]
     Damaged {

@@ -82,6 +82,7 @@ pub fn send(
         copied.number = base.number;
     } else {
         (copied.sent, copied.sent_bytes) = plan.carry_out(remote, control, progress)?;
+        plan.check(remote)?;
         let time = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
         let manifest = Manifest { number, series, copy: random(), time, captures: snapshot.captures, files };
         publish(remote, &manifest)?;
@@ -179,9 +180,33 @@ impl<'a> Upload<'a> {
         })?;
         Ok((missing.len() as u64, total))
     }
+
+    /// Checks that the store has what was sent: an acknowledgement alone is no copy.
+    fn check(&self, remote: &Remote) -> Result<(), CopyError> {
+        if self.missing.is_empty() {
+            return Ok(());
+        }
+        let listed = remote.wait(remote::list(remote.store.as_ref(), &manifest::brought(self.number)))?;
+        let there: HashMap<ObjectPath, u64> =
+            listed.into_iter().map(|object| (object.location, object.size)).collect();
+        let is_there = |(sha256, local): &(&String, &&Local)| {
+            there.get(&object(self.number, sha256)) == Some(&local.bytes)
+        };
+        let lost: Vec<_> = self.missing.iter().filter(|sent| !is_there(sent)).collect();
+        match lost.first() {
+            None => Ok(()),
+            Some((first, _)) => {
+                Err(absent(remote, (lost.len(), self.missing.len()), &object(self.number, first)))
+            }
+        }
+    }
 }
 
-/// Writes the manifest, which completes the copy.
+fn absent(remote: &Remote, (count, total): (usize, usize), object: &ObjectPath) -> CopyError {
+    CopyError::Absent { url: remote.url.clone(), count, total, object: object.to_string() }
+}
+
+/// Writes the manifest, which completes the copy, and reads it again.
 fn publish(remote: &Remote, manifest: &Manifest) -> Result<(), CopyError> {
     let number = manifest.number;
     let bytes = manifest.encode().map_err(|error| CopyError::Manifest {
@@ -191,7 +216,8 @@ fn publish(remote: &Remote, manifest: &Manifest) -> Result<(), CopyError> {
     })?;
     let path = manifest::manifest(number);
     match remote.runtime.block_on(remote::create(remote.store.as_ref(), &MachineTime, &path, bytes)) {
-        Ok(()) => Ok(()),
+        Ok(()) if remote.manifest(number)? == *manifest => Ok(()),
+        Ok(()) => Err(absent(remote, (1, 1), &path)),
         Err(RemoteError::Exists(_)) => Err(CopyError::Overtaken { url: remote.url.clone(), number }),
         Err(error) => Err(remote.failed(error)),
     }

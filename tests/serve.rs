@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::crawl::lively;
 use crate::imports::import;
 use crate::support::program::start;
-use crate::support::warc::response;
+use crate::support::warc::{member, response};
 use crate::support::{Archive, TestWeb};
 
 /// Timeout of a request.
@@ -377,4 +377,28 @@ fn an_erased_page_offers_nothing_of_it() {
     let why = archive.run("why", &["http://a.test/"]).succeeded().text();
     assert!(archive.run("erase", &["--list"]).succeeded().text().contains("anna"));
     assert!(format!("{history}{why}").contains("by anna: asked"), "{history}{why}");
+}
+
+#[test]
+fn formulas_are_texts_in_a_spreadsheet() {
+    let archive = Archive::new();
+    let titles = ["=1+1", "+1", "-1", "@SUM(1)", "\u{ff1d}1", "x=1"];
+    let page = |(number, title): (usize, &&str)| {
+        let url = format!("http://a.test/{number}");
+        member(&response(&url, &url, "2020-01-01T00:00:00Z", &format!("<title>{title}</title>x")))
+    };
+    let file = archive.file("titles.warc.gz", titles.iter().enumerate().flat_map(page).collect::<Vec<u8>>());
+    start(archive.command("import").arg(file)).wait().succeeded();
+    let query = "page title != \"\" order by url select title, captures";
+    let expected: String = titles
+        .map(|title| match title {
+            "x=1" => format!("{title},1\n"),
+            title => format!("'{title},1\n"),
+        })
+        .concat();
+    let printed = archive.run("query", &[query, "--csv"]).succeeded().text();
+    assert_eq!(printed, format!("title,captures\n{expected}"));
+    let serving = Serving::start(&archive);
+    let served = serving.get(&format!("/query?q={}&format=csv", encoded(query)));
+    assert_eq!(served.body.replace("\r\n", "\n"), printed);
 }

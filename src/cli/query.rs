@@ -7,6 +7,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use archive::access::Access;
 use archive::query::{self, Answer, ColumnKind, Heading, Limits, Plan, Question, Running, Seen, Value};
+use archive::review::guarded;
 use archive_storage::Store;
 use chrono::Utc;
 use indicatif::{HumanBytes, HumanCount};
@@ -292,7 +293,10 @@ impl<'a> Printer<'a> {
 
     fn print(&self, row: &[Value]) -> anyhow::Result<()> {
         match self.csv {
-            true => write_csv(row.iter().map(for_data)),
+            true => write_csv(row.iter().map(|value| match value {
+                Value::Text(text) => guarded(text),
+                value => for_data(value),
+            })),
             false => output::json_line(&Object { headings: self.headings, row }),
         }
     }

@@ -87,7 +87,8 @@ pub(crate) fn starts_formula(text: &str) -> bool {
 }
 
 /// Makes a text harmless in a spreadsheet.
-pub(crate) fn guarded(text: &str) -> String {
+#[must_use]
+pub fn guarded(text: &str) -> String {
     if starts_formula(text) { format!("'{text}") } else { text.to_owned() }
 }
 

@@ -22,6 +22,7 @@ mod workbook;
 #[cfg(test)]
 mod tests;
 
+pub use csv::guarded;
 pub use librarian::{Librarian, LibrarianError, favoured_sites};
 pub use next::next;
 pub use ratings::{Mistake, Mistakes, RATINGS_BYTES_MAX, Rating, Score, read_ratings};

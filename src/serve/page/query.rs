@@ -11,6 +11,7 @@ use serde_json::{Map, Value as Json, json};
 use super::{Asked, Problem, Reply, Request, Speech, front};
 use crate::nodes::Missing;
 use crate::query::{self, Answer, Error, Plan, Question, Running, Value};
+use crate::review::guarded;
 use crate::serve::ask::limits;
 
 /// Number of rows shown, unless the query has a limit.
@@ -194,7 +195,7 @@ fn csv(answer: &Answer) -> Result<Reply, Problem> {
     writer.write_record(answer.headings.iter().map(|heading| &heading.name))?;
     for row in &answer.rows {
         writer.write_record(row.iter().map(|value| match serde_json::to_value(value) {
-            Ok(Json::String(text)) => text,
+            Ok(Json::String(text)) => guarded(&text),
             Ok(Json::Null) | Err(_) => String::new(),
             Ok(other) => other.to_string(),
         }))?;

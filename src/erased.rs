@@ -2,16 +2,18 @@
 //!
 //! `erased.jsonl` in the archive's folder has a line for each: the SHA-256 of its canonical URL, the URL itself (unless
 //! that must be forgotten as well), when it was erased, and why. Like the watches, it is a file outside the state,
-//! because the state can be rebuilt and this list cannot. Lifting an erasure removes its line.
+//! because the state can be rebuilt and this list cannot. Lifting an erasure removes its line. The last line has the
+//! checksum of the others.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use archive_storage::Digest;
+use archive_storage::{Digest, State};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::beside;
 use crate::files::{self, WholeFile};
 
 /// Name of the file in the archive's folder.
@@ -37,6 +39,16 @@ pub enum ErasedError {
         path: PathBuf,
         /// The system's error.
         source: io::Error,
+    },
+    /// It was there, and is missing, has lost its end or has another checksum.
+    #[error(
+        "{} is missing, incomplete or damaged, the list of what must not come back: put back a copy of it, or have `archive repair` \
+         write it again from the tombstones",
+        path.display()
+    )]
+    Lost {
+        /// The file.
+        path: PathBuf,
     },
     /// A line is malformed.
     #[error("{}, line {line}: {problem}; nothing is fetched or imported until it is fixed", path.display())]
@@ -86,10 +98,9 @@ impl Erased {
             Ok(None) => return Ok(Self::default()),
             Err(source) => return Err(ErasedError::Io { path, source }),
         };
+        let Ok(lines) = files::checked(&bytes) else { return Err(ErasedError::Lost { path }) };
         let mut entries = BTreeMap::new();
-        for (number, line) in
-            bytes.split(|byte| *byte == b'\n').enumerate().filter(|(_, line)| !line.is_empty())
-        {
+        for (number, line) in lines_of(lines).enumerate().filter(|(_, line)| !line.is_empty()) {
             let entry: ErasedUrl = serde_json::from_slice(line).map_err(|error| ErasedError::Line {
                 path: path.clone(),
                 line: number + 1,
@@ -98,6 +109,26 @@ impl Erased {
             entries.insert(entry.sha256.clone(), entry);
         }
         Ok(Self { entries })
+    }
+
+    /// As [`Erased::read`], for whoever fetches, imports or changes the list: fails if the archive, whose state this is,
+    /// had a list.
+    ///
+    /// # Errors
+    /// As [`Erased::read`], and [`ErasedError::Lost`].
+    pub fn of_archive(path: &Path, state: &State) -> Result<Self, ErasedError> {
+        if beside::missing(state, path).contains(&FILE) {
+            return Err(ErasedError::Lost { path: path.join(FILE) });
+        }
+        Self::read(path)
+    }
+
+    /// The entries of a damaged list that can be read.
+    #[must_use]
+    pub fn salvaged(path: &Path) -> Self {
+        let bytes = files::read_if_there(&path.join(FILE), BYTES_MAX).ok().flatten().unwrap_or_default();
+        let entries = lines_of(&bytes).filter_map(|line| serde_json::from_slice::<ErasedUrl>(line).ok());
+        Self { entries: entries.map(|entry| (entry.sha256.clone(), entry)).collect() }
     }
 
     /// The entry of a canonical URL, if it was erased.
@@ -136,9 +167,14 @@ impl Erased {
     /// When it cannot be written; the old file then remains.
     pub fn write(&self, path: &Path) -> Result<(), ErasedError> {
         let path = path.join(FILE);
-        let written = WholeFile::begin(&path).and_then(|file| file.commit_lines(self.entries.values()));
+        let written =
+            WholeFile::begin(&path).and_then(|file| file.commit_checked_lines(self.entries.values()));
         written.map_err(|source| ErasedError::Io { path, source })
     }
+}
+
+fn lines_of(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == b'\n')
 }
 
 /// SHA-256 of a canonical URL, in hexadecimal; for a forgotten URL it is taken from its name.

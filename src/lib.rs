@@ -10,6 +10,7 @@
 pub mod access;
 pub mod accounts;
 mod as_text;
+mod beside;
 pub mod change;
 pub mod cluster;
 pub mod columns;

@@ -5,12 +5,14 @@
 //! frame that is damaged, or that a crash cut off, is left out.
 
 use std::collections::HashSet;
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use archive_storage::CaptureId;
 use archive_storage::backend::{OpenMode, open_regular};
+use archive_storage::{State, StateError};
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 use zstd::zstd_safe;
 
 use crate::files::{self, WholeFile};
@@ -24,6 +26,9 @@ const BYTES_MAX: u64 = 4 << 30;
 /// Maximum number of remarks in a frame, and of bytes of what it unpacks to.
 const FRAME_MAX: usize = 4096;
 const FRAME_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of the file that are read at once for its checksum.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// Compression level: frames are small, and written once.
 const LEVEL: i32 = 9;
@@ -58,6 +63,56 @@ impl Remark {
     }
 }
 
+/// The setting with the [`Mark`] of the file.
+pub const SETTING: &str = "remarks";
+
+/// Length and checksum of the file, by which a state knows its own file again, to which more may have been added since:
+/// neither a shorter one, nor that of another archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    bytes: u64,
+    xxh3: u64,
+}
+
+impl Mark {
+    /// Notes it in a state, from the next checkpoint on.
+    ///
+    /// # Errors
+    /// When the state cannot be changed.
+    pub fn keep(self, state: &mut State) -> Result<(), StateError> {
+        // Two numbers are always JSON.
+        state.set_setting(SETTING, Some(&serde_json::to_vec(&self).unwrap_or_default()))
+    }
+
+    /// The mark of the first bytes of a file.
+    fn of(path: &Path, bytes: u64) -> io::Result<Self> {
+        let (mut hasher, mut piece) = (Xxh3::new(), vec![0; PIECE_BYTES]);
+        let (mut file, mut read) = (open_regular(path, OpenMode::Read)?.take(bytes), 0);
+        loop {
+            match file.read(&mut piece)? {
+                0 => return Ok(Self { bytes: read, xxh3: hasher.digest() }),
+                count => {
+                    hasher.update(piece.split_at(count).0);
+                    read += count as u64;
+                }
+            }
+        }
+    }
+}
+
+/// Returns what is wrong with the remarks of an archive whose state this is.
+#[must_use]
+pub fn damage(archive: &Path, state: &State) -> Option<String> {
+    match each(archive, |_| ()) {
+        Err(error) => return Some(error.to_string()),
+        Ok(0) => {}
+        Ok(damaged) => return Some(format!("{FILE}: {damaged} parts cannot be read")),
+    }
+    let mark = serde_json::from_slice::<Mark>(state.setting(SETTING)?).ok();
+    let is_other = mark.is_none_or(|mark| Mark::of(&archive.join(FILE), mark.bytes).ok() != Some(mark));
+    is_other.then(|| format!("{FILE} is missing, incomplete, or of another archive"))
+}
+
 /// Why the remarks cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("the remarks on URLs, {}: {source}", path.display())]
@@ -77,24 +132,34 @@ impl RemarksError {
     }
 }
 
-/// Adds remarks durably.
+/// Adds remarks durably; returns the mark of the file unless there are none.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn add(archive: &Path, remarks: &[Remark]) -> Result<(), RemarksError> {
+pub fn add(archive: &Path, remarks: &[Remark]) -> Result<Option<Mark>, RemarksError> {
     if remarks.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let path = archive.join(FILE);
     let write = || {
         let mut file = open_regular(&path, OpenMode::Create)?;
-        io::Seek::seek(&mut file, io::SeekFrom::End(0))?;
+        file.seek(SeekFrom::End(0))?;
         for remarks in remarks.chunks(FRAME_MAX) {
             file.write_all(&frame(remarks)?)?;
         }
         file.sync_all()
     };
-    write().map_err(RemarksError::at(&path))
+    write().map_err(RemarksError::at(&path))?;
+    mark(archive)
+}
+
+/// Returns the mark of the file; `None` if there is none.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn mark(archive: &Path) -> Result<Option<Mark>, RemarksError> {
+    let path = archive.join(FILE);
+    files::if_there(Mark::of(&path, BYTES_MAX)).map_err(RemarksError::at(&path))
 }
 
 fn frame(remarks: &[Remark]) -> io::Result<Vec<u8>> {
@@ -141,19 +206,25 @@ pub fn each(archive: &Path, mut take: impl FnMut(Remark)) -> Result<u64, Remarks
     Ok(damaged)
 }
 
-/// Removes the remarks on these URLs.
+/// Removes the remarks on these URLs; returns the new mark of the file if there were any.
 ///
 /// # Errors
 /// When the file cannot be read or written; it is then unchanged.
-pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<(), RemarksError> {
-    let (path, mut kept, mut is_changed) = (archive.join(FILE), Vec::new(), false);
+pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<Option<Mark>, RemarksError> {
+    let (mut kept, mut is_changed) = (Vec::new(), false);
     each(archive, |remark| match urls.contains(&remark.url) {
         true => is_changed = true,
         false => kept.push(remark),
     })?;
-    if !is_changed {
-        return Ok(());
-    }
+    if is_changed { replace(archive, &kept) } else { Ok(None) }
+}
+
+/// Replaces all remarks; returns the mark of the file.
+///
+/// # Errors
+/// When the file cannot be written; it is then unchanged.
+pub fn replace(archive: &Path, kept: &[Remark]) -> Result<Option<Mark>, RemarksError> {
+    let path = archive.join(FILE);
     let write = || {
         let mut file = WholeFile::begin(&path)?;
         for remarks in kept.chunks(FRAME_MAX) {
@@ -161,11 +232,17 @@ pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<(), RemarksError
         }
         file.commit()
     };
-    write().map_err(RemarksError::at(&path))
+    write().map_err(RemarksError::at(&path))?;
+    mark(archive)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use archive_storage::Mode;
+    use archive_storage::backend::RealDisk;
+
     use super::*;
 
     fn remark(number: u64) -> Remark {
@@ -198,6 +275,31 @@ mod tests {
         bytes[20] ^= 1;
         std::fs::write(&path, bytes).unwrap();
         assert!(read(archive).1 >= 2);
+    }
+
+    #[test]
+    fn a_state_knows_its_own_file_again_and_no_other() {
+        let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (archive, path) = (folder.path(), folder.path().join(FILE));
+        let mut state = State::open(Arc::new(RealDisk), state.path(), Mode::Own).unwrap();
+        assert_eq!(damage(archive, &state), None, "none was ever made");
+        add(archive, &[remark(1)]).unwrap();
+        let mark = add(archive, &[remark(2)]).unwrap().unwrap();
+        mark.keep(&mut state).unwrap();
+        assert_eq!(damage(archive, &state), None);
+        let own = std::fs::read(&path).unwrap();
+        // What a crash kept out of the state is in the file already.
+        add(archive, &[remark(3)]).unwrap();
+        assert_eq!(damage(archive, &state), None);
+        let first = add(tempfile::tempdir().unwrap().path(), &[remark(1)]).unwrap().unwrap();
+        for other in [&own[..first.bytes as usize], &[]] {
+            std::fs::write(&path, other).unwrap();
+            assert!(damage(archive, &state).unwrap().contains("incomplete"));
+        }
+        replace(archive, &[remark(4), remark(2)]).unwrap();
+        assert!(damage(archive, &state).is_some());
+        std::fs::remove_file(&path).unwrap();
+        assert!(damage(archive, &state).is_some());
     }
 
     #[test]

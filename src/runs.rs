@@ -381,8 +381,15 @@ pub(crate) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
             continue;
         };
         let is_named = |example: &Example| urls.contains(&example.url);
+        let names = |text: &String| urls.iter().any(|url| text.contains(url.as_str()));
+        let has_failed_on_it = run.error.take_if(|error| names(error)).is_some();
+        if has_failed_on_it {
+            run.error = Some("(named an erased page)".to_owned());
+        }
         let mut tallies = [&mut run.errors, &mut run.refused, &mut run.noticed];
-        if !tallies.iter().any(|found| found.0.iter().any(|tally| tally.examples.iter().any(is_named))) {
+        if !has_failed_on_it
+            && !tallies.iter().any(|found| found.0.iter().any(|tally| tally.examples.iter().any(is_named)))
+        {
             continue;
         }
         for tally in tallies.iter_mut().flat_map(|found| &mut found.0) {

@@ -157,7 +157,12 @@ fn a_mistake_in_the_rules_shows_nothing_and_says_where() {
     let out = archive.folder().join("out.warc");
     assert_eq!(start(export.arg("warc").arg("--output").arg(&out)).wait().code, Some(1));
     assert!(!out.exists());
-    archive.verify();
+    let verified = archive.run::<&str>("verify", &[]);
+    assert!(
+        verified.code == Some(1) && verified.text().contains("access.toml, line 3"),
+        "{}",
+        verified.text()
+    );
     // A symbolic link would lead out of the archive.
     fs::remove_file(archive.path.join("access.toml")).unwrap();
     let elsewhere = archive.file("elsewhere.toml", "[[rule]]\nprefix = \"\"\n");

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -402,6 +403,167 @@ fn what_was_erased_does_not_come_back_until_that_is_lifted() {
     assert_eq!(archive.json("why", &[&page])[0]["last_fetch"]["status"], 200);
     archive.verify();
     ledger_balances(&archive.path);
+}
+
+/// A web of two sites; the first one's only page is a seed, in a language and with a link to a media type that nothing
+/// else has.
+fn serve_secrets() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut head = vec![0; 4096];
+            let count = stream.read(&mut head).unwrap_or_default();
+            let head = String::from_utf8_lossy(&head[..count]).into_owned();
+            let is_secret = head.to_lowercase().contains("host: s.test");
+            let (status, kind, body) = match head.split(' ').nth(1).unwrap_or_default() {
+                "/robots.txt" => ("404 Not Found", "text/plain", ""),
+                "/mkmime" => ("200 OK", "application/x-mkmime", "x"),
+                _ if is_secret => {
+                    ("200 OK", "text/html", "<html lang=mkl><title>x</title><a href=/mkmime>m</a>")
+                }
+                _ => ("200 OK", "text/html", "<html lang=en><title>x</title>x"),
+            };
+            let length = body.len();
+            let head = format!(
+                "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
+            );
+            let _ = stream.write_all((head + body).as_bytes());
+        }
+    });
+    address
+}
+
+/// Crawls the web of secrets and erases the site of the seed.
+fn erased_seed(scope: &str, more: &[&str]) -> (Archive, Value) {
+    let archive = Archive::new();
+    let seeds = [format!("http://s.test/mkseed{scope}"), "http://t.test/".to_owned()];
+    let connection = format!("::{}", serve_secrets());
+    let options = ["--delay", "0", "--disk-min", "0", "--connect-to", &connection];
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    fs::write(archive.path.join("access.toml"), "[[rule]]\nprefix = \"test,s)/mkseed\"\n").unwrap();
+    let whole = [&["host = \"s.test\"", "--forget-url", "--reason", "r", "--yes"], more].concat();
+    let done = archive.json("erase", &whole).remove(0);
+    (archive, done)
+}
+
+#[test]
+fn nothing_of_a_forgotten_seed_is_left_and_what_people_wrote_is_named() {
+    for scope in ["", " scope=site", " scope=regex:^http://s\\.test/mkseed"] {
+        let (archive, done) = erased_seed(scope, &[]);
+        assert_eq!(done["left"], serde_json::json!(["access.toml"]));
+        fs::remove_file(archive.path.join("access.toml")).unwrap();
+        for needle in ["mkseed", "mkmime", "mkl\n"] {
+            assert_eq!(places(&archive.path, needle), [""; 0], "{needle}, {scope}");
+        }
+        fs::write(archive.path.join("access.toml"), "").unwrap();
+        archive.verify();
+        start(&mut archive.command("rebuild")).wait().succeeded();
+        archive.verify();
+        for needle in ["mkseed", "mkmime"] {
+            assert_eq!(places(&archive.path, needle), [""; 0], "{needle}, {scope}, rebuilt");
+        }
+    }
+}
+
+#[test]
+fn a_lost_list_of_what_was_erased_is_missed_and_made_again() {
+    let body = "<title>BACK</title>";
+    let back = response("urn:back", "http://s.test/mkseed", "2031-01-01T00:00:00Z", body);
+    let (archive, _) = erased_seed("", &[]);
+    let list = archive.path.join("erased.jsonl");
+    let whole = fs::read(&list).unwrap();
+    let file = archive.file("back.warc.gz", member(&back));
+    let lines = whole.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>();
+    let damages: [(&str, Option<Vec<u8>>); 5] = [
+        ("missing", None),
+        ("empty", Some(Vec::new())),
+        ("without its checksum", Some(lines[..lines.len() - 1].concat())),
+        ("without a line", Some(lines[1..].concat())),
+        ("with a wrong bit", Some([&whole[..30], &[whole[30] ^ 1], &whole[31..]].concat())),
+    ];
+    for (what, damaged) in damages {
+        match damaged {
+            None => fs::remove_file(&list).unwrap(),
+            Some(bytes) => fs::write(&list, bytes).unwrap(),
+        }
+        let said = archive.run::<&str>("verify", &[]);
+        assert_eq!(said.code, Some(1), "{what}: {}", said.text());
+        assert!(said.text().contains("erased.jsonl"), "{what}: {}", said.text());
+        archive.run("import", &[&file]).refused(1, &["erased.jsonl"]);
+        archive.run("erase", &["--lift", "http://s.test/mkseed"]).refused(1, &["erased.jsonl"]);
+        let repaired = archive.run::<&str>("repair", &[]).succeeded();
+        assert!(repaired.text().contains("erased.jsonl"), "{what}: {}", repaired.text());
+        archive.verify();
+        let again = start(archive.command("import").arg("--json").arg(&file)).wait().succeeded();
+        assert_eq!(again.json().pop().unwrap()["erased"], 1, "{what}");
+        let listed = archive.json("erase", &["--list"]);
+        assert!(
+            listed.iter().any(|entry| entry["reason"] == "r" && entry.get("url").is_none()),
+            "{listed:?}"
+        );
+    }
+    // A segment that a repair imports again needs the list, too.
+    fs::remove_file(&list).unwrap();
+    fs::remove_dir_all(archive.path.join("state")).unwrap();
+    let repaired = archive.run::<&str>("repair", &[]);
+    assert!(repaired.text().contains("LOST: state: the crawl's scope"), "{}", repaired.text());
+    archive.verify();
+    assert!(list.exists());
+}
+
+#[test]
+fn files_that_only_people_can_bring_back_are_missed() {
+    let (archive, _) = erased_seed("", &[]);
+    let out = archive.folder().join("out.warc.gz");
+    archive.run("export", &["warc", "--output", out.to_str().unwrap()]).succeeded();
+    archive.run("watch", &["page", "--name", "all", "--every", "1h"]).succeeded();
+    archive.run("import", &["/dev/null"]);
+    archive.verify();
+    let says = |words: &[&str]| {
+        let said = archive.run::<&str>("verify", &[]);
+        assert_eq!(said.code, Some(1), "{}", said.text());
+        words.iter().for_each(|word| assert!(said.text().contains(word), "{word}: {}", said.text()));
+    };
+    for name in ["access.toml", "exports.jsonl"] {
+        let (place, aside) = (archive.path.join(name), archive.folder().join(name));
+        fs::rename(&place, &aside).unwrap();
+        says(&[name, "put back a copy of it"]);
+        let repaired = archive.run::<&str>("repair", &[]);
+        assert_eq!(repaired.code, Some(1));
+        assert!(repaired.text().contains(&format!("LOST: {name}")), "{}", repaired.text());
+        fs::rename(&aside, &place).unwrap();
+        archive.verify();
+    }
+    fs::write(archive.path.join("exports.jsonl"), "").unwrap();
+    archive.verify();
+    archive.run("export", &["warc", "--output", out.to_str().unwrap()]).succeeded();
+    // Rules are for people: they may change them and take them all back, but not by mistake.
+    let rules = archive.path.join("access.toml");
+    fs::write(&rules, "[[rule]]\nprefx = \"\"\n").unwrap();
+    says(&["access.toml, line 2"]);
+    fs::write(&rules, "# none\n").unwrap();
+    archive.verify();
+    for (name, from, to) in [
+        ("exports.jsonl", "warc", "wacz"),
+        ("watches/all.json", "3600", "3700"),
+        ("watches/all.json", "xxh3", "xxh2"),
+    ] {
+        let path = archive.path.join(name);
+        let good = fs::read_to_string(&path).unwrap();
+        assert!(good.contains(from), "{good}");
+        fs::write(&path, good.replacen(from, to, 1)).unwrap();
+        says(&[name]);
+        fs::write(&path, good).unwrap();
+        archive.verify();
+    }
+    // Whoever writes a watch by hand leaves the checksum out.
+    let watch = archive.path.join("watches/all.json");
+    let mut fields: Value = serde_json::from_slice(&fs::read(&watch).unwrap()).unwrap();
+    fields.as_object_mut().unwrap().remove("xxh3").unwrap();
+    fields["every_seconds"] = 7200.into();
+    fs::write(&watch, fields.to_string()).unwrap();
+    archive.verify();
 }
 
 #[test]

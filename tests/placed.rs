@@ -11,7 +11,7 @@ use archive_testweb::Config;
 use crate::change::crawled;
 use crate::damage::kind;
 use crate::support::Archive;
-use crate::support::program::{start, within};
+use crate::support::program::{Running, start, within};
 use crate::support::served::{self, Served};
 use crate::support::warc::{member, response};
 
@@ -40,7 +40,7 @@ fn run(archive: &Archive, commands: &[(&str, &[&str])]) -> Vec<String> {
         start(&mut within(MEMORY, archive.command(command).args(*arguments)))
     };
     let running: Vec<_> = commands.iter().map(begin).collect();
-    let ended = running.into_iter().map(|command| command.wait());
+    let ended = running.into_iter().map(Running::wait);
     ended
         .map(|ended| {
             assert!(ended.code.is_some(), "{:?}: {}", ended.status, ended.errors);

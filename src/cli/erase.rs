@@ -37,7 +37,8 @@ const EXPORTS_SHOWN: usize = 20;
 /// are not fetched or imported again until --lift allows it. Revisits of other pages that depend on the content are
 /// erased, too, unless --keep-copies gives them the content. Other pages keep their links to an erased page, and keep
 /// the same content if they have it themselves; --dry-run counts these pages. Copies outside the archive remain: the
-/// exports known to the archive are listed. An interrupted erase is finished by the next command that writes to the
+/// exports known to the archive are listed. With --forget-url, files and settings that people wrote and that still name
+/// a page are listed, too; the names of hosts remain. An interrupted erase is finished by the next command that writes to the
 /// archive.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -112,6 +113,7 @@ struct Summary<'a> {
     reports: u64,
     topics: &'a [String],
     removed_files: u64,
+    left: &'a [String],
     exports: &'a [Export],
     copied_to: Vec<&'a str>,
 }
@@ -300,6 +302,7 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
             topics: &done.topics,
             removed_files: done.removed_files,
             exports: &done.exports,
+            left: &done.left,
             copied_to: done.copies.iter().map(|place| place.url.as_str()).collect(),
         });
     }
@@ -338,6 +341,11 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
     for topic in &done.topics {
         output::note(format_args!("the topic {topic} is removed, because it was learned from erased pages"));
     }
+    for place in &done.left {
+        output::note(format_args!(
+            "{place} still names a page whose URL is forgotten; people wrote that, so it stays"
+        ));
+    }
     for place in &done.copies {
         output::note(format_args!("{}", output::copies_hold(&place.url)));
     }
@@ -358,7 +366,7 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
 fn lift(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     let _owner = Owner::of(path)?;
-    let mut erased = Erased::read(path)?;
+    let mut erased = Erased::of_archive(path, Store::read_only(path)?.state())?;
     for url in &args.lift {
         let canonical = url::Url::parse(url)
             .map_or_else(|_| url.clone(), |url| archive_storage::address::canonical(&url));

@@ -1,6 +1,7 @@
 //! The list of exports of an archive. After an erase, it shows where else the erased captures may be.
 //!
-//! `exports.jsonl` in the archive's folder has a line for each of the newest [`EXPORTS_MAX`] exports.
+//! `exports.jsonl` in the archive's folder has a line for each of the newest [`EXPORTS_MAX`] exports, and one with
+//! their checksum.
 
 use std::collections::HashSet;
 use std::io;
@@ -9,10 +10,8 @@ use std::path::{Path, PathBuf};
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
+use crate::beside::EXPORTS;
 use crate::files::{self, WholeFile};
-
-/// Name of the file.
-const FILE: &str = "exports.jsonl";
 
 /// Number of exports that are kept in the list.
 pub const EXPORTS_MAX: usize = 1000;
@@ -83,7 +82,14 @@ pub(super) fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
 
 /// Path of the list.
 pub(super) fn path(archive: &Path) -> PathBuf {
-    archive.join(FILE)
+    archive.join(EXPORTS)
+}
+
+/// Returns what is wrong with the list.
+pub(super) fn damage(archive: &Path) -> Option<String> {
+    let checked = files::read_if_there(&path(archive), BYTES_MAX)
+        .and_then(|bytes| files::checked(bytes.as_deref().unwrap_or_default()).map(drop));
+    checked.err().map(|error| format!("{EXPORTS}: {error}"))
 }
 
 /// Reads the list; unreadable lines are skipped.
@@ -94,7 +100,7 @@ fn read(archive: &Path) -> io::Result<Vec<Export>> {
 }
 
 fn write(archive: &Path, exports: &[Export]) -> io::Result<()> {
-    WholeFile::begin(&path(archive))?.commit_lines(exports)
+    WholeFile::begin(&path(archive))?.commit_checked_lines(exports)
 }
 
 #[cfg(test)]

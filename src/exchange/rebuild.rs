@@ -9,6 +9,7 @@ use archive_storage::warc::Broken;
 use archive_storage::{Rebuild, SegmentId, Watermarks};
 use serde::{Serialize, Serializer};
 
+use crate::beside;
 use crate::columns;
 use crate::files::{FileError, if_there};
 use crate::ledger;
@@ -107,11 +108,17 @@ pub(super) fn remake(
     }
     let has_lost_settings = rebuild.settings().is_none();
     for (name, value) in rebuild.settings().unwrap_or_default().to_vec() {
-        if ledger::DECISIONS.contains(&name.as_str()) || name.starts_with(ledger::CLUSTER_SETTINGS) {
+        if ledger::DECISIONS.contains(&name.as_str())
+            || name.starts_with(ledger::CLUSTER_SETTINGS)
+            || name == beside::SETTING
+        {
             rebuild.store().state_mut().set_setting(&name, Some(&value))?;
         }
     }
     ledger::Credits::note_rebuild(rebuild.store().state_mut())?;
+    if let Some(mark) = remarks::mark(path)? {
+        mark.keep(rebuild.store().state_mut())?;
+    }
     let mut recorder = Recorder::open(rebuild.store(), Settings::default())?;
     let mut seeds = Vec::new();
     let damaged_remarks = remarks::each(path, |remark| {

@@ -20,13 +20,17 @@ use archive_storage::segment::{
 };
 use archive_storage::{Owner, Rebuild, SegmentId, Store, catalogued};
 
+use super::erase;
 use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
-use super::verify::{INDEXES, index_damage};
+use super::verify::{INDEXES, LOST, index_damage, lost};
 use crate::columns::{self, ColumnError};
+use crate::erased;
 use crate::files::{FileError, if_there};
+use crate::ledger;
 use crate::prepared;
 use crate::recorder::{self, CHECKPOINT_EVERY, Control, Memory, RecorderError};
+use crate::remarks;
 use crate::search;
 
 /// Why a repair failed.
@@ -118,6 +122,7 @@ pub fn run(
             repaired.lost.push(Action { what: "state".to_owned(), done: done.to_owned() });
         }
     }
+    restore_erased(path, &mut repaired)?;
     for entry in aside.iter_mut().filter(|entry| entry.lost.is_none()) {
         bring_back(path, options, entry, &mut repaired)?;
     }
@@ -136,7 +141,42 @@ pub fn run(
         segment::save_put_aside(&RealDisk, path, &aside)?;
     }
     remove_columns(path, &mut repaired)?;
+    restore_remarks(path, options, &mut repaired)?;
+    for name in lost(&Store::read_only(path)?) {
+        repaired.lost.push(Action { what: name.to_owned(), done: LOST.to_owned() });
+    }
     Ok(repaired)
+}
+
+/// Writes the list of erased URLs again if it is damaged: nothing is imported without it.
+fn restore_erased(path: &Path, repaired: &mut Repaired) -> Result<(), RepairError> {
+    let _owner = Owner::of(path)?;
+    let store = Store::read_only(path)?;
+    if let Some(what) = erase::list_damage(&store) {
+        let pages = erase::restore_list(&store)?;
+        let done = format!(
+            "written again from the tombstones, with {pages} pages; lift again those that had been lifted (`archive erase --lift`)"
+        );
+        repaired.did(erased::FILE, said(&what, &done));
+    }
+    Ok(())
+}
+
+/// Writes the remarks again if they are damaged: the state has them, too.
+fn restore_remarks(
+    path: &Path,
+    options: &SegmentOptions,
+    repaired: &mut Repaired,
+) -> Result<(), RepairError> {
+    let Some(what) = remarks::damage(path, Store::read_only(path)?.state()) else { return Ok(()) };
+    let mut store = recorder::open(path, options.clone())?.store;
+    let all = ledger::remarks_of(store.state())?;
+    if let Some(mark) = remarks::replace(path, &all)? {
+        mark.keep(store.state_mut())?;
+    }
+    store.checkpoint_waiting()?;
+    repaired.did(remarks::FILE, said(&what, "written again from the state"));
+    Ok(())
 }
 
 /// Rebuilds a full-text index and replaces the old one atomically.
@@ -364,7 +404,9 @@ fn sync(folder: &Path) -> Result<(), FileError> {
 fn state_problem(path: &Path, options: &SegmentOptions) -> Result<Option<String>, RepairError> {
     let store = match Store::own(path, options.clone()) {
         Ok(store) => store,
-        Err(error) if error.is_disk_full() || error.is_locked() => return Err(error.into()),
+        Err(error) if error.is_disk_full() || error.is_locked() || error.lacks_descriptors() => {
+            return Err(error.into());
+        }
         Err(error) => return Ok(Some(error.to_string())),
     };
     let state = store.state();

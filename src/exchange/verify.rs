@@ -4,9 +4,12 @@ use std::path::Path;
 
 use archive_storage::{Owner, Store, StoreError, Verified};
 
+use super::{erase, exports};
+use crate::access::Access;
+use crate::beside;
 use crate::columns::{self, ColumnError};
 use crate::decisions::Decisions;
-use crate::erased::Erased;
+use crate::erased;
 use crate::prepared;
 use crate::remarks;
 use crate::search;
@@ -48,6 +51,9 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
         for (_, what) in prepared::damage(&store) {
             verified.find(None, None, format!("{what}; `archive repair` removes it"));
         }
+        for what in beside_damage(&store) {
+            verified.find(None, None, what);
+        }
         for file in columns::damaged(path, store.state().identity())? {
             let file = file.strip_prefix(path).unwrap_or(&file).display().to_string();
             let what = format!("{file} is not a column of this state; `archive repair` removes it");
@@ -56,22 +62,41 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
     }
     // What people wrote cannot be recomputed.
     let by_people = [
-        watch::list(path).err().map(|error| error.to_string()),
+        watch::check(path).err().map(|error| error.to_string()),
         Decisions::read(path).err().map(|error| error.to_string()),
-        Erased::read(path).err().map(|error| error.to_string()),
+        Access::read(path).err().map(|error| error.to_string()),
+        exports::damage(path),
     ];
-    let remarks = match remarks::each(path, |_| ()) {
-        Ok(0) => None,
-        Ok(damaged) => Some(format!("{}: {damaged} parts cannot be read", remarks::FILE)),
-        Err(error) => Some(error.to_string()),
-    };
-    for what in topics::damage(path)?.into_iter().chain(remarks) {
+    for what in topics::damage(path)? {
         verified.find(None, None, what);
     }
     for error in by_people.into_iter().flatten() {
-        verified.find(None, None, format!("{error}; put back a copy of it, or take the file away"));
+        verified.find(None, None, format!("{error}; put back a copy of it, or correct it"));
     }
     Ok(verified)
+}
+
+/// Returns what is wrong with the files beside the state that it knows of.
+fn beside_damage(store: &Store) -> Vec<String> {
+    let (path, state) = (store.path(), store.state());
+    let mut found: Vec<String> = lost(store).map(|name| format!("{name} {LOST}")).collect();
+    if let Some(what) = remarks::damage(path, state) {
+        found.push(format!("{what}; `archive repair` writes it again from the state"));
+    }
+    if let Some(what) = erase::list_damage(store) {
+        found.push(format!("{what}; `archive repair` writes it again from the tombstones"));
+    }
+    found
+}
+
+/// What to do about a file that only people can bring back.
+pub(super) const LOST: &str = "is missing or has lost its end; put back a copy of it, or create an empty one if there \
+                                is to be nothing in it";
+
+/// The files beside the state that were there, are missing, and cannot be made again.
+pub(super) fn lost(store: &Store) -> impl Iterator<Item = &'static str> {
+    let lost = beside::missing(store.state(), store.path()).into_iter();
+    lost.filter(|name| ![erased::FILE, remarks::FILE].contains(name))
 }
 
 /// The full-text indexes: their folders in the archive's folder, and their names in the state's folder.

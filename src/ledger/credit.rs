@@ -3,7 +3,7 @@
 //! [`Credits::credit`] is the only place where a capture changes the state, whether it was just fetched or is replayed
 //! from its records after a crash. It keeps the total of all cash exactly.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use archive_storage::address::{site_of, url_hash};
@@ -241,6 +241,16 @@ impl Credits {
             }
         }
         Ok(())
+    }
+
+    /// Takes URLs that are to be forgotten out of the scope's rules. The scope stays as it is.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn forget_seeds(&mut self, state: &mut State, urls: &HashSet<String>) -> Result<(), CreditError> {
+        let rules = self.scope.rules().iter().cloned().filter_map(|rule| rule.without(urls)).collect();
+        self.scope = Scope::from_rules(rules);
+        write_setting(state, SCOPE, &self.scope.rules())
     }
 
     /// Returns the pages that get cash from the page credited last.

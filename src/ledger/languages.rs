@@ -1,8 +1,11 @@
 //! Languages of pages as one-byte numbers: indexes into the archive's own list, in order of first use.
 //!
-//! A page has the primary subtag of its newest version's language (`de` of `de-AT`). The list only grows.
+//! A page has the primary subtag of its newest version's language (`de` of `de-AT`). The list only grows, except that an erase
+//! leaves a blank line where nobody else has the language.
 
-use archive_storage::{State, StateError};
+use std::collections::HashSet;
+
+use archive_storage::{State, StateError, UrlId};
 
 /// Setting with the list, one language per line.
 const SETTING: &str = "languages";
@@ -37,12 +40,32 @@ pub(super) fn number(state: &mut State, tag: &str) -> Result<u8, StateError> {
         return Ok(u8::try_from(place + 1).unwrap_or(0));
     }
     let count = list.lines().count();
-    let others = list.lines().filter(|known| known.len() != 2).count();
+    let others = list.lines().filter(|known| known.len() == 3).count();
     if count >= LANGUAGES_MAX || (is_three && others >= THREE_LETTERS_MAX) {
         return Ok(0);
     }
     state.set_setting(SETTING, Some(format!("{list}{subtag}\n").as_bytes()))?;
     Ok(u8::try_from(count + 1).unwrap_or(0))
+}
+
+/// Forgets the languages that no pages but these have. Their numbers are not given again.
+///
+/// # Errors
+/// When the state cannot be read or written.
+pub fn forget_languages(state: &mut State, pages: &HashSet<UrlId>) -> Result<(), StateError> {
+    let Some(list) = state.setting(SETTING).map(|list| String::from_utf8_lossy(list).into_owned()) else {
+        return Ok(());
+    };
+    let mut used = [false; LANGUAGES_MAX + 1];
+    for found in state.pages_with_visits() {
+        let (id, _, visit) = found?;
+        if let Some(visit) = visit.filter(|_| !pages.contains(&id)) {
+            used[usize::from(visit.language)] = true;
+        }
+    }
+    let left = list.lines().zip(&used[1..]).map(|(known, used)| if *used { known } else { "" });
+    let left: String = left.flat_map(|known| [known, "\n"]).collect();
+    state.set_setting(SETTING, Some(left.as_bytes()))
 }
 
 /// Returns the language with this number; `None` for 0.

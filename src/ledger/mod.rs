@@ -41,7 +41,7 @@ pub use authority::{authority, host_name, names_this_machine};
 pub use credit::{CreditError, Credits};
 pub use facts::{Erasure, Facts};
 pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
-pub use languages::language;
+pub use languages::{forget_languages, language};
 pub use late::{is_answer, is_content};
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
 pub use link_code::LinkCode;
@@ -59,7 +59,7 @@ pub use scope::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::{DECISIONS, MANNERS_SETTING, POLICY_SETTING, REFRESH_SETTING};
 pub use transfers::{CLUSTER_SETTINGS, PartitionError};
 pub use vanished::Vanished;
-pub use waiting::Candidate;
+pub use waiting::{Candidate, remarks_of};
 
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,9 @@
 //! The scope of a crawl: the seeds' hosts, their sites, everything, or what a pattern matches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 
-use archive_storage::address::{host_key, site_of};
+use archive_storage::address::{canonical, host_key, site_of};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use url::Url;
@@ -63,6 +63,26 @@ pub struct Scope {
     /// Compiled patterns and their depths: thousands of seeds mostly share one pattern.
     patterns: HashMap<String, (Regex, u8)>,
     any: Option<u8>,
+}
+
+impl ScopeRule {
+    /// The rule without these canonical URLs. Of a seed its origin stays, which has the same host and site; a pattern that
+    /// names one of the URLs is dropped, and the rule with it.
+    pub(super) fn without(self, urls: &HashSet<String>) -> Option<Self> {
+        if let ScopeKind::Regex(pattern) = &self.kind {
+            let plain = pattern.replace('\\', "");
+            let names =
+                |url: &String| plain.contains(url.split_once("://").map_or(url.as_str(), |(_, rest)| rest));
+            if urls.iter().any(names) {
+                return None;
+            }
+        }
+        let origin = |seed: String| match Url::parse(&seed) {
+            Ok(url) if urls.contains(&canonical(&url)) => url.origin().ascii_serialization(),
+            _ => seed,
+        };
+        Some(Self { seed: origin(self.seed), moved_from: self.moved_from.map(origin), ..self })
+    }
 }
 
 impl Scope {
@@ -173,6 +193,24 @@ mod tests {
         let verdict = |url: &str, depth| scope.verdict(url, "www.a.example.org", "example.org", depth);
         assert_eq!(verdict("http://www.a.example.org/", 3), ScopeVerdict::TooDeep { max: 2 });
         assert_eq!(scope.verdict("http://d.test/", "d.test", "d.test", 0), ScopeVerdict::Outside);
+    }
+
+    #[test]
+    fn what_is_forgotten_leaves_the_rules_and_the_scope_stays() {
+        let urls = ["http://a.test:8080/x?y".to_owned(), "http://b.test/z".to_owned()].into();
+        let rule = |kind: &str, seed: &str, from: Option<&str>| ScopeRule {
+            kind: kind.parse().unwrap(),
+            seed: seed.to_owned(),
+            max_depth: 3,
+            moved_from: from.map(str::to_owned),
+        };
+        let (host, bare) = (rule("host", "http://a.test:8080/x?y", None), "http://a.test:8080");
+        assert_eq!(host.without(&urls), Some(rule("host", bare, None)));
+        let moved = rule("site", "http://c.test/", Some("http://b.test/z#part"));
+        assert_eq!(moved.without(&urls), Some(rule("site", "http://c.test/", Some("http://b.test"))));
+        let kept = rule("^http://b\\.test/", "http://b.test/zz", None);
+        assert_eq!(kept.clone().without(&urls), Some(kept));
+        assert_eq!(rule("^https?://b\\.test/z", "http://b.test/z", None).without(&urls), None);
     }
 
     #[test]

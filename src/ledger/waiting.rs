@@ -151,6 +151,24 @@ impl Credits {
     }
 }
 
+/// The remarks that a state stands for: its seeds, and why URLs are not fetched, except where a tombstone tells it.
+///
+/// # Errors
+/// When the store fails.
+pub fn remarks_of(state: &State) -> Result<Vec<Remark>, StateError> {
+    let (mut remarks, captures) = (Vec::new(), state.totals().captures);
+    for found in state.pages(UrlId(0)) {
+        let (id, page) = found?;
+        let seed = page.flags.has_any(flags::SEED).then_some(remarks::SEED);
+        let announced = page.flags.has_any(flags::PUBLISHED).then_some(remarks::ANNOUNCED);
+        let why = Refusal::from_code(flags::refusal_code(page.flags)).filter(|why| *why != Refusal::Erased);
+        for what in seed.into_iter().chain(announced).chain(why.map(Refusal::name)) {
+            remarks.push(Remark { url: state.url(id)?, what: what.to_owned(), captures });
+        }
+    }
+    Ok(remarks)
+}
+
 /// Sets or clears the reason why a page is not fetched.
 pub(super) fn refuse_in(page: &mut Page, why: Option<Refusal>) {
     page.flags = flags::with_refusal_code(page.flags, why.map_or(0, Refusal::code));

@@ -289,8 +289,10 @@ pub fn publish(
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn remember(store: &Store, credits: &mut Credits) -> Result<(), PublishError> {
-    remarks::add(store.path(), &credits.remarks(store.state())?)?;
+pub fn remember(store: &mut Store, credits: &mut Credits) -> Result<(), PublishError> {
+    if let Some(mark) = remarks::add(store.path(), &credits.remarks(store.state())?)? {
+        mark.keep(store.state_mut())?;
+    }
     credits.forget_remarks();
     Ok(())
 }

@@ -37,6 +37,7 @@ use archive_storage::{CaptureId, Checkpointed, State, Store, UrlId};
 use self::checkpoint_timer::CheckpointTimer;
 use self::indexer::Indexer;
 use self::syncing::Syncing;
+use crate::beside;
 use crate::ledger::{Candidate, Credits, Outcome, Refusal};
 use crate::originals;
 use crate::prepared;
@@ -228,8 +229,12 @@ impl<'a> Recorder<'a> {
             self.audited_at = Some(captures);
         }
         // Before the state: what is only in the file is repeated by a rebuild, what is only in the state would be lost.
-        remarks::add(self.store.path(), &self.credits.remarks(self.store.state())?)?;
+        let archive = self.store.path().to_owned();
+        if let Some(mark) = remarks::add(&archive, &self.credits.remarks(self.store.state())?)? {
+            mark.keep(self.store.state_mut())?;
+        }
         self.credits.forget_remarks();
+        beside::note(self.store.state_mut(), &archive)?;
         Ok(self.credits.save(self.store.state_mut())?)
     }
 

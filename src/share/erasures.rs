@@ -167,7 +167,7 @@ pub(super) fn carry_out(
     let is_own = |url: &str| {
         url.starts_with(FORGOTTEN) || is_for(partition, of_url(partition, url)) || known.contains_key(url)
     };
-    let mut erased = Erased::read(archive)?;
+    let mut erased = Erased::of_archive(archive, store.state())?;
     for url in erasure.urls.iter().filter(|url| is_own(url)) {
         match &erasure.erase {
             Some(order) if erased.of(url).is_none() => {

@@ -8,9 +8,10 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{ShareError, io_error};
+use crate::beside;
 use crate::files::{self, WholeFile};
 
-const FILE: &str = "shared.json";
+const FILE: &str = beside::SHARED;
 
 /// Maximum bytes of the record; with [`crate::cluster::FILES_MAX`] files it has about 250 KB.
 const BYTES_MAX: u64 = 1 << 20;

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use serde_json::{Map, Value};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{FOLDER, Watch, WatchError};
 use crate::files::{self, WholeFile, make_folder, refuse_link};
@@ -36,7 +38,39 @@ pub(super) fn json_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
 
 pub(super) fn save(archive: &Path, watch: &Watch) -> Result<(), WatchError> {
     make(&archive.join(FOLDER))?;
-    write_json(&file(archive, &watch.name), watch)
+    write_json(&file(archive, &watch.name), &Written { watch, xxh3: checksum(watch) })
+}
+
+/// A watch as it is written, with the checksum of its fields. Whoever writes one by hand leaves it out.
+#[derive(Serialize)]
+struct Written<'a> {
+    #[serde(flatten)]
+    watch: &'a Watch,
+    xxh3: String,
+}
+
+/// Fails unless a watch is as the program wrote it, or as somebody wrote it who left out the checksum.
+pub(super) fn check_written(path: &Path) -> Result<(), WatchError> {
+    let watch = read_watch(path)?;
+    let mut found: Map<String, Value> = read_json(path)?;
+    if found.remove("xxh3").is_some_and(|sum| sum != checksum(&watch)) {
+        let problem = "it has changed since it was written; if you changed it, remove its field `xxh3`";
+        return Err(format_error(path, problem));
+    }
+    let known = serde_json::to_value(&watch).unwrap_or_default();
+    match found.keys().find(|name| known.get(name).is_none()) {
+        Some(other) => Err(format_error(path, &format!("unknown field `{other}`"))),
+        None => Ok(()),
+    }
+}
+
+fn checksum(watch: &Watch) -> String {
+    // What cannot be written has no checksum that anything could have.
+    format!("{:016x}", xxh3_64(&serde_json::to_vec(watch).unwrap_or_default()))
+}
+
+fn format_error(path: &Path, problem: &str) -> WatchError {
+    WatchError::Format { path: path.to_owned(), problem: problem.to_owned() }
 }
 
 pub(super) fn make(folder: &Path) -> Result<(), WatchError> {
@@ -52,8 +86,7 @@ pub(super) fn read_watch(path: &Path) -> Result<Watch, WatchError> {
 pub(super) fn parsed(path: &Path, bytes: &[u8]) -> Result<Watch, WatchError> {
     let watch: Watch = from_json(path, bytes)?;
     if checked_name(&watch.name).is_err() || path.file_stem() != Some(OsStr::new(&watch.name)) {
-        let problem = "the name in it is not that of the file".to_owned();
-        return Err(WatchError::Format { path: path.to_owned(), problem });
+        return Err(format_error(path, "the name in it is not that of the file"));
     }
     Ok(watch)
 }

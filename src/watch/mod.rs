@@ -35,8 +35,8 @@ use crate::files::{self, WholeFile};
 use crate::query::{self, Question, Rows as _};
 
 use self::folder::{
-    NAME_LENGTH_MAX, checked_name, free_name, io_error, json_files, make, parsed, read_json, read_watch,
-    replace, save, write_json,
+    NAME_LENGTH_MAX, check_written, checked_name, free_name, io_error, json_files, make, parsed, read_json,
+    read_watch, replace, save, write_json,
 };
 pub use folder::file;
 pub use report::{News, PageNews, Report};
@@ -256,6 +256,14 @@ pub fn take_over(store: &Store, from: &Watch, now: DateTime<Utc>) -> Result<(), 
 /// When a file cannot be read.
 pub fn list(archive: &Path) -> Result<Vec<Watch>, WatchError> {
     json_files(&archive.join(FOLDER))?.iter().map(|path| read_watch(path)).collect()
+}
+
+/// Checks that all watches are as they were written.
+///
+/// # Errors
+/// When one is not, or cannot be read.
+pub fn check(archive: &Path) -> Result<(), WatchError> {
+    json_files(&archive.join(FOLDER))?.iter().try_for_each(|path| check_written(path))
 }
 
 /// The watch with this name.

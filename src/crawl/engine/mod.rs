@@ -135,7 +135,7 @@ pub fn run(
         Credits::join_cluster(store.state_mut(), options.cluster.as_ref().map(|member| &member.partition))?;
     }
     options.policy.keep(store.state_mut())?;
-    let erased = Erased::read(store.path())?;
+    let erased = Erased::of_archive(store.path(), store.state())?;
     let decisions =
         if options.obey_decisions { Decisions::read(store.path())? } else { Decisions::default() };
     let Options { memory, checkpoint_every, full_text, .. } = *options;

@@ -18,6 +18,7 @@ mod author;
 mod copies;
 mod dictionaries;
 mod intent;
+mod list;
 mod plan;
 mod traces;
 
@@ -33,17 +34,20 @@ use super::copy::{self, Place, SnapshotLock};
 use super::export::ExportError;
 use super::exports;
 use super::verify::INDEXES;
+use crate::beside;
 use crate::columns;
 use crate::erased::{Erased, FORGOTTEN, forgotten_name};
 use crate::files::FileError;
-use crate::ledger::{Credits, capture_flags};
+use crate::ledger::{Credits, capture_flags, forget_languages};
 use crate::prepared;
 use crate::recorder::{self, RecorderError};
+use crate::remarks;
 use crate::search;
 use crate::watch::WatchError;
 
 use self::author::{Fate, Writer};
 pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
+pub use self::list::{list_damage, restore_list};
 pub use self::plan::{ErasePlan, Order};
 pub use super::exports::Export;
 
@@ -112,6 +116,8 @@ pub struct Done {
     pub topics: Vec<String>,
     /// Number of quarantined files and cut-off tails that were removed.
     pub removed_files: u64,
+    /// Files that people wrote, and settings, that still name a page whose URL is forgotten.
+    pub left: Vec<String>,
     /// Recorded exports that were made since the first of the captures.
     pub exports: Vec<Export>,
     /// Copies of the archive, which hold the erased captures until they are replaced by newer copies.
@@ -187,8 +193,11 @@ fn carry_out(
     bury(&mut store, &intent, &mut done, progress)?;
     let first = first_time(store.state(), &intent)?;
     let urls = urls(store.state(), &intent)?;
-    renew_state(store, &intent)?;
+    renew_state(store, &intent, &urls)?;
     traces::remove(path, &intent, &urls, &mut done)?;
+    if intent.forget_url {
+        done.left = traces::left(path, Store::read_only(path)?.state(), &urls);
+    }
     done.copies = copy::places(path).map_err(FileError::at(&path.join(copy::PLACES_FILE)))?;
     done.exports = exports::since(path, first).map_err(FileError::at(&exports::path(path)))?;
     intent::forget(path)?;
@@ -197,7 +206,7 @@ fn carry_out(
 
 /// Puts the pages on the list of pages that must not come back.
 fn forbid(path: &Path, state: &State, intent: &Intent) -> Result<(), EraseError> {
-    let mut erased = Erased::read(path)?;
+    let mut erased = Erased::of_archive(path, state)?;
     for page in &intent.pages {
         let url = state.url(*page)?;
         // A page whose name is already forgotten was put on the list before.
@@ -328,7 +337,7 @@ fn rewrite_batch(
 }
 
 /// Replaces the state by a copy without the erased data.
-fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
+fn renew_state(mut store: Store, intent: &Intent, urls: &HashSet<String>) -> Result<(), EraseError> {
     let path = store.path().to_owned();
     let mut pages: HashSet<UrlId> = intent.pages.iter().copied().collect();
     for id in &intent.copies {
@@ -341,15 +350,22 @@ fn renew_state(mut store: Store, intent: &Intent) -> Result<(), EraseError> {
             names.insert(*page, forgotten_name(&url));
         }
     }
-    let forgotten: Vec<String> =
+    let forgotten: HashSet<String> =
         names.keys().map(|page| store.state().url(*page)).collect::<Result<_, _>>()?;
-    let credits = Credits::open(store.state())?;
+    let mut credits = Credits::open(store.state())?;
     let mut clusters = credits.clusters(store.state())?;
     clusters.values_mut().for_each(|urls| urls.retain(|url| !forgotten.contains(url)));
     credits.set_clusters(store.state_mut(), &clusters)?;
+    credits.forget_seeds(store.state_mut(), &forgotten)?;
+    forget_languages(store.state_mut(), &pages)?;
     for page in &intent.pages {
         Credits::put_away(store.state_mut(), *page)?;
     }
+    // The state knows the files beside it, so these change with it.
+    if let Some(mark) = remarks::forget(&path, urls)? {
+        mark.keep(store.state_mut())?;
+    }
+    beside::note(store.state_mut(), &path)?;
     store.checkpoint_waiting()?;
     let scrub = Scrub { pages, names };
     let mut renewal = Rebuild::scrub(store, &scrub)?;

@@ -4,22 +4,28 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use archive_storage::SegmentId;
-use archive_storage::address::without_request;
+use archive_storage::address::{surt, without_request};
 use archive_storage::backend::RealDisk;
 use archive_storage::segment::{self, QUARANTINE};
+use archive_storage::{SegmentId, State};
+use regex::bytes::Regex;
+use regex::escape;
 
 use super::{Done, EraseError, Intent};
 use crate::decisions::Decisions;
 use crate::exchange::exports;
-use crate::files::{FileError, if_there};
+use crate::files::{self, FileError, if_there};
 use crate::ledger::canonical_of;
 use crate::publish;
-use crate::recorder::RecorderError;
-use crate::remarks;
 use crate::runs;
 use crate::topics;
 use crate::watch;
+
+/// Maximum bytes of a file that people write, in which a forgotten URL is looked for.
+const LEFT_BYTES_MAX: u64 = 16 << 20;
+
+/// Number of URLs that are looked for at once.
+const LEFT_AT_ONCE: usize = 256;
 
 /// Part of the names of files with bytes that recovery cut off a segment.
 const CUT: &str = ".cut-";
@@ -36,17 +42,37 @@ pub(super) fn remove(
     done.reports = watch::forget_pages(archive, urls)?;
     done.topics = topics::forget(archive, urls)?;
     publish::forget(archive, urls).map_err(FileError::at(&archive.join(publish::FOLDER)))?;
-    remarks::forget(archive, urls).map_err(RecorderError::from)?;
     runs::forget(archive, urls).map_err(FileError::at(&archive.join(runs::FOLDER)))?;
     if intent.forget_url {
         Decisions::forget(archive, urls)?;
         exports::forget(archive, urls).map_err(FileError::at(&exports::path(archive)))?;
     }
     let folder = archive.join(segment::FOLDER);
-    for name in names(&folder)?.into_iter().filter(|name| name.contains(CUT)) {
+    for name in names_in(&folder)?.into_iter().filter(|name| name.contains(CUT)) {
         take_away(&folder.join(name), done)?;
     }
     clear_quarantine(archive, urls, done)
+}
+
+/// Returns the files that people wrote, and the settings, that still contain one of these URLs or its SURT: only people
+/// can say what is to become of them.
+pub(super) fn left(archive: &Path, state: &State, urls: &HashSet<String>) -> Vec<String> {
+    let wanted: Vec<String> = urls.iter().flat_map(|url| [escape(url), escape(&surt(url))]).collect();
+    let patterns = wanted.chunks(LEFT_AT_ONCE).filter_map(|some| Regex::new(&some.join("|")).ok());
+    let patterns: Vec<Regex> = patterns.collect();
+    let names = |bytes: &[u8]| patterns.iter().any(|pattern| pattern.is_match(bytes));
+    let settings = state.settings("").filter(|(_, value)| names(value));
+    let mut left: Vec<String> = settings.map(|(name, _)| format!("the setting {name}")).collect();
+    for folder in ["", watch::FOLDER, topics::FOLDER] {
+        for name in names_in(&archive.join(folder)).unwrap_or_default() {
+            let path = Path::new(folder).join(name);
+            if files::read(&archive.join(&path), LEFT_BYTES_MAX).is_ok_and(|bytes| names(&bytes)) {
+                left.push(path.display().to_string());
+            }
+        }
+    }
+    left.sort();
+    left
 }
 
 fn clear_quarantine(archive: &Path, urls: &HashSet<String>, done: &mut Done) -> Result<(), EraseError> {
@@ -79,7 +105,7 @@ fn holds(archive: &Path, file: &str, urls: &HashSet<&str>) -> bool {
     })
 }
 
-fn names(folder: &Path) -> Result<Vec<String>, EraseError> {
+fn names_in(folder: &Path) -> Result<Vec<String>, EraseError> {
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(FileError::at(folder))? {
         names.push(entry.map_err(FileError::at(folder))?.file_name().to_string_lossy().into_owned());

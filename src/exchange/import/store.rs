@@ -63,7 +63,7 @@ pub fn run(
     let (ready_sender, ready) = bounded(threads * READY_PER_THREAD);
     let bytes = Arc::new(AtomicU64::new(0));
     let Options { checkpoint_every, full_text, .. } = *options;
-    let erased = Erased::read(store.path())?;
+    let erased = Erased::of_archive(store.path(), store.state())?;
     let recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
     let body_bytes_max = memory.document().min(Limits::default().body_bytes_max);
     thread::scope(|scope| {

@@ -1,5 +1,6 @@
 //! Opening a state: recovery for the owner, a consistent view for readers.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -165,7 +166,7 @@ impl State {
         let open_mode = if mode == Mode::Own { OpenMode::Create } else { OpenMode::Read };
         let files =
             Files { disk: disk.as_ref(), folder: &state_folder, mode: open_mode, contents: &contents };
-        let mime_ids = contents.mimes.iter().cloned().zip(0..).collect();
+        let mime_ids = mime_ids(&contents.mimes);
         let mut state = Self {
             urls: files.names("urls", "pages")?,
             finder: OnceLock::new(),
@@ -314,6 +315,11 @@ impl State {
             }
         }
     }
+}
+
+/// Numbers of media types; of those that are empty, the first counts.
+pub(super) fn mime_ids(mimes: &[String]) -> HashMap<String, u16> {
+    (0..=u16::MAX).zip(mimes).rev().map(|(id, mime)| (mime.clone(), id)).collect()
 }
 
 /// Writes the blocks in the journal of the committed checkpoint to the tables again.

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
-use super::open::FOLDER;
+use super::open::{FOLDER, mime_ids};
 use super::small::{LINKS, PAYLOAD_BYTES};
 use super::{Mode, State};
 use crate::address::{name_hash, url_hash};
@@ -83,11 +83,21 @@ impl State {
     pub(crate) fn scrubbed(&self, folder: &Path, scrub: &Scrub) -> Result<Self> {
         self.writable()?;
         let mut copy = self.begin_copy(folder)?;
+        let known = &self.contents.mimes;
+        let mut mimes = vec![String::new(); known.len()];
         for found in self.captures.scan(0) {
             let (number, record) = found?;
+            let mime = usize::from(record.capture.mime.0);
+            // A type that only erased captures had is forgotten; its number is not given again.
+            if let (Some(kept), Some(name)) = (mimes.get_mut(mime), known.get(mime))
+                && kept.is_empty()
+            {
+                kept.clone_from(name);
+            }
             copy.captures.push(&record)?;
             copy.copied(number)?;
         }
+        (copy.mime_ids, copy.contents.mimes) = (mime_ids(&mimes), mimes);
         self.copy_names(&mut copy, scrub)?;
         self.copy_visits(&mut copy, scrub)?;
         self.copy_links(&mut copy, scrub)?;
@@ -108,7 +118,7 @@ impl State {
         let lock_path = state_folder.join(lock::CHECKPOINT_LOCK);
         let lock = self.disk.open(&lock_path, OpenMode::Create);
         let lock = lock.map_err(|error| StateError::io(&lock_path, error))?;
-        let mut contents = Contents { blocks: BTreeMap::new(), ..self.contents.clone() };
+        let mut contents = Contents { blocks: BTreeMap::new(), mimes: Vec::new(), ..self.contents.clone() };
         let is_of_files = |name: &str| {
             ["count.", "blocks.", "sum."].iter().any(|start| name.starts_with(start)) || name == LINKS
         };

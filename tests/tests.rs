@@ -99,6 +99,7 @@ mod texts;
 mod together;
 mod typing;
 mod unchanged;
+mod unread;
 mod validating;
 mod versions;
 mod why;

@@ -536,7 +536,7 @@ impl Stored {
     /// Reads a version as it was captured.
     fn alone(store: &Store, capture: &Capture) -> Result<Self, VersionError> {
         let original = store.original(capture)?.ok_or(VersionError::NoOriginal)?;
-        let record = store.record(original.location)?;
+        let record = store.beginning(original.location, DECODED_BYTES_MAX)?;
         let (head, payload) = (record.http_head(), record.payload());
         Ok(Self { url: store.state().url(capture.url)?, head, payload, whole: None })
     }

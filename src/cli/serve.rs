@@ -139,6 +139,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         sockets => Server::on(&options, sockets)?,
     };
     let control = interrupt::install()?;
+    // Threads that help with costly requests give way as those do. The pool has not been used yet.
+    let helpers = rayon::ThreadPoolBuilder::new().start_handler(|_| archive::serve::lower_priority());
+    helpers.build_global()?;
     for (path, [application, replay]) in server.addresses() {
         let name = match path {
             None => "all as one: ".to_owned(),

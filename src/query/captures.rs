@@ -255,7 +255,7 @@ fn read_record(store: &Store, capture: &Capture) -> Result<Record, StoreError> {
                 fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line.as_str());
             HttpHead::parse(lines.collect::<Vec<_>>().join("\r\n").as_bytes())
         }
-        _ => store.record(capture.location)?.http_head(),
+        _ => store.http_head(capture.location)?,
     };
     let has_time = fields.iter().any(|(name, _)| name == FIELD_FETCH_MS);
     let facts = Facts::from_fields(&fields);

@@ -279,15 +279,14 @@ impl Mementos {
             return Ok(None);
         }
         // What cannot be read does not hide the others.
-        let Ok(record) = store.record(memento.capture.location) else { return Ok(None) };
+        let Ok(mut head) = store.http_head(memento.capture.location) else { return Ok(None) };
         let url = self.url(memento);
-        let mut head = record.http_head();
         // A revisit may have no head of its own.
         if head.get("Location").is_none()
             && let Ok(Some(original)) = store.original(&memento.capture)
-            && let Ok(record) = store.record(original.location)
+            && let Ok(other) = store.http_head(original.location)
         {
-            head = record.http_head();
+            head = other;
         }
         let target = head.get("Location").and_then(|to| Url::parse(url).ok()?.join(to).ok());
         Ok(target.map(|target| canonical(&target)).filter(|target| surt(target) == surt(url)))

@@ -6,6 +6,7 @@
 mod address;
 mod cdx;
 mod fields;
+mod long;
 mod mementos;
 mod pages;
 mod parts;
@@ -24,6 +25,7 @@ use bytes::Bytes;
 use url::Url;
 
 pub use self::cdx::{ROWS_MAX, Values, merged, sent};
+pub use self::long::Long;
 
 use self::address::{Modifier, Target, When, requested_url};
 use self::mementos::{Mementos, is_spelled_alike};
@@ -60,14 +62,16 @@ pub struct Request<'a> {
 }
 
 /// A response.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Response {
     /// HTTP status.
     pub status: u16,
     /// Names and values; the server adds lengths and dates. No value contains a control character.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The body, or the beginning of a long one.
     pub body: Bytes,
+    /// A body that is too long for memory.
+    pub long: Option<Long>,
 }
 
 /// Why a request cannot be answered.
@@ -90,7 +94,7 @@ impl From<StateError> for Error {
 
 impl Response {
     pub(crate) fn new(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Bytes::new() }
+        Self { status, headers: Vec::new(), body: Bytes::new(), long: None }
     }
 
     fn text(status: u16, media_type: &str, body: impl Into<Bytes>) -> Self {
@@ -113,6 +117,21 @@ impl Response {
             .iter()
             .find(|(found, _)| found.eq_ignore_ascii_case(name))
             .map(|(_, value)| value.as_str())
+    }
+
+    /// Length of the body in bytes; `None` if only reading it would tell.
+    #[must_use]
+    pub fn length(&self) -> Option<u64> {
+        self.long.as_ref().map_or(Some(self.body.len() as u64), Long::length)
+    }
+
+    /// Leaves `count` bytes of the body from `first` on; it must have them.
+    fn cut(&mut self, first: u64, count: u64) -> Result<(), SegmentError> {
+        match &mut self.long {
+            Some(long) => long.cut(first, count)?,
+            None => self.body = self.body.slice(first as usize..(first + count) as usize),
+        }
+        Ok(())
     }
 
     fn set(&mut self, name: &str, value: &str) {

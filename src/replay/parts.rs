@@ -65,10 +65,10 @@ impl Part {
 
     /// What a capture of a partial answer has.
     pub(super) fn of(store: &Store, capture: &Capture) -> Result<Self, StoreError> {
-        let own = store.record(capture.location)?.http_head();
+        let own = store.http_head(capture.location)?;
         match store.original(capture)? {
             Some(original) if capture.kind != CaptureKind::Response && own.status() != Some(206) => {
-                Ok(Self::of_head(&store.record(original.location)?.http_head()))
+                Ok(Self::of_head(&store.http_head(original.location)?))
             }
             _ => Ok(Self::of_head(&own)),
         }

@@ -1,21 +1,18 @@
 //! The records of a capture as a WARC file.
 
-use archive_storage::segment::{self, Codec, Compressor};
-use archive_storage::warc::RecordType;
-use archive_storage::{Capture, CaptureId, CaptureKind, Store};
+use archive_storage::{CaptureId, CaptureKind};
+use bytes::Bytes;
 
 use super::address::Target;
+use super::long::{Long, Records};
 use super::mementos::Mementos;
 use super::{Asked, Error, Response};
 
 /// Maximum size of the records in a download, in bytes.
 const RECORDS_BYTES_MAX: u64 = 1 << 30;
 
-/// Maximum number of records read per capture.
-const RECORDS_MAX: usize = 16;
-
-/// Gzip compression level.
-const LEVEL: i32 = 6;
+/// Bytes of a download that are made before it is sent; a longer one is sent while it is made, without its length.
+const WHOLE_BYTES_MAX: usize = 1 << 20;
 
 impl Asked<'_> {
     /// `/warc/<number>` or `/warc/<timestamp>/<url>`: the records of the capture and of its original.
@@ -34,12 +31,19 @@ impl Asked<'_> {
             return Ok(self
                 .problem(413, "The records are too long for a download; export them on the command line."));
         }
-        let mut file = Vec::new();
-        for capture in std::iter::once(capture).chain(original) {
-            pack(self.store, &capture, &mut file)?;
-        }
-        let mut response = Response::text(200, "application/warc", file);
+        let captures = std::iter::once(capture).chain(original).map(|capture| capture.location);
+        let mut records = Records::new(self.store.reader(), captures);
+        let mut response = Response::text(200, "application/warc", Bytes::new());
         response.set("Content-Disposition", &format!("attachment; filename=\"capture-{id}.warc.gz\""));
+        let mut file = Vec::new();
+        while file.len() < WHOLE_BYTES_MAX {
+            let Some(piece) = records.next().transpose()? else {
+                response.body = file.into();
+                return Ok(response);
+            };
+            file.extend_from_slice(&piece);
+        }
+        response.long = Some(Long::of_records(records.after(file.into())));
         Ok(response)
     }
 
@@ -60,26 +64,4 @@ impl Asked<'_> {
         let place = found.choose(self.store, self.access, target.when, None)?;
         Ok(place.map(|place| found.list[place].id))
     }
-}
-
-/// Appends the records of a capture, each as a gzip member.
-fn pack(store: &Store, capture: &Capture, file: &mut Vec<u8>) -> Result<(), Error> {
-    let mut compressor = Compressor::new(Codec::Gzip, LEVEL, None)?;
-    let id = capture.location.segment;
-    let entry = store.state().segment(id).map(|entry| entry.file.clone()).unwrap_or_default();
-    let on_disk = segment::files(store.path())?.into_iter();
-    let Some((_, name)) =
-        on_disk.into_iter().find(|(other, name)| *other == id && name.trim_end_matches(".open") == entry)
-    else {
-        return Err(segment::SegmentError::Missing(id).into());
-    };
-    for record in segment::records(store.path(), id, &name, capture.location.offset)?.take(RECORDS_MAX) {
-        // `archive verify` reports unreadable records; the main record's header has been read already.
-        let Ok(record) = record else { break };
-        compressor.record(record.header.to_string().as_bytes(), &record.content, file)?;
-        if record.header.record_type() == RecordType::Metadata {
-            break;
-        }
-    }
-    Ok(())
 }

@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
+use archive_storage::CaptureKind;
 use archive_storage::address::{callback_of, without_request};
-use archive_storage::warc::{HttpHead, media_type};
-use archive_storage::{CaptureKind, StoreError};
+use archive_storage::warc::{HEAD_BYTES_MAX, HttpHead, media_type};
 use bytes::Bytes;
 use encoding_rs::{UTF_8, WINDOWS_1252};
 use url::Url;
 
 use super::address::{Modifier, http_date, stamp};
+use super::long::Long;
 use super::mementos::{Memento, Mementos};
 use super::parts::{Part, RangeAsked};
 use super::rewrite::html::{self, Additions, HEAD};
@@ -22,14 +23,17 @@ use crate::parse::{CodingProblem, DocumentKind, charset_parameter, decode_conten
 /// Maximum size of a document that is rewritten, in bytes; a longer one is sent unchanged.
 pub(super) const REWRITTEN_BYTES_MAX: usize = 16 << 20;
 
-/// Maximum size of a decoded body in bytes; a longer one is sent with its content coding.
-const DECODED_BYTES_MAX: usize = 64 << 20;
+/// Maximum size of a record that is read into memory, in bytes: a document that may be rewritten, with its head. A longer
+/// one is sent while it is read.
+const WHOLE_BYTES_MAX: u64 = REWRITTEN_BYTES_MAX as u64 + HEAD_BYTES_MAX as u64;
 
 /// The response of a capture, as recorded.
 struct Recorded {
     head: HttpHead,
     status: u16,
+    /// The body, or the beginning of a long one.
     body: Bytes,
+    long: Option<Long>,
 }
 
 /// How to rewrite a body.
@@ -50,7 +54,7 @@ impl Asked<'_> {
     /// The response for a memento.
     pub(super) fn show(&self, found: &Mementos, place: usize, modifier: Modifier) -> Result<Response, Error> {
         let memento = &found.list[place];
-        let Some(recorded) = self.recorded(memento)? else {
+        let Some(mut recorded) = self.recorded(memento)? else {
             return Ok(self.problem(404, "The capture that has this one's content is not in the archive."));
         };
         let part = if recorded.status == 206 { Part::of_head(&recorded.head) } else { Part::Whole };
@@ -66,19 +70,22 @@ impl Asked<'_> {
                     response.set(name, &fields::clean(value));
                 }
             }
-            response.body = recorded.body;
+            response.body = std::mem::take(&mut recorded.body);
         } else {
             response.status = if response.status == 206 { 200 } else { response.status };
             self.write(&mut response, &recorded, links, modifier, &|| self.banner(found, memento));
-            response.body = called(response.body, found.requested(), found.url(memento));
+            if recorded.long.is_none() {
+                response.body = called(response.body, found.requested(), found.url(memento));
+            }
         }
+        response.long = recorded.long;
         if part != Part::Whole {
-            return Ok(self.part(response, part, range, modifier));
+            return self.part(response, part, range, modifier);
         }
         if matches!(response.status, 204 | 205) {
-            response.body = Bytes::new();
+            (response.body, response.long) = (Bytes::new(), None);
         }
-        Ok(ranged(response, range))
+        ranged(response, range)
     }
 
     /// The requested range of a captured part, whose bytes are counted from where it begins. As it was received, the part
@@ -89,42 +96,55 @@ impl Asked<'_> {
         part: Part,
         range: Option<RangeAsked>,
         modifier: Modifier,
-    ) -> Response {
+    ) -> Result<Response, Error> {
         let found = match (part, range) {
             (Part::Range { first, last, .. }, None) if modifier == Modifier::Identity => Some((first, last)),
-            (Part::Several, None) if modifier == Modifier::Identity => return response,
+            (Part::Several, None) if modifier == Modifier::Identity => return Ok(response),
             (_, range) => range.and_then(|range| part.has(range)),
         };
         let (Some((from, to)), Part::Range { first, length, .. }) = (found, part) else {
-            return self.only_part(part);
+            return Ok(self.only_part(part));
         };
         // A body that was cut off has less than its head says.
-        let end = (to - first + 1).min(response.body.len() as u64);
+        let end = (to - first + 1).min(response.length().unwrap_or(0));
         if from - first >= end {
-            return self.only_part(part);
+            return Ok(self.only_part(part));
         }
         let length = length.map_or_else(|| "*".to_owned(), |length| length.to_string());
         response.set("Content-Range", &format!("bytes {from}-{}/{length}", first + end - 1));
-        // Both are within the body.
-        response.body = response.body.slice((from - first) as usize..end as usize);
-        response
+        response.cut(from - first, end - (from - first))?;
+        Ok(response)
     }
 
     /// Reads head and payload. A revisit has the payload of its original. If the same payload was received again, the
     /// revisit has a head of its own; if the server only confirmed it, the head is the original's.
-    fn recorded(&self, memento: &Memento) -> Result<Option<Recorded>, StoreError> {
+    fn recorded(&self, memento: &Memento) -> Result<Option<Recorded>, Error> {
         let Some(original) = self.store.original(&memento.capture)? else { return Ok(None) };
-        let record = self.store.record(original.location)?;
-        let mut head = record.http_head();
+        let reader = self.store.reader();
+        let record = reader.pieces(original.location)?;
+        let (mut head, body, long) = if record.remaining() > WHOLE_BYTES_MAX {
+            let mut payload = record.payload()?;
+            let (head, beginning) = (payload.head().clone(), payload.peek()?.clone());
+            (head, beginning, Some(Long::of_payload(payload)))
+        } else {
+            let record = record.beginning(usize::MAX)?;
+            (record.http_head(), record.payload(), None)
+        };
         if memento.capture.kind == CaptureKind::Identical {
-            let own = self.store.record(memento.capture.location)?.http_head();
+            let own = self.store.http_head(memento.capture.location)?;
             if own.status().is_some() {
                 head = own;
             }
         }
         let status = head.status().filter(|status| (200..600).contains(status)).unwrap_or(200);
         let status = if status == 304 { 200 } else { status };
-        Ok(Some(Recorded { head, status, body: record.payload() }))
+        let mut recorded = Recorded { head, status, body, long };
+        if let Some(long) = recorded.long.as_mut().filter(|long| long.length().is_none())
+            && (self.request.range.is_some() || recorded.status == 206)
+        {
+            long.count(reader.pieces(original.location)?.payload()?)?;
+        }
+        Ok(Some(recorded))
     }
 
     /// Sets the body and the media type for a browser.
@@ -145,7 +165,7 @@ impl Asked<'_> {
         };
         let media = media_type(&stated).unwrap_or_default();
         let written = self.way(&media, &body, modifier);
-        let is_short = body.len() <= REWRITTEN_BYTES_MAX;
+        let is_short = recorded.long.is_none() && body.len() <= REWRITTEN_BYTES_MAX;
         let (new, media_type) = match written {
             Written::Markup { is_xml, is_page } if is_short => {
                 // Nothing may follow the root of an XML document.
@@ -229,11 +249,13 @@ pub(super) fn is_pdf(media_type: &str, body: &[u8]) -> bool {
     }
 }
 
-/// The body without content codings; `None` if it must be sent with them.
+/// The body without content codings, or the beginning of a long one that has none; `None` if it must be sent with them.
 fn plain(recorded: &Recorded) -> Option<Cow<'_, [u8]>> {
-    let decoded = decode_content(&recorded.body, &recorded.head.list("Content-Encoding"), DECODED_BYTES_MAX);
+    let codings = recorded.head.list("Content-Encoding");
+    let decoded = decode_content(&recorded.body, &codings, REWRITTEN_BYTES_MAX);
     let is_left = matches!(decoded.problem, Some(CodingProblem::TooLarge { .. } | CodingProblem::TooMany));
-    (!is_left).then_some(decoded.body)
+    let is_coded = recorded.long.is_some() && matches!(decoded.body, Cow::Owned(_));
+    (!is_left && !is_coded).then_some(decoded.body)
 }
 
 /// Rewrites a document; also returns its media type with the declared encoding, because additions to the head may push
@@ -317,23 +339,22 @@ fn renamed(script: &str, old: &str, new: &str) -> String {
 }
 
 /// Applies a range request with a single range; several ranges get the complete response.
-fn ranged(mut response: Response, range: Option<RangeAsked>) -> Response {
-    let Some(range) = range.filter(|_| response.status == 200) else { return response };
-    let length = response.body.len() as u64;
+fn ranged(mut response: Response, range: Option<RangeAsked>) -> Result<Response, Error> {
+    let asked = range.filter(|_| response.status == 200).zip(response.length());
+    let Some((range, length)) = asked else { return Ok(response) };
     match range.within(length) {
         Some((first, last)) => {
             response.status = 206;
             response.set("Content-Range", &format!("bytes {first}-{last}/{length}"));
-            // Both are within the body.
-            response.body = response.body.slice(first as usize..=last as usize);
+            response.cut(first, last - first + 1)?;
         }
         None => {
             response.status = 416;
             response.set("Content-Range", &format!("bytes */{length}"));
-            response.body = Bytes::new();
+            (response.body, response.long) = (Bytes::new(), None);
         }
     }
-    response
+    Ok(response)
 }
 
 #[cfg(test)]
@@ -343,7 +364,7 @@ mod tests {
     #[test]
     fn a_range_of_the_body_is_cut_out() {
         let whole = || Response::text(200, "text/plain", &b"0123456789"[..]);
-        let part = |range| ranged(whole(), RangeAsked::parse(range));
+        let part = |range| ranged(whole(), RangeAsked::parse(range)).unwrap();
         let cut = part("bytes=2-4");
         assert_eq!(
             (cut.status, &cut.body[..], cut.get("Content-Range")),

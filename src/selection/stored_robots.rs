@@ -91,7 +91,7 @@ pub(crate) fn redirect(store: &Store, url: &str, capture: &Capture) -> Result<Op
     if !(300..400).contains(&capture.status) {
         return Ok(None);
     }
-    let head = store.record(capture.location)?.http_head();
+    let head = store.http_head(capture.location)?;
     let target = head.get("Location").and_then(|location| Url::parse(url).ok()?.join(location).ok());
     Ok(target.filter(|target| matches!(target.scheme(), "http" | "https")).map(|target| canonical(&target)))
 }
@@ -103,7 +103,7 @@ pub(crate) fn read(
     robots_name: &str,
 ) -> Result<Option<Robots>, StoreError> {
     let Some(original) = store.original(capture)? else { return Ok(None) };
-    let record = store.record(original.location)?;
+    let record = store.beginning(original.location, 2 * ROBOTS_BYTES_MAX)?;
     let head = record.http_head();
     Ok(Some(parse(&head, &record.payload(), robots_name)))
 }

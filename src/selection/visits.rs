@@ -96,7 +96,7 @@ pub(super) fn visits(
                 Facts { error: Some(format!("its records cannot be read: {error}")), ..Facts::default() }
             }
         };
-        let header = (capture.kind == CaptureKind::Response).then(|| store.record(capture.location));
+        let header = (capture.kind == CaptureKind::Response).then(|| store.reader().header(capture.location));
         if let Some(Err(error)) = &header {
             facts.error.get_or_insert_with(|| format!("its records cannot be read: {error}"));
         }
@@ -113,7 +113,7 @@ pub(super) fn visits(
             importance: facts.importance,
             error: facts.error,
             erased: facts.erased.map(|erased| erased.sentence()),
-            truncated: header.and_then(|record| record.header.get("WARC-Truncated").map(str::to_owned)),
+            truncated: header.and_then(|header| header.get("WARC-Truncated").map(str::to_owned)),
             problems: facts.problems,
         });
     }

@@ -1,20 +1,21 @@
-//! Long-running responses: the state of a run as server-sent events, and files.
+//! Long-running responses: the state of a run as server-sent events.
 
-use std::convert::Infallible;
-use std::fs::File;
-use std::io::Read;
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Shared;
+use super::lanes::Kind;
 use super::page::{Reply, Speech, Which, report};
+use super::sending::Sent;
 use crate::access::Role;
 
 /// Interval between checks for news.
@@ -29,44 +30,14 @@ const UNREAD_MAX: Duration = Duration::from_secs(10);
 /// Maximum duration of a stream; browsers then reconnect by themselves.
 const LIFE_MAX: Duration = Duration::from_secs(600);
 
-/// Number of bytes of a file sent at a time.
-const PIECE_BYTES: usize = 256 << 10;
-
-/// A response body that is sent in pieces.
-pub(super) struct Events(mpsc::Receiver<Bytes>);
-
-impl Events {
-    /// Sends a file and releases the permit afterwards.
-    pub(super) fn of_file(file: File, place: OwnedSemaphorePermit) -> Self {
-        let (sender, receiver) = mpsc::channel(1);
-        tokio::spawn(send(file, sender, place));
-        Self(receiver)
-    }
-}
-
-async fn send(mut file: File, sender: mpsc::Sender<Bytes>, _place: OwnedSemaphorePermit) {
-    loop {
-        let read = tokio::task::spawn_blocking(move || {
-            let mut piece = Vec::with_capacity(PIECE_BYTES);
-            Read::by_ref(&mut file).take(PIECE_BYTES as u64).read_to_end(&mut piece).map(|_| (file, piece))
-        });
-        // The client knows the length, so it notices if the file is cut off.
-        let Ok(Ok((rest, piece))) = read.await else { return };
-        file = rest;
-        if piece.is_empty() || !matches!(timeout(UNREAD_MAX, sender.send(piece.into())).await, Ok(Ok(()))) {
-            return;
-        }
-    }
-}
+/// The body of a report.
+struct Events(mpsc::Receiver<Bytes>);
 
 impl Body for Events {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = io::Error;
 
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         self.get_mut().0.poll_recv(context).map(|bytes| bytes.map(|bytes| Ok(Frame::data(bytes))))
     }
 }
@@ -80,7 +51,7 @@ pub(super) async fn begin(
     which: Which,
     t: Speech,
     role: Option<Role>,
-) -> Result<Events, Reply> {
+) -> Result<Sent, Reply> {
     let Ok(place) = Arc::clone(&shared.limits.listeners).try_acquire_owned() else {
         return Err(Reply::problem(503, t, "Too many clients follow runs already."));
     };
@@ -89,7 +60,7 @@ pub(super) async fn begin(
     }
     let (sender, receiver) = mpsc::channel(1);
     tokio::spawn(follow(Arc::clone(shared), which, t, role, sender, place));
-    Ok(Events(receiver))
+    Ok(Events(receiver).boxed_unsync())
 }
 
 async fn follow(
@@ -131,9 +102,9 @@ async fn follow(
 
 /// The current state of a run, and whether it is final; `None` if the run cannot be read.
 async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>) -> Option<(String, bool)> {
-    let _place = shared.limits.answering.acquire().await.ok()?;
+    let turn = shared.limits.lanes.turn(Kind::Quick, role).await?;
     let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || report(shared.archive()?.path(), which, t, role)).await.ok()?
+    turn.run(move || report(shared.archive()?.path(), which, t, role)).await?.0
 }
 
 fn event(name: &str, text: &str) -> String {

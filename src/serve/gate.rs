@@ -24,6 +24,9 @@ const LOGOUT: &str = "/logout";
 const PASS: &str = "/pass";
 const PASSED: &str = "/static/pass";
 
+/// Path at which the server says that it runs. It is answered even if everything else has to wait.
+pub(super) const HEALTH: &str = "/health";
+
 /// Maximum number of cookies of a request that are examined.
 const COOKIES_MAX: usize = 32;
 
@@ -145,7 +148,7 @@ impl Request<'_> {
 
     /// Whether the path is open to everybody.
     fn is_open(&self) -> bool {
-        self.origin == Origin::Application && matches!(bare(self.path), "/health" | "/style.css")
+        self.origin == Origin::Application && matches!(bare(self.path), HEALTH | "/style.css")
     }
 
     /// The client's address. A web server in front is trusted if it is on this machine.

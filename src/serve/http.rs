@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use archive_storage::warc::Sent;
 use bytes::Bytes;
-use http_body_util::{BodyExt, Either, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{HeaderName, HeaderValue};
 use hyper::server::conn::http1;
@@ -18,12 +18,15 @@ use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 
 use super::ask;
-use super::events::{self, Events};
+use super::clients::{Client, Watched};
+use super::events;
 use super::gate;
+use super::lanes::Kind;
 use super::opened::Seen;
 use super::page::{self, Reply, Request as Page, Speech};
 use super::people::{Event, What, Who};
 use super::pings::{self, Pings};
+use super::sending::{self, Sent as Body, Shares};
 use super::{Held, OpenError, Place, Shared};
 use crate::ledger::{host_name, names_this_machine};
 use crate::replay;
@@ -43,6 +46,9 @@ const REPLAYED_BYTES_MAX: usize = 1 << 20;
 
 /// Time limit for an answer.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
+
+/// When to try again what there was no room for, in seconds.
+const RETRY_SECONDS: &str = "10";
 
 /// Pause after a listener failed, for example because there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -73,15 +79,16 @@ impl Connections {
 /// Accepts connections forever.
 pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<Shared>, all: &Connections) {
     loop {
-        // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&shared.limits.connections).acquire_owned().await else { return };
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let _ = stream.set_nodelay(true);
-        let shared = Arc::clone(shared);
-        let service = service_fn(move |request| answer(request, peer.ip(), origin, Arc::clone(&shared)));
+        let Some(place) = shared.limits.clients.admit(peer.ip()).await else { continue };
+        let (shared, client) = (Arc::clone(shared), Arc::clone(&place.client));
+        let stream = Watched::new(stream, Arc::clone(&client));
+        let service = service_fn(move |request| {
+            answer(request, peer.ip(), origin, Arc::clone(&shared), Arc::clone(&client))
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HEAD_TIME_MAX)
@@ -90,9 +97,11 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
             .serve_connection(TokioIo::new(stream), service);
         let connection = all.0.watch(connection);
         tokio::spawn(async move {
-            // There is nothing to do if a client disconnects or does not speak HTTP.
-            let _ = connection.await;
-            drop(place);
+            tokio::select! {
+                // There is nothing to do if a client disconnects or does not speak HTTP.
+                _ = connection => {}
+                () = place.is_dropped() => {}
+            }
         });
     }
 }
@@ -120,15 +129,19 @@ pub(super) struct Received {
     ask: Option<Bytes>,
 }
 
-type Answer = Response<Either<Full<Bytes>, Events>>;
+type Answer = Response<Body>;
 
 async fn answer(
     request: Request<Incoming>,
     peer: IpAddr,
     origin: Origin,
     shared: Arc<Shared>,
+    client: Arc<Client>,
 ) -> Result<Answer, Infallible> {
-    Ok(answered(request, peer, origin, &shared).await.unwrap_or_else(|reply| response(origin, reply)))
+    client.waits(true);
+    let answer = answered(request, peer, origin, &shared, &client).await;
+    client.waits(false);
+    Ok(answer.unwrap_or_else(|reply| response(origin, reply)))
 }
 
 /// Answers a request.
@@ -140,6 +153,7 @@ async fn answered(
     peer: IpAddr,
     origin: Origin,
     shared: &Arc<Shared>,
+    client: &Client,
 ) -> Result<Answer, Reply> {
     let (head, body) = request.into_parts();
     let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
@@ -167,6 +181,9 @@ async fn answered(
         let reply = pings::answer(shared, pings, &head.method, &path, &head.headers, body).await;
         return Ok(response(origin, reply));
     }
+    if origin == Origin::Application && path == gate::HEALTH {
+        return Ok(response(origin, Reply::of(200, "text/plain", "ok\n")));
+    }
     let [application, replay] = shared.place.origins(&host);
     // Browsers send the origin of every form; forms of other pages are refused.
     if sends && field("origin").as_deref() != Some(&application) {
@@ -185,6 +202,9 @@ async fn answered(
         form: form.as_ref(),
     };
     let who = request.enter(shared).await?;
+    if who.name.is_some() {
+        client.is_proved();
+    }
     // Request bodies are read only after the client is authenticated, and only as many as are answered concurrently.
     let (mut ask, mut asking, mut sent) = (None, None, None);
     if let Some(body) = unread.filter(|_| asks || replays) {
@@ -208,7 +228,8 @@ async fn answered(
         speech: t,
         accept: field("accept"),
         accept_datetime: field("accept-datetime"),
-        range: field("range"),
+        // It means nothing in other requests (RFC 9110, section 14.2).
+        range: field("range").filter(|_| head.method == Method::GET),
         referer: field("referer"),
         destination: field("sec-fetch-dest"),
         sent,
@@ -220,25 +241,30 @@ async fn answered(
         && let Some(run) = page::run_at(&received.path)
     {
         let events = events::begin(shared, run, t, received.who.role).await?;
-        return Ok(response(origin, Reply::events()).map(|_| Either::Right(events)));
+        return Ok(response(origin, Reply::events()).map(|_| events));
     }
     let packages = received.is_package().then(|| Arc::clone(&shared.limits.packages).try_acquire_owned());
     let Ok(package) = packages.transpose() else {
         return Err(Reply::problem(503, t, "Other packages are being made. Come back later."));
     };
-    // The semaphore is never closed.
-    let Ok(_place) = shared.limits.answering.acquire().await else {
-        return Err(Reply::problem(503, t, "The server ends."));
+    let kind = Kind::of(origin, &received.path);
+    let Some(turn) = shared.limits.lanes.turn(kind, received.who.role).await else {
+        return Err(busy(t));
     };
     let work = Arc::clone(shared);
     let decides = received.form.is_some().then(|| received.who.name.clone());
-    let answering = tokio::task::spawn_blocking(move || received.answer(&work));
-    let mut reply = match tokio::time::timeout(ANSWER_TIME_MAX, answering).await {
-        Ok(Ok(Ok(reply))) => reply,
-        Ok(Ok(Err(error))) => Reply::failure(503, t, &error.to_string()),
-        Ok(Err(_)) => Reply::problem(500, t, "The answer could not be made; the server's log has more."),
-        Err(_) => Reply::problem(503, t, "The answer took too long. Narrow the request down."),
+    let answering = turn.run(move || received.answer(&work));
+    let (outcome, turn) = match tokio::time::timeout(ANSWER_TIME_MAX, answering).await {
+        Ok(Some((outcome, turn))) => (outcome, turn),
+        Ok(None) => {
+            let what = "The answer could not be made; the server's log has more.";
+            return Err(Reply::problem(500, t, what));
+        }
+        Err(_) => {
+            return Err(Reply::problem(503, t, "The answer took too long. Narrow the request down."));
+        }
     };
+    let mut reply = outcome.unwrap_or_else(|error| Reply::failure(503, t, &error.to_string()));
     if let (Some(people), Some(name), true) = (&shared.people, &decides, reply.status < 400) {
         people.record(&Event::of(What::Decision, name.as_deref()));
     }
@@ -246,12 +272,43 @@ async fn answered(
         reply.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("cache-control"));
         reply = reply.with("Cache-Control", "private, no-cache");
     }
-    let file = reply.file.take();
-    let response = response(origin, reply);
-    Ok(match (file, package.or(asking)) {
-        (Some(file), Some(place)) => response.map(|_| Either::Right(Events::of_file(file, place))),
-        _ => response,
-    })
+    let shares = package.into_iter().chain(asking).collect();
+    let is_head = head.method == Method::HEAD;
+    // Until the answer has its share of the memory, the turn bounds how many there are.
+    let response = with_body(shared, origin, reply, is_head, shares).await.ok_or_else(|| busy(t));
+    drop(turn);
+    response
+}
+
+fn busy(t: Speech) -> Reply {
+    let what = "There are many requests. Come back later.";
+    Reply::problem(503, t, what).with("Retry-After", RETRY_SECONDS)
+}
+
+/// The response with its body; `None` if there is no room for that.
+async fn with_body(
+    shared: &Shared,
+    origin: Origin,
+    mut reply: Reply,
+    is_head: bool,
+    shares: Shares,
+) -> Option<Answer> {
+    let sending = &shared.limits.sending;
+    let (file, long, whole) = (reply.file.take(), reply.long.take(), std::mem::take(&mut reply.body));
+    if let Some(length) = long.as_ref().and_then(replay::Long::length) {
+        reply = reply.with("Content-Length", length.to_string());
+    }
+    let body = match (file, long) {
+        (Some(file), _) => sending.file(file, shares),
+        // A body that is not sent is not read.
+        (_, Some(_)) if is_head => sending::full(Bytes::new()),
+        (_, Some(long)) => {
+            let pieces = long.map(|piece| piece.map_err(std::io::Error::other));
+            sending.in_pieces(Box::new(pieces)).await?
+        }
+        (None, None) => sending.whole(whole).await?,
+    };
+    Some(response(origin, reply).map(|_| body))
 }
 
 /// Reads a form, within its limits.
@@ -323,9 +380,7 @@ impl Received {
                     timegates: &shared.timegates,
                 };
                 Ok(match replay::answer(seen.store, &seen.access, &request) {
-                    Ok(replay::Response { status, headers, body }) => {
-                        Reply { status, headers, body, file: None }
-                    }
+                    Ok(response) => Reply::replayed(response),
                     Err(error) => Reply::failure(500, self.speech, &error.to_string()),
                 })
             }
@@ -361,7 +416,7 @@ impl Shared {
 
 /// Builds a response with the header fields that every response has.
 fn response(origin: Origin, reply: Reply) -> Answer {
-    let mut response = Response::new(Either::Left(Full::new(reply.body)));
+    let mut response = Response::new(sending::full(reply.body));
     *response.status_mut() = reply.status.try_into().unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let fields = response.headers_mut();
     for (name, value) in &reply.headers {

@@ -5,21 +5,24 @@
 //! [`crate::replay`]: archived pages are hostile, so they have a separate origin, which has no access to the
 //! application.
 //!
-//! Requests are answered on separate threads, a few at a time, each from the archive as of its newest checkpoint
-//! (`opened`). Nothing is ever fetched, and nothing can be changed except people's decisions, if enabled ([`Review`]),
-//! and the queue of notices for the next run ([`PingRules`]).
+//! Requests are answered on separate threads, a few of each kind at a time (`lanes`), each from the archive as of its
+//! newest checkpoint (`opened`). Nothing is ever fetched, and nothing can be changed except people's decisions, if
+//! enabled ([`Review`]), and the queue of notices for the next run ([`PingRules`]).
 
 mod ask;
+mod clients;
 mod events;
 mod front;
 mod gate;
 mod http;
+mod lanes;
 mod lately;
 mod opened;
 mod options;
 mod page;
 mod people;
 mod pings;
+mod sending;
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -34,18 +37,19 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::{Semaphore, watch};
 
+use self::clients::Clients;
 use self::front::Front;
+use self::lanes::Lanes;
+pub use self::lanes::lower_priority;
 use self::opened::Archive;
 pub use self::opened::OpenError;
 pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, Together};
 use self::options::{following, origins};
 use self::people::People;
+use self::sending::Sending;
 use crate::find::Kept;
 use crate::nodes::Http;
 use crate::recorder::Control;
-
-/// Maximum number of requests answered concurrently; others wait.
-const ANSWERING_MAX: usize = 8;
 
 /// Maximum number of clients that follow runs concurrently; others are refused.
 const LISTENERS_MAX: usize = 16;
@@ -56,8 +60,8 @@ const PACKAGES_MAX: usize = 2;
 /// Maximum number of concurrent requests by programs that query several archives; others wait.
 const ASKING_MAX: usize = 4;
 
-/// Maximum number of concurrent connections; others wait to be accepted.
-const CONNECTIONS_MAX: usize = 512;
+/// Threads for passwords, for pieces of answers, and for what else may not wait for the requests.
+const MORE_THREADS: usize = 8;
 
 /// Grace period for running requests when the server is stopped.
 const LAST_REQUESTS: Duration = Duration::from_secs(5);
@@ -74,6 +78,8 @@ const TOGETHER: &str = "all archives";
 #[derive(Debug)]
 pub struct Server {
     runtime: runtime::Runtime,
+    /// Threads for costly requests.
+    slow: runtime::Runtime,
     sites: Vec<Site>,
 }
 
@@ -129,11 +135,12 @@ struct Place {
 /// Limits shared by all archives.
 #[derive(Debug)]
 struct Limits {
-    answering: Semaphore,
+    lanes: Lanes,
+    sending: Sending,
     listeners: Arc<Semaphore>,
     packages: Arc<Semaphore>,
     asking: Arc<Semaphore>,
-    connections: Arc<Semaphore>,
+    clients: Arc<Clients>,
     /// Whether the server is shutting down, so that event streams must end.
     ends: watch::Sender<bool>,
 }
@@ -173,14 +180,16 @@ impl Server {
         }
         let runtime = runtime::Builder::new_multi_thread()
             .worker_threads(2)
-            .max_blocking_threads(ANSWERING_MAX)
+            .max_blocking_threads(lanes::THREADS + MORE_THREADS)
             .thread_name("serve")
             .enable_all()
             .build()
             .map_err(ServeError::Start)?;
+        let slow = lanes::slow_threads().map_err(ServeError::Start)?;
         let listeners = listening(options, &runtime, sockets)?;
         let places = options.places(&listeners, public);
-        let (limits, people) = (Arc::new(Limits::new()), options.people()?);
+        let lanes = Lanes::new(runtime.handle(), slow.handle());
+        let (limits, people) = (Arc::new(Limits::new(lanes)), options.people()?);
         let shared = |held: Held, place: &Place| {
             let is_archive = matches!(held, Held::Archive(_));
             Arc::new(Shared {
@@ -213,7 +222,7 @@ impl Server {
         let sites = sites.zip(listeners);
         let sites =
             sites.map(|((origin, shared), (_, listener))| Site { listener, origin, shared }).collect();
-        Ok(Self { runtime, sites })
+        Ok(Self { runtime, slow, sites })
     }
 
     /// Addresses of each archive's application and replay; archives queried as one have no folder.
@@ -227,7 +236,7 @@ impl Server {
 
     /// Serves until `control` requests a stop; running requests are then finished.
     pub fn run(self, control: &Control) {
-        let Self { runtime, sites } = self;
+        let Self { runtime, slow, sites } = self;
         runtime.block_on(async {
             let connections = http::Connections::default();
             tokio::select! {
@@ -247,6 +256,7 @@ impl Server {
             connections.finish(LAST_REQUESTS).await;
         });
         runtime.shutdown_background();
+        slow.shutdown_background();
     }
 }
 
@@ -286,14 +296,15 @@ async fn accept(sites: &[Site], connections: &http::Connections) {
 }
 
 impl Limits {
-    fn new() -> Self {
+    fn new(lanes: Lanes) -> Self {
         Self {
-            answering: Semaphore::new(ANSWERING_MAX),
+            lanes,
+            sending: Sending::new(),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             packages: Arc::new(Semaphore::new(PACKAGES_MAX)),
             asking: Arc::new(Semaphore::new(ASKING_MAX)),
             ends: watch::Sender::new(false),
-            connections: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            clients: Arc::new(Clients::new(clients::CONNECTIONS_MAX)),
         }
     }
 }

@@ -28,8 +28,9 @@ const GAP: Duration = Duration::from_millis(10);
 /// How long it is kept without requests: erased files must not stay open.
 const KEPT: Duration = Duration::from_secs(10);
 
-/// How long a new request waits for earlier ones to finish, so that a checkpoint can proceed.
-const WAIT_MAX: Duration = Duration::from_secs(1);
+/// How long a new request waits for earlier ones to finish, so that a checkpoint can proceed. All other requests wait with
+/// it.
+const WAIT_MAX: Duration = Duration::from_millis(250);
 
 /// Polling interval of waiting requests.
 const LOOK_EVERY: Duration = Duration::from_millis(1);

@@ -18,6 +18,7 @@ use hyper::{HeaderMap, Method};
 use tokio::sync::Semaphore;
 use url::form_urlencoded;
 
+use super::lanes::Kind;
 use super::opened::Archive;
 use super::page::Reply;
 use super::{PingRules, Shared};
@@ -165,9 +166,8 @@ pub(super) async fn answer(
         },
         false => Bytes::new(),
     };
-    // The semaphore is never closed.
-    let Ok(_turn) = shared.limits.answering.acquire().await else {
-        return Reply::plain(503, "The server ends.\n");
+    let Some(turn) = shared.limits.lanes.turn(Kind::Page, None).await else {
+        return Reply::plain(503, "The server is busy. Come back later.\n").with("Retry-After", "60");
     };
     let (work, path) = (Arc::clone(shared), path.to_owned());
     let signature = headers.get("x-hub-signature").and_then(|value| value.to_str().ok().map(str::to_owned));
@@ -180,7 +180,7 @@ pub(super) async fn answer(
             (_, None) => not_kept(),
         }
     };
-    let taken = tokio::task::spawn_blocking(taking).await;
+    let taken = turn.run(taking).await.map(|(taken, _)| taken);
     let (fate, (status, said)) =
         taken.unwrap_or((Fate::Refused, (500, "The notice could not be taken.\n".to_owned())));
     if status == 429 {

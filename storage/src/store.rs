@@ -23,7 +23,7 @@ use crate::segment::{
 };
 use crate::state::{Checkpointed, Mode, State};
 
-use crate::warc::Broken;
+use crate::warc::{Broken, HttpHead};
 
 mod rewrite;
 
@@ -461,6 +461,23 @@ impl Store {
     /// When it cannot be read or is damaged.
     pub fn record(&self, location: Location) -> Result<StoredRecord, StoreError> {
         Ok(self.reader.read(location)?)
+    }
+
+    /// Reads a record, but hardly more than `bytes_max` of its content.
+    ///
+    /// # Errors
+    /// When it cannot be read or is damaged.
+    pub fn beginning(&self, location: Location, bytes_max: usize) -> Result<StoredRecord, StoreError> {
+        Ok(self.reader.pieces(location)?.beginning(bytes_max)?)
+    }
+
+    /// The head of the HTTP message in a record, whose content may be long; for content without HTTP, a head with just
+    /// the media type.
+    ///
+    /// # Errors
+    /// When it cannot be read or is damaged.
+    pub fn http_head(&self, location: Location) -> Result<HttpHead, StoreError> {
+        Ok(self.reader.pieces(location)?.payload()?.head().clone())
     }
 
     /// What the crawler recorded about a capture: the fields of its metadata record.

@@ -54,6 +54,11 @@ impl Served {
         Self { child, application, replay, further }
     }
 
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Stops the server and waits for its end.
     pub(crate) fn stop(&mut self) -> ExitStatus {
         let pid = self.child.id().to_string();

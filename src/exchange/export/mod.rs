@@ -84,6 +84,9 @@ pub enum ExportError {
         /// What is wrong with it.
         source: ReadError,
     },
+    /// A record is longer than the selection allows.
+    #[error("a record is longer than {0} bytes")]
+    TooLong(u64),
     /// The file cannot be written.
     #[error(transparent)]
     Write(FileError),

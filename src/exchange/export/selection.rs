@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use archive_storage::segment::CONTENT_BYTES_MAX;
 use archive_storage::{Capture, Location, SegmentId, Store, StoreError, UrlId};
 
 use super::ExportError;
@@ -17,6 +18,8 @@ pub struct Selection {
     chosen: Option<Chosen>,
     /// The query in words.
     words: Option<String>,
+    /// Limit of a record's content, if it is not that of the archive.
+    content_bytes_max: Option<u64>,
     /// What an export of it could not read.
     unread: Arc<Mutex<Option<UnreadRows>>>,
 }
@@ -107,6 +110,16 @@ impl Selection {
             words: Some(words),
             ..Self::default()
         })
+    }
+
+    /// Limits the content of its records, so that each takes little memory: an export with a longer one fails.
+    #[must_use]
+    pub fn up_to(self, content_bytes_max: u64) -> Self {
+        Self { content_bytes_max: Some(content_bytes_max), ..self }
+    }
+
+    pub(super) fn content_bytes_max(&self) -> u64 {
+        self.content_bytes_max.unwrap_or(CONTENT_BYTES_MAX)
     }
 
     /// Returns the query in words; `None` if everything was requested.

@@ -1,6 +1,6 @@
 //! The records of selected captures, in the order in which they are stored.
 
-use archive_storage::warc::{Record, RecordType};
+use archive_storage::warc::{ReadError, Record, RecordType};
 use archive_storage::{Location, SegmentId, Store, StoreError, segment};
 
 use super::{ExportError, Selection};
@@ -61,7 +61,9 @@ fn walk_segment<E: From<ExportError>>(
     let (mut group, mut read) = (Vec::new(), start);
     'open: loop {
         let mut is_first = true;
-        for record in segment::records(store.path(), id, file, start).map_err(ExportError::from)? {
+        let max = selection.content_bytes_max();
+        let records = segment::records_up_to(max, store.path(), id, file, start);
+        for record in records.map_err(ExportError::from)? {
             let record = match record {
                 Ok(record) => record,
                 Err(source) => {
@@ -69,6 +71,9 @@ fn walk_segment<E: From<ExportError>>(
                     // that cannot be read, this is found out at its place.
                     let place = Location { segment: id, offset: read, length: 0 };
                     if !group.is_empty() || is_first && selection.has(&place) {
+                        if is_longer(&source, max) {
+                            return Err(ExportError::TooLong(max).into());
+                        }
                         selection.leave_out(&ExportError::Record { segment: id, source });
                     }
                     group.clear();
@@ -108,6 +113,13 @@ fn walk_segment<E: From<ExportError>>(
         }
         return Ok(());
     }
+}
+
+/// Whether a record was not read because its content is too long for this export, and not for any other.
+fn is_longer(source: &ReadError, max: u64) -> bool {
+    let ReadError::Broken(broken) = source else { return false };
+    let length = broken.header.as_ref().and_then(|header| header.content_length());
+    max < segment::CONTENT_BYTES_MAX && length.is_some_and(|length| length > max)
 }
 
 /// The place of the first capture in a segment after a position.

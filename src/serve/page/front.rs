@@ -76,8 +76,7 @@ pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>) -> Reply {
         match range {
             Some(query) if front.known(role).map_err(problem)?.answering(&site).is_none() => {
                 let (found, missing) = front.ask(role, |all| all.captures(query)).map_err(problem)?;
-                let replay::Response { status, headers, body } = found;
-                Ok(Reply { status, headers, body, file: None }.without(&missing))
+                Ok(Reply::replayed(found).without(&missing))
             }
             _ => lead(front, asked, &site, 1),
         }

@@ -32,6 +32,7 @@ pub(super) use self::site::Site;
 pub(super) use self::speech::Speech;
 pub(super) use self::start::Start;
 use crate::nodes::Missing;
+use crate::replay;
 use crate::texts::Language;
 
 use super::front::Front;
@@ -88,6 +89,8 @@ pub(super) struct Reply {
     pub(super) body: Bytes,
     /// A file to send as the body, from its current position to its end.
     pub(super) file: Option<File>,
+    /// An archived body to send as the body.
+    pub(super) long: Option<replay::Long>,
 }
 
 /// Why a page cannot be shown.
@@ -222,7 +225,13 @@ impl Reply {
     pub(super) fn of(status: u16, kind: &str, body: impl Into<Bytes>) -> Self {
         let headers = [("Content-Type", kind), ("Vary", "Accept, Accept-Language")];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        Self { status, headers, body: body.into(), file: None }
+        Self { status, headers, body: body.into(), file: None, long: None }
+    }
+
+    /// A response of the replay.
+    pub(super) fn replayed(response: replay::Response) -> Self {
+        let replay::Response { status, headers, body, long } = response;
+        Self { status, headers, body, file: None, long }
     }
 
     /// A plain-text reply to a program.

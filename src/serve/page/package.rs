@@ -16,6 +16,9 @@ use crate::query::Question;
 /// Maximum size of a package in bytes.
 const BYTES_MAX: u64 = 512 << 20;
 
+/// Maximum content of a record in a package, in bytes: it is packed in memory.
+const RECORD_BYTES_MAX: u64 = 64 << 20;
+
 /// Maximum number of pages in a package.
 const PAGES_MAX: usize = 100_000;
 
@@ -47,11 +50,13 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         return Err(too_much(t));
     }
     let selection = Selection::of_pages(store, access, pages.into_iter().collect(), text)?;
+    let selection = selection.up_to(RECORD_BYTES_MAX);
     let mut out = Bounded { file: tempfile::tempfile()?, left: BYTES_MAX, until: Instant::now() + TIME_MAX };
     match export::package(store, &selection, BufWriter::new(&mut out)) {
         Err(ExportError::Nothing(_)) => {
             return Err(Problem::Missing(t.say("Nothing that was captured fits.").to_owned()));
         }
+        Err(ExportError::TooLong(_)) => return Err(too_much(t)),
         Err(_) if out.is_over() => return Err(too_much(t)),
         exported => exported?,
     };

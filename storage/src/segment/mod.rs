@@ -62,6 +62,7 @@ mod name;
 mod options;
 mod order;
 mod origins;
+mod pieces;
 mod quarantine;
 mod read;
 mod recover;
@@ -94,6 +95,7 @@ pub use look_up::{Indexed, LookUp};
 pub use options::SegmentOptions;
 pub use order::SKIPPABLE_NUMBER;
 pub use origins::SKIPPABLE_ORIGINS;
+pub use pieces::{PayloadPieces, RecordPieces};
 pub use quarantine::{PutAside, QUARANTINE, check_repaired, put_aside, save_put_aside};
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
@@ -105,7 +107,7 @@ pub use rewrite::{
     Author, HALVINGS_MAX, KeepAll, Moved, REWRITTEN_CAPTURES_MAX, RewriteOptions, Rewriter, Rewritten,
 };
 pub use stated::Catalogued;
-pub use survey::{BROKEN_MAX, Restored, Survey, files, records, restore, survey};
+pub use survey::{BROKEN_MAX, Restored, Survey, files, records, records_up_to, restore, survey};
 pub use writer::SyncHandle;
 
 pub use crate::ids::{Watermark, Watermarks};

@@ -18,7 +18,8 @@ use super::replay::{Assembler, ReplayedCapture, Seen};
 use crate::backend::{Disk, DiskFile, FileReader, read_exact_at};
 use crate::ids::{SegmentId, Watermark};
 use crate::warc::{
-    Broken, ReadError, Record, RecordReader, RecordType, SKIPPABLE_MAGIC, parse_fields, skippable_frame,
+    Broken, ReadError, ReadLimits, Record, RecordReader, RecordType, SKIPPABLE_MAGIC, parse_fields,
+    skippable_frame,
 };
 
 /// The skippable frame that holds the number of the following capture.
@@ -82,6 +83,17 @@ pub(super) fn records(
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
     Ok(Records(reader(file, from, path)?))
+}
+
+/// Like [`records`], with a limit of a record's content.
+pub(super) fn records_up_to(
+    content_bytes_max: u64,
+    file: Arc<dyn DiskFile>,
+    from: Watermark,
+    path: &Path,
+) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
+    let limits = ReadLimits { content_bytes_max, ..ReadLimits::default() };
+    Ok(Records(reader(file, from, path)?.with_limits(limits)))
 }
 
 /// A source of the captures of one segment.

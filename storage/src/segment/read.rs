@@ -11,7 +11,7 @@ use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::{self, DCtx, DDict};
 
-use super::codec::{Codec, FRAME_BYTES_MAX, cut};
+use super::codec::{Codec, cut};
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
@@ -23,8 +23,6 @@ const FILES_MAX: usize = 128;
 /// Bytes of dictionaries that are kept prepared, unless another limit is set. Preparing one takes milliseconds, so this
 /// is enough for the segments of a history of some years.
 const DICTIONARIES_BYTES_MAX: usize = 256 << 20;
-/// Bytes that contain a record's first frame or member, packed: its head, and the content unless that is long.
-const FIRST_FRAME_BYTES_MAX: u64 = 2 * FRAME_BYTES_MAX as u64;
 /// Initial capacity for unpacking a member, in bytes.
 const INFLATED_AT_FIRST_MAX: usize = 1 << 20;
 /// Maximum bytes of an unpacked record.
@@ -154,7 +152,7 @@ impl SegmentReader {
             what,
         };
         let record = match segment.codec {
-            Codec::Gzip => inflate(&packed, |_| false).map_err(corrupted)?,
+            Codec::Gzip => inflate(&packed).map_err(corrupted)?,
             Codec::Zstd => self.unpack(location.segment, &packed)?.map_err(corrupted)?,
         };
         let (header, content) = cut(&Bytes::from(record)).map_err(corrupted)?;
@@ -166,29 +164,7 @@ impl SegmentReader {
     /// # Errors
     /// As [`SegmentReader::read`].
     pub fn header(&self, location: Location) -> Result<Header, SegmentError> {
-        let segment = self.segment(location.segment)?;
-        let path = || segment.path.clone();
-        let corrupted = |what: String| SegmentError::Corrupted {
-            segment: location.segment,
-            offset: location.offset,
-            what,
-        };
-        let length = segment.file.len().context("read", &path())?.saturating_sub(location.offset);
-        let count = u64::from(location.length).min(length).min(FIRST_FRAME_BYTES_MAX);
-        let mut packed = vec![0; count as usize];
-        read_exact_at(segment.file.as_ref(), &mut packed, location.offset).context("read", &path())?;
-        let beginning = match segment.codec {
-            Codec::Gzip => {
-                inflate(&packed, |record| warc::head_length(record).is_some()).map_err(corrupted)?
-            }
-            Codec::Zstd => {
-                let explain = |code| corrupted(zstd_safe::get_error_name(code).to_owned());
-                let frame = zstd_safe::find_frame_compressed_size(&packed).map_err(explain)?;
-                packed.truncate(frame);
-                self.unpack(location.segment, &packed)?.map_err(corrupted)?
-            }
-        };
-        Ok(Header::parse(&beginning).map_err(|error| corrupted(error.to_string()))?.0)
+        Ok(self.pieces(location)?.header().clone())
     }
 
     /// Returns the bytes of a segment's dictionary, including its tables; `None` if it has none.
@@ -342,8 +318,8 @@ fn decompress(
     Ok(record)
 }
 
-/// Unpacks a member, until `is_enough` holds or the member ends.
-fn inflate(packed: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, String> {
+/// Unpacks a member.
+fn inflate(packed: &[u8]) -> Result<Vec<u8>, String> {
     let mut inflater = Decompress::new_gzip(15);
     let mut record = Vec::with_capacity(packed.len().clamp(4096, INFLATED_AT_FIRST_MAX));
     loop {
@@ -351,7 +327,6 @@ fn inflate(packed: &[u8], is_enough: impl Fn(&[u8]) -> bool) -> Result<Vec<u8>, 
         let length = record.len();
         match inflater.decompress_vec(rest, &mut record, FlushDecompress::None) {
             Ok(Status::StreamEnd) => return Ok(record),
-            Ok(_) if is_enough(&record) => return Ok(record),
             Ok(_) if record.len() as u64 > RECORD_BYTES_MAX => {
                 return Err("more bytes than a record can have".into());
             }

@@ -166,10 +166,24 @@ pub fn records(
     segment: SegmentId,
     file: &str,
     offset: u64,
-) -> Result<impl Iterator<Item = Result<Record, ReadError>>, SegmentError> {
+) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
+    records_up_to(super::CONTENT_BYTES_MAX, archive, segment, file, offset)
+}
+
+/// Like [`records`]; but one with more than `content_bytes_max` bytes of content is broken, and not read.
+///
+/// # Errors
+/// When the segment cannot be opened or its dictionary cannot be read.
+pub fn records_up_to(
+    content_bytes_max: u64,
+    archive: &Path,
+    segment: SegmentId,
+    file: &str,
+    offset: u64,
+) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let opened: Arc<dyn DiskFile> = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
-    order::records(opened, Watermark { segment, offset }, &path)
+    order::records_up_to(content_bytes_max, opened, Watermark { segment, offset }, &path)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod damage;
 mod dictionaries;
 mod metadata;
+mod pieces;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::*;
 use crate::backend::{Disk, Faults, RealDisk, SimulatedDisk, Spool, read_file, replace_file};
 use crate::clock::Clock;
 use crate::digest::{Algorithm, Digest};
-use crate::ids::SegmentId;
+use crate::ids::{Location, SegmentId};
 
 fn time(seconds: i64) -> DateTime<Utc> {
     DateTime::UNIX_EPOCH + TimeDelta::seconds(1_767_225_600 + seconds) + TimeDelta::microseconds(seconds % 7)

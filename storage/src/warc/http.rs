@@ -191,7 +191,7 @@ fn chunk(body: &[u8], start: usize) -> Option<(std::ops::Range<usize>, usize)> {
 }
 
 /// Maximum bytes of a chunk's size and extensions.
-pub(super) const CHUNK_LINE_BYTES_MAX: usize = 4096;
+pub(crate) const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
 /// Returns the content of a record, without the HTTP head if it is an HTTP message.
 pub(crate) fn body(header: &Header, content: &Bytes) -> Bytes {
@@ -231,7 +231,7 @@ pub fn is_http(content_type: Option<&str>, content: &[u8]) -> bool {
 }
 
 /// Whether a record's content is an HTTP message.
-fn is_message(header: &Header, content: &[u8]) -> bool {
+pub(crate) fn is_message(header: &Header, content: &[u8]) -> bool {
     matches!(header.record_type(), RecordType::Response | RecordType::Request | RecordType::Revisit)
         && is_http(header.get("Content-Type"), content)
 }

@@ -32,7 +32,7 @@ mod write;
 pub use chunks::Dechunker;
 pub(crate) use header::text;
 pub use header::{Date, Header, HeaderError, RecordType, fields, parse_fields};
-pub(crate) use http::MEDIA_TYPE_HTTP;
+pub(crate) use http::{CHUNK_LINE_BYTES_MAX, MEDIA_TYPE_HTTP, is_message};
 pub use http::{
     HttpHead, MEDIA_TYPE_BYTES_MAX, begins_with_chunk, dechunk, head_length, http_head, is_http, media_type,
     payload, split,

@@ -1,0 +1,356 @@
+//! Connections: how many there may be, which of them makes room for another, and how slowly a client may read.
+//!
+//! Clients that send requests and never read, or connect and say nothing, must not keep others out. So nobody waits to
+//! be accepted: of too many connections, one is dropped (`least_worthy`). What a client takes of an answer is counted
+//! where it is written; who takes nothing, or next to nothing, is dropped as well.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::io::{self, IoSlice};
+use std::net::{IpAddr, Ipv6Addr};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+/// Maximum number of concurrent connections.
+pub(super) const CONNECTIONS_MAX: usize = 512;
+
+/// How long a new connection waits for the one that makes room for it.
+const LEAVING_MAX: Duration = Duration::from_secs(1);
+
+/// A client that takes nothing of an answer for this time is dropped.
+const UNREAD_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes a second that a client must take of a waiting answer, and how far it may fall behind: otherwise a byte every nine
+/// seconds would hold an answer for days.
+const RATE_MIN: u32 = 8 << 10;
+const BEHIND_MAX: Duration = Duration::from_secs(30);
+
+/// Bytes that the system takes of an answer and has not sent yet. By default it takes megabytes, which a slow client
+/// reads for longer than [`UNREAD_MAX`] before anything more can be written.
+const UNSENT_BYTES_MAX: u32 = 64 << 10;
+
+/// The connections of a server.
+#[derive(Debug)]
+pub(super) struct Clients {
+    places: Arc<Semaphore>,
+    all: Mutex<HashMap<u64, Arc<Client>>>,
+    /// Number of connections so far.
+    number: AtomicU64,
+    began: Instant,
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(super) struct Client {
+    network: IpAddr,
+    began: Instant,
+    /// When the client last sent or took something, in milliseconds.
+    moved: AtomicU64,
+    /// Whether it has proved who it is, and whether the server owes it an answer.
+    is_known: AtomicBool,
+    is_waiting: AtomicBool,
+    dropped: Notify,
+}
+
+/// The place of a connection.
+#[derive(Debug)]
+pub(super) struct Place {
+    clients: Arc<Clients>,
+    number: u64,
+    pub(super) client: Arc<Client>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Clients {
+    pub(super) fn new(most: usize) -> Self {
+        let places = Arc::new(Semaphore::new(most));
+        Self { places, all: Mutex::default(), number: AtomicU64::new(0), began: Instant::now() }
+    }
+
+    fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Client>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Admits a connection, for which another one is dropped if there are too many. `None` if that one does not end.
+    pub(super) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let place = match Arc::clone(&self.places).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => {
+                self.drop_one();
+                timeout(LEAVING_MAX, Arc::clone(&self.places).acquire_owned()).await.ok()?.ok()?
+            }
+        };
+        let number = self.number.fetch_add(1, Ordering::Relaxed);
+        let client = Arc::new(Client::new(address, self.began));
+        self.all().insert(number, Arc::clone(&client));
+        Some(Place { clients: Arc::clone(self), number, client, _permit: place })
+    }
+
+    fn drop_one(&self) {
+        let mut all = self.all();
+        // It is removed at once, so that the next connection does not choose the same one.
+        if let Some(client) = least_worthy(&all).and_then(|number| all.remove(&number)) {
+            client.dropped.notify_one();
+        }
+    }
+}
+
+/// The connection that makes room: rather a stranger's than one of somebody who has logged in; of these, one of the
+/// address with the most connections; rather one whose client is to act than one that waits for the server; and the one
+/// that has been still for the longest time.
+fn least_worthy(all: &HashMap<u64, Arc<Client>>) -> Option<u64> {
+    let mut counts = HashMap::<IpAddr, usize>::new();
+    all.values().for_each(|client| *counts.entry(client.network).or_default() += 1);
+    let worth = |client: &Client| {
+        let is = |fact: &AtomicBool| fact.load(Ordering::Relaxed);
+        let moved = client.moved.load(Ordering::Relaxed);
+        (is(&client.is_known), Reverse(counts.get(&client.network).copied()), is(&client.is_waiting), moved)
+    };
+    all.iter().min_by_key(|(_, client)| worth(client)).map(|(number, _)| *number)
+}
+
+/// What one client has many of, and another does not: its address, or of IPv6 its network.
+fn network(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
+    }
+}
+
+impl Client {
+    fn new(address: IpAddr, began: Instant) -> Self {
+        let client = Self {
+            network: network(address),
+            began,
+            moved: AtomicU64::new(0),
+            is_known: AtomicBool::new(false),
+            is_waiting: AtomicBool::new(false),
+            dropped: Notify::new(),
+        };
+        client.moves();
+        client
+    }
+
+    fn moves(&self) {
+        self.moved.store(self.began.elapsed().as_millis() as u64, Ordering::Relaxed);
+    }
+
+    /// Notes that it has proved who it is.
+    pub(super) fn is_proved(&self) {
+        self.is_known.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that it waits for an answer, or has got one.
+    pub(super) fn waits(&self, is_waiting: bool) {
+        self.moves();
+        self.is_waiting.store(is_waiting, Ordering::Relaxed);
+    }
+}
+
+impl Place {
+    /// Returns once the connection has to make room.
+    pub(super) async fn is_dropped(&self) {
+        self.client.dropped.notified().await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.clients.all().remove(&self.number);
+    }
+}
+
+/// How a client keeps up with what is sent.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Since when it has taken nothing.
+    since: Option<Instant>,
+    /// How far it is behind.
+    behind: Duration,
+}
+
+impl Pace {
+    /// Until when it may take nothing more.
+    fn until(&mut self, now: Instant) -> Instant {
+        let since = *self.since.get_or_insert(now);
+        since + UNREAD_MAX.min(BEHIND_MAX.saturating_sub(self.behind))
+    }
+
+    fn takes(&mut self, bytes: usize, now: Instant) {
+        let waited = self.since.take().map_or(Duration::ZERO, |since| now - since);
+        let worth = Duration::from_secs(1) * u32::try_from(bytes).unwrap_or(u32::MAX) / RATE_MIN;
+        self.behind = (self.behind + waited).saturating_sub(worth);
+    }
+}
+
+/// The stream of a connection, which fails when its client is too slow.
+#[derive(Debug)]
+pub(super) struct Watched {
+    stream: TcpStream,
+    client: Arc<Client>,
+    pace: Pace,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Watched {
+    pub(super) fn new(stream: TcpStream, client: Arc<Client>) -> Self {
+        // If the system refuses, it keeps more than it has to.
+        let _ = stream.set_nodelay(true);
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
+        Self { stream, client, pace: Pace::default(), timer: None }
+    }
+
+    fn written(
+        &mut self,
+        context: &mut Context<'_>,
+        outcome: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if outcome.is_pending() {
+            let until = self.pace.until(Instant::now());
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(until)));
+            ready!(timer.as_mut().poll(context));
+            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+        }
+        if let Poll::Ready(Ok(bytes)) = outcome {
+            self.pace.takes(bytes, Instant::now());
+            self.client.moves();
+        }
+        self.timer = None;
+        outcome
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        if self.pace.since.is_some() {
+            // What a client did not read would otherwise stay with the system, which goes on offering it.
+            let _ = self.stream.set_zero_linger();
+        }
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let read = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if read.is_ready() {
+            self.client.moves();
+        }
+        read
+    }
+}
+
+impl AsyncWrite for Watched {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(context, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.written(context, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_nothing_or_next_to_nothing_is_too_slow() {
+        let start = Instant::now();
+        let mut pace = Pace::default();
+        assert_eq!(pace.until(start), start + UNREAD_MAX);
+        assert_eq!(pace.until(start + Duration::from_secs(9)), start + UNREAD_MAX, "nothing was taken since");
+        let mut now = start;
+        let mut take = |bytes: usize| {
+            let until = pace.until(now);
+            now += Duration::from_secs(9);
+            pace.takes(bytes, now);
+            until.duration_since(now - Duration::from_secs(9))
+        };
+        let often: Vec<u64> = (0..100).map(|_| take(9 * RATE_MIN as usize).as_secs()).collect();
+        assert!(often.iter().all(|allowed| *allowed == 10), "who keeps the rate may go on for ever");
+        let dripping: Vec<u64> = (0..4).map(|_| take(1).as_secs()).collect();
+        assert_eq!(dripping, [10, 10, 10, 3], "a byte every nine seconds is too little soon");
+        take(100 * RATE_MIN as usize);
+        assert_eq!(take(1).as_secs(), 10, "what is made up for counts no more, and nothing is saved");
+        assert_eq!(take(1).as_secs(), 10);
+    }
+
+    #[test]
+    fn strangers_and_the_many_make_room_first() {
+        let began = Instant::now();
+        let mut all = HashMap::new();
+        let mut add = |number: u64, address: &str, is_known: bool, is_waiting: bool, moved: u64| {
+            let client = Client::new(address.parse().unwrap(), began);
+            client.is_known.store(is_known, Ordering::Relaxed);
+            client.is_waiting.store(is_waiting, Ordering::Relaxed);
+            client.moved.store(moved, Ordering::Relaxed);
+            all.insert(number, Arc::new(client));
+        };
+        add(1, "192.0.2.1", false, false, 0);
+        add(2, "2001:db8::1", false, false, 5);
+        add(3, "2001:db8::2:1", false, false, 4);
+        add(4, "2001:db8::3:1", false, true, 1);
+        for number in 5..9 {
+            add(number, "192.0.2.2", true, false, 0);
+        }
+        let mut order = Vec::new();
+        while let Some(next) = least_worthy(&all).filter(|_| all.len() > 4) {
+            all.remove(&next);
+            order.push(next);
+        }
+        // Two of the network with three, and then the stillest of those that are alone.
+        assert_eq!(order, [3, 2, 1, 4]);
+    }
+
+    #[tokio::test]
+    async fn a_newcomer_gets_the_place_of_one_that_is_dropped() {
+        let clients = Arc::new(Clients::new(2));
+        let address = "192.0.2.1".parse().unwrap();
+        let first = clients.admit(address).await.unwrap();
+        let second = clients.admit(address).await.unwrap();
+        second.client.is_proved();
+        let leaving = tokio::spawn(async move {
+            first.is_dropped().await;
+            drop(first);
+        });
+        let third = clients.admit(address).await.unwrap();
+        leaving.await.unwrap();
+        assert_eq!(clients.all().len(), 2);
+        drop((second, third));
+        assert!(clients.all().is_empty());
+    }
+}

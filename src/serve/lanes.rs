@@ -1,0 +1,192 @@
+//! Lanes: which requests are answered at once, so that those that take long do not delay the others.
+//!
+//! Each kind of request has places, and threads, of its own. Costly ones are answered by threads of low priority: beside
+//! them, a crawl and the other lanes hardly get slower. Operators have a lane to themselves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::http::Origin;
+use crate::access::Role;
+
+/// Maximum number of requests that are answered concurrently, by lane; others wait.
+const QUICK_MAX: usize = 4;
+const OPERATORS_MAX: usize = 2;
+const PAGES_MAX: usize = 8;
+const COSTLY_MAX: usize = 4;
+
+/// Threads for them, except for the costly ones.
+pub(super) const THREADS: usize = QUICK_MAX + OPERATORS_MAX + PAGES_MAX;
+
+/// How long a request waits for its turn.
+const TURN_WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// Priority of threads for costly requests (setpriority(2)). Each has a thirtieth of the weight of another thread: all of
+/// them, and their helpers, take a tenth of two busy processors, and a single one still gets something.
+const NICENESS: i32 = 15;
+
+/// Makes the current thread one of low priority. Without permission it competes with the others.
+pub fn lower_priority() {
+    let _ = rustix::process::setpriority_process(None, NICENESS);
+}
+
+/// The threads for costly requests.
+pub(super) fn slow_threads() -> std::io::Result<Runtime> {
+    let mut threads = Builder::new_current_thread();
+    threads
+        .max_blocking_threads(COSTLY_MAX)
+        .thread_name("serve-costly")
+        .on_thread_start(lower_priority)
+        .build()
+}
+
+/// A kind of request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The start page, texts, and pages on the server itself.
+    Quick,
+    /// A page of the archive, or about one.
+    Page,
+    /// A search, a query, a package, or others that read much of the archive.
+    Costly,
+}
+
+impl Kind {
+    /// The kind of a request by its address.
+    pub(super) fn of(origin: Origin, path: &str) -> Self {
+        let bare = path.split('?').next().unwrap_or_default();
+        match (origin, bare.split('/').nth(1).unwrap_or_default()) {
+            (Origin::Application, "query" | "search" | "pictures" | "compare" | "read" | "wacz" | "ask")
+            | (Origin::Replay, "cdx") => Self::Costly,
+            (Origin::Application, "page" | "site" | "review")
+            | (Origin::Replay, "web" | "timegate" | "timemap" | "warc") => Self::Page,
+            _ => Self::Quick,
+        }
+    }
+}
+
+/// The lanes of a server.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    quick: Lane,
+    operators: Lane,
+    pages: Lane,
+    costly: Lane,
+}
+
+/// Places for requests of a kind, and where their threads are.
+#[derive(Debug)]
+struct Lane {
+    places: Arc<Semaphore>,
+    threads: Handle,
+}
+
+/// A request's turn. Whoever has it may use a thread.
+#[derive(Debug)]
+pub(super) struct Turn {
+    threads: Handle,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Lane {
+    fn new(places: usize, threads: &Handle) -> Self {
+        Self { places: Arc::new(Semaphore::new(places)), threads: threads.clone() }
+    }
+
+    fn turn(&self, permit: OwnedSemaphorePermit) -> Turn {
+        Turn { threads: self.threads.clone(), permit }
+    }
+}
+
+impl Lanes {
+    /// Creates lanes with these threads; `slow` are those for costly requests.
+    pub(super) fn new(threads: &Handle, slow: &Handle) -> Self {
+        Self {
+            quick: Lane::new(QUICK_MAX, threads),
+            operators: Lane::new(OPERATORS_MAX, threads),
+            pages: Lane::new(PAGES_MAX, threads),
+            costly: Lane::new(COSTLY_MAX, slow),
+        }
+    }
+
+    /// Waits for the turn of a request; `None` if that takes too long.
+    pub(super) async fn turn(&self, kind: Kind, role: Option<Role>) -> Option<Turn> {
+        let lane = match kind {
+            Kind::Costly => &self.costly,
+            _ if role == Some(Role::Operator) => &self.operators,
+            Kind::Page => &self.pages,
+            Kind::Quick => &self.quick,
+        };
+        // A costly request of an operator does not stand behind those of others, but leaves one place free.
+        let own = &self.operators;
+        if kind == Kind::Costly
+            && role == Some(Role::Operator)
+            && own.places.available_permits() > 1
+            && let Ok(permit) = Arc::clone(&own.places).try_acquire_owned()
+        {
+            return Some(own.turn(permit));
+        }
+        let place = Arc::clone(&lane.places).acquire_owned();
+        Some(lane.turn(tokio::time::timeout(TURN_WAIT_MAX, place).await.ok()?.ok()?))
+    }
+}
+
+impl Turn {
+    /// Runs `work` on a thread of the lane, and returns what it returns together with the turn. If nobody waits for it any
+    /// more, the turn lasts until the work is done.
+    pub(super) async fn run<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<(T, OwnedSemaphorePermit)> {
+        let Self { threads, permit } = self;
+        threads.spawn_blocking(move || (work(), permit)).await.ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The turn of a request, if it has it at once.
+    async fn now(lanes: &Lanes, kind: Kind, role: Option<Role>) -> Option<Turn> {
+        tokio::time::timeout(Duration::from_millis(50), lanes.turn(kind, role)).await.ok()?
+    }
+
+    #[tokio::test]
+    async fn costly_requests_leave_room_for_the_others_and_for_operators() {
+        let (lanes, operator) = (Lanes::new(&Handle::current(), &Handle::current()), Some(Role::Operator));
+        let mut held = Vec::new();
+        for _ in 0..COSTLY_MAX {
+            held.extend(now(&lanes, Kind::Costly, None).await);
+        }
+        assert!(now(&lanes, Kind::Costly, None).await.is_none());
+        held.extend(now(&lanes, Kind::Costly, operator).await);
+        assert_eq!(held.len(), COSTLY_MAX + 1);
+        assert!(now(&lanes, Kind::Costly, operator).await.is_none(), "one is left for the start page");
+        assert!(now(&lanes, Kind::Quick, operator).await.is_some());
+        for kind in [Kind::Quick, Kind::Page] {
+            assert!(now(&lanes, kind, None).await.is_some());
+        }
+        held.clear();
+        assert!(now(&lanes, Kind::Costly, None).await.is_some());
+    }
+
+    #[test]
+    fn addresses_have_kinds() {
+        for (origin, path, kind) in [
+            (Origin::Application, "/", Kind::Quick),
+            (Origin::Application, "/query.js", Kind::Quick),
+            (Origin::Application, "/query?q=page", Kind::Costly),
+            (Origin::Application, "/review/site?name=a", Kind::Page),
+            (Origin::Application, "/page?url=a", Kind::Page),
+            (Origin::Application, "/cdx?url=a", Kind::Quick),
+            (Origin::Replay, "/cdx?url=a", Kind::Costly),
+            (Origin::Replay, "/web/2020id_/http://a.org/query", Kind::Page),
+        ] {
+            assert_eq!(Kind::of(origin, path), kind, "{path}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Clients that never read, and clients that ask for much, keep nobody else out, and a long record costs no memory.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use crate::imports::import;
+use crate::support::Archive;
+use crate::support::program::{start, within};
+use crate::support::served::{Served, ask};
+use crate::support::warc::{answer, response};
+
+/// Deadline for everything that is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Bytes of a body that is too long to be kept for many clients, or to be read whole.
+const LONG_BYTES: usize = 96 << 20;
+
+/// What all answers and the records they are made from may take, in MiB: much less than eight long bodies.
+const MEMORY_MIB: u64 = 640;
+
+const LONG: &str = "http://long.test/";
+
+/// The bytes of the long body from a place on: each eight tell their place.
+fn long(from: usize, count: usize) -> Vec<u8> {
+    let words = from / 8..(from + count).div_ceil(8);
+    let bytes: Vec<u8> = words.flat_map(|word| (word as u64).to_be_bytes()).collect();
+    bytes[from % 8..][..count].to_vec()
+}
+
+/// An archive with a long body as it is, one in chunks, and one that says that it is coded.
+fn archive(bytes: usize) -> Archive {
+    let archive = Archive::new();
+    let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
+    let chunked: Vec<u8> = (0..bytes)
+        .step_by(1 << 20)
+        .flat_map(|from| [b"100000\r\n", &long(from, 1 << 20)[..], b"\r\n"].concat())
+        .chain(*b"0\r\n\r\n")
+        .collect();
+    for (name, fields, body) in [
+        ("plain", "", long(0, bytes)),
+        ("chunked", "Transfer-Encoding: chunked\r\n", chunked),
+        ("coded", "Content-Encoding: gzip\r\n", long(0, bytes)),
+    ] {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n{fields}\r\n");
+        let stated = format!(
+            "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:test:{name}>\r\nWARC-Date: 2024-01-01T00:00:00Z\r\n\
+             WARC-Target-URI: {LONG}{name}\r\nContent-Type: application/http; msgtype=response\r\n\
+             Content-Length: {}\r\n\r\n{head}",
+            head.len() + body.len()
+        );
+        packer.write_all(stated.as_bytes()).unwrap();
+        packer.write_all(&body).unwrap();
+        packer.write_all(b"\r\n\r\n").unwrap();
+        // A record, a member.
+        let member = std::mem::replace(&mut packer, GzEncoder::new(Vec::new(), Compression::fast()));
+        let file = archive.file(&format!("{name}.warc.gz"), member.finish().unwrap());
+        let done = start(archive.command("import").args(["--no-repack", "--json"]).arg(file)).wait();
+        assert!(matches!(done.code, Some(0 | 1)), "{}", done.errors);
+    }
+    archive
+}
+
+fn served(archive: &Archive) -> Served {
+    let mut command = archive.command("serve");
+    command.args(["--listen", "127.0.0.1:0", "--replay-listen", "127.0.0.1:0"]);
+    Served::spawn(&mut within("--as=4294967296", &command), 1)
+}
+
+/// Peak memory of a server in MiB.
+fn peak(served: &Served) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", served.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+    line.split_ascii_whitespace().nth(1).unwrap().parse::<u64>().unwrap() >> 10
+}
+
+/// Number of connections that a server has.
+fn connections(served: &Served) -> usize {
+    let files = std::fs::read_dir(format!("/proc/{}/fd", served.id())).unwrap().flatten();
+    let names = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+    names.filter(|name| name.to_string_lossy().starts_with("socket:")).count()
+}
+
+/// Clients that send a request over and over and never read.
+fn unread(address: &str, request: &str, clients: usize, times: usize) -> Vec<TcpStream> {
+    let requests = request.repeat(times);
+    let one = |_| {
+        let mut client = TcpStream::connect(address).unwrap();
+        client.set_nonblocking(true).unwrap();
+        match client.write(requests.as_bytes()) {
+            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            Ok(sent) => assert!(sent >= request.len()),
+        }
+        client
+    };
+    (0..clients).map(one).collect()
+}
+
+#[test]
+fn clients_that_never_read_keep_nobody_out() {
+    let archive = Archive::new();
+    import(&archive, &[("a.warc", response("urn:test:1", "http://a.test/", "2024-01-01T00:00:00Z", "<p>a"))]);
+    let served = served(&archive);
+    let before = connections(&served);
+    let request = format!("GET /style.css HTTP/1.1\r\nHost: {}\r\n\r\n", served.application);
+    let clients = unread(&served.application, &request, 600, 2000);
+    let replay = format!("GET /static/replay.js HTTP/1.1\r\nHost: {}\r\n\r\n", served.replay);
+    let others = unread(&served.replay, &replay, 100, 2000);
+    let began = Instant::now();
+    while connections(&served) > before + 8 {
+        // Everybody else is served all the time, and not after those that do not read are given up.
+        for (address, path) in [
+            (&served.application, "/health"),
+            (&served.application, "/"),
+            (&served.replay, "/static/worker.js"),
+        ] {
+            let answer = ask(address, "GET", path, &[]);
+            assert_eq!(answer.status, 200, "{path} after {:?}", began.elapsed());
+        }
+        assert!(began.elapsed() < PATIENCE, "{} connections", connections(&served));
+        thread::sleep(Duration::from_millis(100));
+    }
+    drop((clients, others));
+    assert!(peak(&served) < MEMORY_MIB, "{} MiB", peak(&served));
+}
+
+#[test]
+fn costly_queries_delay_no_health_and_no_start_page() {
+    let archive = Archive::new();
+    let pages: Vec<u8> = (0..3000)
+        .flat_map(|number| {
+            let (id, url) = (format!("urn:test:{number}"), format!("http://a.test/{number}"));
+            response(&id, &url, "2024-01-01T00:00:00Z", &format!("<title>{number}</title><p>words {number}"))
+        })
+        .collect();
+    import(&archive, &[("a.warc", pages)]);
+    let served = served(&archive);
+    let query = "version url matches \"[0-9]*9$\" and title matches \"(1|2|3)*9\" select url, title, //title";
+    let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
+    let request = format!("GET /query?q={query} HTTP/1.1\r\nHost: {}\r\n\r\n", served.application);
+    let clients = unread(&served.application, &request, 40, 50);
+    let mut slowest = Duration::ZERO;
+    for path in ["/health", "/"].repeat(50) {
+        let began = Instant::now();
+        assert_eq!(ask(&served.application, "GET", path, &[]).status, 200);
+        slowest = slowest.max(began.elapsed());
+    }
+    println!("{slowest:?} at most");
+    assert!(slowest < Duration::from_secs(20), "{slowest:?}");
+    drop(clients);
+}
+
+#[test]
+fn a_long_record_is_read_as_far_as_it_is_asked_for() {
+    let archive = archive(LONG_BYTES);
+    let served = served(&archive);
+    let get = |path: &str, range: Option<&str>| {
+        let range = range.map(|range| format!("Range: bytes={range}"));
+        let fields: Vec<&str> = range.iter().map(String::as_str).collect();
+        ask(&served.replay, "GET", path, &fields)
+    };
+    for name in ["plain", "chunked", "coded"] {
+        for modifier in ["id_", "oe_"] {
+            let path = format!("/web/20240101000000{modifier}/{LONG}{name}");
+            for (range, from, count) in [
+                ("0-0", 0, 1),
+                ("50000001-50000100", 50_000_001, 100),
+                ("-9", LONG_BYTES - 9, 9),
+                ("4194300-4194310", 4_194_300, 11),
+            ] {
+                let part = get(&path, Some(range));
+                assert_eq!(part.status, 206, "{path}");
+                let stated = format!("bytes {from}-{}/{LONG_BYTES}", from + count - 1);
+                assert_eq!(part.get("content-range"), Some(&*stated), "{path}");
+                assert_eq!(part.body, long(from, count), "{path}");
+            }
+            assert_eq!(get(&path, Some(&format!("{LONG_BYTES}-"))).status, 416);
+            let head = ask(&served.replay, "HEAD", &path, &["Range: bytes=0-0"]);
+            assert_eq!((head.status, head.body.len()), (200, 0));
+            let length = (name != "chunked").then(|| LONG_BYTES.to_string());
+            assert_eq!(head.get("content-length"), length.as_deref(), "{path}");
+            // What says that it is coded and is not is shown without the coding.
+            let coding = (name == "coded" && modifier == "id_").then_some("gzip");
+            assert_eq!(head.get("content-encoding"), coding, "{path}");
+        }
+    }
+    let path = format!("/web/20240101000000id_/{LONG}plain");
+    assert!(get(&path, None).body == long(0, LONG_BYTES), "the whole body");
+    let got = get(&format!("/warc/20240101000000/{LONG}plain"), None);
+    let again = Archive::new();
+    import(&again, &[("again.warc.gz", unchunked(&got.body))]);
+    assert_eq!(again.verify(), 1);
+
+    // Many at once, of whom some never read.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", served.replay);
+    let clients = unread(&served.replay, &request, 60, 1);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| assert_eq!(get(&path, Some("0-0")).status, 206));
+        }
+    });
+    thread::sleep(Duration::from_secs(2));
+    drop(clients);
+    println!("{} MiB", peak(&served));
+    assert!(peak(&served) < MEMORY_MIB, "{} MiB", peak(&served));
+}
+
+/// A body without its chunks.
+fn unchunked(body: &[u8]) -> Vec<u8> {
+    let mut chunks = archive_storage::warc::Dechunker::default();
+    let mut plain = Vec::new();
+    chunks.feed(body, |data| plain.extend_from_slice(data));
+    plain
+}
+
+#[test]
+fn who_takes_a_byte_now_and_then_is_dropped() {
+    let archive = Archive::new();
+    let body = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(40 << 20);
+    let record = answer("urn:test:1", "http://a.test/", "2024-01-01T00:00:00Z", &[], &body);
+    import(&archive, &[("a.warc", record)]);
+    let served = served(&archive);
+    let request = format!("GET /web/2024id_/http://a.test/ HTTP/1.1\r\nHost: {}\r\n\r\n", served.replay);
+    let mut client = TcpStream::connect(&served.replay).unwrap();
+    client.write_all(request.as_bytes()).unwrap();
+    let (began, mut taken) = (Instant::now(), 0);
+    while let Ok(1..) = client.read(&mut [0; 16]) {
+        taken += 1;
+        assert!(began.elapsed() < 2 * PATIENCE, "{taken} reads");
+        thread::sleep(Duration::from_secs(2));
+    }
+}

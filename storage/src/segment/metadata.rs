@@ -10,10 +10,13 @@ use super::error::{Context, SegmentError};
 use super::{SegmentReader, order};
 use crate::backend::FileReader;
 use crate::ids::{Location, SegmentId, Watermark};
-use crate::warc::{RecordReader, RecordType, parse_fields};
+use crate::warc::{RecordType, parse_fields};
 
 /// Maximum number of records of one capture: main record, request, metadata.
 const GROUP_RECORDS_MAX: usize = 3;
+
+/// Maximum bytes of a metadata record that are read; the longest ones list ten thousand links.
+const METADATA_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes read at once after a main record: enough for most requests and metadata records.
 pub(super) const AFTER_MAIN_BYTES: usize = 4096;
@@ -54,21 +57,16 @@ impl SegmentReader {
         &self,
         capture: Location,
     ) -> Result<Vec<(String, String)>, SegmentError> {
-        let (file, path) = self.file(capture.segment)?;
-        let dictionary = self.load_dictionary(capture.segment)?;
-        let dictionary = dictionary.as_ref().map(|dictionary| dictionary.as_bytes().to_vec());
-        let reader = FileReader::new(file, capture.offset);
-        for record in RecordReader::resumed(reader, capture.offset, dictionary).take(GROUP_RECORDS_MAX) {
-            match record {
-                Ok(record) if record.header.record_type() == RecordType::Metadata => {
-                    return Ok(parse_fields(&record.content));
-                }
-                Ok(_) => {}
-                Err(error) => return Err(SegmentError::of_record(error, capture.segment, &path)),
+        let Location { segment, mut offset, .. } = capture;
+        for _ in 0..GROUP_RECORDS_MAX {
+            let record = self.pieces_at(segment, offset)?;
+            if record.header().record_type() == RecordType::Metadata {
+                return Ok(record.beginning(METADATA_BYTES_MAX)?.fields());
             }
+            offset = record.following()?;
         }
         let what = "the capture has no metadata record".to_owned();
-        Err(SegmentError::Corrupted { segment: capture.segment, offset: capture.offset, what })
+        Err(SegmentError::Corrupted { segment, offset: capture.offset, what })
     }
 
     /// Like [`SegmentReader::metadata`], but reads short frames after a main record, without the main record itself.

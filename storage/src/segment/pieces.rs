@@ -1,7 +1,7 @@
 //! Reads a record piece by piece: a long one takes the memory of one of its frames.
 //!
-//! Each frame carries a checksum, so every piece is verified before it is passed on. Frames that are skipped are not
-//! unpacked.
+//! Each frame carries a checksum, so every piece is verified before it is passed on; of a gzip member, which has one at its
+//! end, at least the last piece. Frames that are skipped are not unpacked.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use bytes::{Buf as _, Bytes};
 use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe;
 
+use super::CONTENT_BYTES_MAX;
 use super::codec::{Codec, FRAME_BYTES_MAX, RECORD_END};
 use super::error::{Context, SegmentError};
 use super::read::{SegmentReader, StoredRecord};
@@ -17,9 +18,9 @@ use crate::backend::{DiskFile, read_exact_at};
 use crate::ids::{Location, SegmentId};
 use crate::warc::{self, CHUNK_LINE_BYTES_MAX, Dechunker, HEAD_BYTES_MAX, Header, HttpHead};
 
-/// Packed bytes that are read at once in search of a frame's end: enough for most records, for the frames of a long
-/// one, and for the longest frame that a reader has to support.
-const READ_AT_ONCE: [u64; 3] = [1 << 20, 5 << 20, 2 * FRAME_BYTES_MAX as u64];
+/// Packed bytes that are read at once in search of a frame's end: enough for most records, for nearly all, for the frames
+/// of a long one, and for the longest frame that a reader has to support.
+const READ_AT_ONCE: [u64; 4] = [64 << 10, 1 << 20, 5 << 20, 2 * FRAME_BYTES_MAX as u64];
 /// Maximum bytes that a frame may unpack to: a record that is not split into several, and its head.
 const UNPACKED_BYTES_MAX: u64 = 2 * FRAME_BYTES_MAX as u64;
 /// Bytes of a gzip member that are unpacked at once, and packed bytes that are read for them.
@@ -109,11 +110,21 @@ impl RecordPieces {
         self.gather(HEAD_BYTES_MAX, |record| warc::head_length(record).is_some())?;
         let parsed = Header::parse(&self.ready);
         let (header, length) = parsed.map_err(|error| self.corrupted(error.to_string()))?;
-        let content = header.content_length().ok_or_else(|| self.corrupted("the record has no length"))?;
+        let content = header.content_length().filter(|length| *length <= CONTENT_BYTES_MAX);
+        let content = content.ok_or_else(|| self.corrupted("the record has no length, or is too long"))?;
         self.header = header;
         let unpacked = self.ready.split_off(length);
         (self.left, self.ends) = (content, RECORD_END.len() as u64);
         self.ready = self.counted(unpacked);
+        self.end_if_read()
+    }
+
+    /// Reads what follows the content, once all of that is unpacked: it holds the checksum of a gzip member.
+    fn end_if_read(&mut self) -> Result<(), SegmentError> {
+        while self.left == 0 && (self.ends > 0 || self.inflater.is_some()) {
+            let Some(more) = self.unpack()? else { break };
+            self.counted(more);
+        }
         Ok(())
     }
 
@@ -123,6 +134,7 @@ impl RecordPieces {
         while !is_enough(&self.ready) && self.ready.len() < bytes && self.left > 0 {
             let Some(more) = self.unpack()? else { break };
             let more = self.counted(more);
+            self.end_if_read()?;
             if self.ready.is_empty() {
                 self.ready = more;
                 continue;
@@ -187,7 +199,8 @@ impl RecordPieces {
 
     fn inflate(&mut self) -> Result<Option<Bytes>, SegmentError> {
         let Some(mut inflater) = self.inflater.take() else { return Ok(None) };
-        let mut unpacked = Vec::with_capacity(INFLATED_BYTES);
+        let packed = usize::try_from(self.end - self.position).unwrap_or(usize::MAX);
+        let mut unpacked = Vec::with_capacity(packed.saturating_mul(4).clamp(4 << 10, INFLATED_BYTES));
         while unpacked.len() < unpacked.capacity() {
             let packed = self.packed(DEFLATED_BYTES)?;
             let (taken, before) = (inflater.total_in(), unpacked.len());
@@ -273,10 +286,7 @@ impl RecordPieces {
     pub fn following(mut self) -> Result<u64, SegmentError> {
         self.ready = Bytes::new();
         self.skip_bytes(u64::MAX)?;
-        while self.ends > 0 || self.inflater.is_some() {
-            let Some(more) = self.unpack()? else { break };
-            self.counted(more);
-        }
+        self.end_if_read()?;
         Ok(self.position)
     }
 
@@ -300,6 +310,12 @@ impl RecordPieces {
         Ok(PayloadPieces { head, record: self, chunks, ready: Bytes::new() })
     }
 
+    fn unpack_next(&mut self) -> Result<(), SegmentError> {
+        let unpacked = self.unpack()?.ok_or_else(|| self.too_short())?;
+        self.ready = self.counted(unpacked);
+        self.end_if_read()
+    }
+
     fn too_short(&self) -> SegmentError {
         self.corrupted("the record is shorter than its Content-Length")
     }
@@ -310,12 +326,9 @@ impl Iterator for RecordPieces {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() && self.left > 0 {
-            match self.unpack().and_then(|unpacked| unpacked.ok_or_else(|| self.too_short())) {
-                Ok(unpacked) => self.ready = self.counted(unpacked),
-                Err(error) => {
-                    self.left = 0;
-                    return Some(Err(error));
-                }
+            if let Err(error) = self.unpack_next() {
+                (self.left, self.ready) = (0, Bytes::new());
+                return Some(Err(error));
             }
         }
         Some(std::mem::take(&mut self.ready)).filter(|piece| !piece.is_empty()).map(Ok)

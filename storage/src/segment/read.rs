@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe::{self, DCtx, DDict};
 
-use super::codec::{Codec, cut};
+use super::codec::Codec;
 use super::error::{Context, SegmentError};
 use super::name::SegmentName;
-use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
+use crate::backend::{Disk, DiskFile, OpenMode};
 use crate::ids::{Location, SegmentId};
 use crate::warc::{self, Header, HttpHead, parse_fields};
 
@@ -23,8 +22,6 @@ const FILES_MAX: usize = 128;
 /// Bytes of dictionaries that are kept prepared, unless another limit is set. Preparing one takes milliseconds, so this
 /// is enough for the segments of a history of some years.
 const DICTIONARIES_BYTES_MAX: usize = 256 << 20;
-/// Initial capacity for unpacking a member, in bytes.
-const INFLATED_AT_FIRST_MAX: usize = 1 << 20;
 /// Maximum bytes of an unpacked record.
 const RECORD_BYTES_MAX: u64 = super::CONTENT_BYTES_MAX + warc::HEAD_BYTES_MAX as u64 + 4;
 
@@ -136,27 +133,7 @@ impl SegmentReader {
     /// # Errors
     /// When the segment is missing, cannot be read, or holds something else at this location.
     pub fn read(&self, location: Location) -> Result<StoredRecord, SegmentError> {
-        let segment = self.segment(location.segment)?;
-        let path = || segment.path.clone();
-        // An invalid location must not cost memory.
-        let length = segment.file.len().context("read", &path())?;
-        if location.offset.checked_add(u64::from(location.length)).is_none_or(|end| end > length) {
-            let what = "the segment ends before the record does".into();
-            return Err(SegmentError::Corrupted { segment: location.segment, offset: location.offset, what });
-        }
-        let mut packed = vec![0; location.length as usize];
-        read_exact_at(segment.file.as_ref(), &mut packed, location.offset).context("read", &path())?;
-        let corrupted = |what: String| SegmentError::Corrupted {
-            segment: location.segment,
-            offset: location.offset,
-            what,
-        };
-        let record = match segment.codec {
-            Codec::Gzip => inflate(&packed).map_err(corrupted)?,
-            Codec::Zstd => self.unpack(location.segment, &packed)?.map_err(corrupted)?,
-        };
-        let (header, content) = cut(&Bytes::from(record)).map_err(corrupted)?;
-        Ok(StoredRecord { location, header, content })
+        self.pieces(location)?.beginning(usize::MAX)
     }
 
     /// Reads only the head of a record, whose content may be long.
@@ -316,25 +293,4 @@ fn decompress(
     }
     .map_err(explain)?;
     Ok(record)
-}
-
-/// Unpacks a member.
-fn inflate(packed: &[u8]) -> Result<Vec<u8>, String> {
-    let mut inflater = Decompress::new_gzip(15);
-    let mut record = Vec::with_capacity(packed.len().clamp(4096, INFLATED_AT_FIRST_MAX));
-    loop {
-        let rest = packed.get(inflater.total_in() as usize..).unwrap_or_default();
-        let length = record.len();
-        match inflater.decompress_vec(rest, &mut record, FlushDecompress::None) {
-            Ok(Status::StreamEnd) => return Ok(record),
-            Ok(_) if record.len() as u64 > RECORD_BYTES_MAX => {
-                return Err("more bytes than a record can have".into());
-            }
-            Ok(_) if record.len() == length && record.capacity() > length => {
-                return Err("the member has no end".into());
-            }
-            Ok(_) => record.reserve(record.len().max(4096)),
-            Err(error) => return Err(error.to_string()),
-        }
-    }
 }

@@ -36,6 +36,11 @@ use crate::texts::Language;
 /// Maximum length of a request's path and query in bytes; longer ones are refused.
 pub const PATH_BYTES_MAX: usize = 16 << 10;
 
+const POLICY: &str = "Content-Security-Policy";
+
+/// The [`Request::destination`] of a page that the worker requests for a browser: it does not say for which window or frame.
+pub const NAVIGATED: &str = "navigated";
+
 /// A request to the replay origin.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Request<'a> {
@@ -49,7 +54,7 @@ pub struct Request<'a> {
     pub range: Option<&'a str>,
     /// `Referer`.
     pub referer: Option<&'a str>,
-    /// `Sec-Fetch-Dest`: the kind of resource the browser requests.
+    /// `Sec-Fetch-Dest`: the kind of resource the browser requests; or [`NAVIGATED`].
     pub destination: Option<&'a str>,
     /// The replay origin without a trailing slash: `http://127.0.0.1:8071`.
     pub base: &'a str,
@@ -163,15 +168,19 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     } else {
         asked.route()?
     };
-    let media_type =
-        response.get("Content-Type").unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let is_pdf = show::is_pdf(media_type, &response.body);
-    let policy = policy::of_answer(request.application, !is_pdf && !asked.is_among_pages());
     // The language affects only the banner of mementos, and these are revalidated each time.
-    if media_type == "text/html" && response.get("Memento-Datetime").is_none() {
+    let is_own = response.get("Memento-Datetime").is_none();
+    if is_own && response.get("Content-Type").is_some_and(|stated| stated.starts_with("text/html")) {
         response.add("Vary", "Accept-Language");
     }
-    response.set("Content-Security-Policy", &policy);
+    if response.get(POLICY).is_none() {
+        let kind = show::kind_of(response.get("Content-Type").unwrap_or_default(), &response.body);
+        response.set(POLICY, &policy::of_answer(request.application, kind, !asked.is_among_pages()));
+    }
+    // Pages of our own lead to other archives.
+    if !is_own || request.path.starts_with("/static/") {
+        response.set("Connection-Allowlist", &policy::connections(request.application, false));
+    }
     response.set("Referrer-Policy", "same-origin");
     response.set("X-DNS-Prefetch-Control", "off");
     if response.get("Cache-Control").is_none() {

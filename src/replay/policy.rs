@@ -1,13 +1,16 @@
-//! Content security policies for replayed pages.
+//! Content security policies for replayed pages, and where they may connect to.
 //!
 //! A page may run scripts and use its origin, which hosts nothing but replayed pages: the application has another
-//! origin. It must not load anything from the live web. Two policies enforce this:
+//! origin. It must not load anything from the live web. This is enforced by:
 //!
-//! * The policy of every response allows only this origin. It works in any browser, with or without the worker.
-//! * The service worker replaces it with another policy on pages that it serves. All requests of such a page go through
+//! * The policy of every response, which allows only this origin. It works in any browser, with or without the worker. Scripts run only
+//!   in documents that begin with the replay's own script, and in files of scripts.
+//! * The policy with which the service worker replaces it on pages that it serves. All requests of such a page go through
 //!   the worker, but browsers apply the policy before they ask the worker, so URLs of the live web must be allowed in
-//!   order to be mapped at all. Requests that bypass workers (frames, objects, manifests, forms, sockets) remain
-//!   restricted to this origin.
+//!   order to be mapped at all. Requests that bypass workers (frames, objects, manifests, forms, sockets) and those that
+//!   the page's script maps itself (`connect-src`) remain restricted to this origin.
+//! * `Connection-Allowlist`, where browsers have it (<https://wicg.github.io/connection-allowlists/>): it also covers
+//!   what policies do not, such as WebRTC, hints to connect, and navigations.
 
 /// Sources allowed for a page's scripts, images and styles.
 const OWN: &str = "'self' data: blob: 'unsafe-inline' 'unsafe-eval'";
@@ -20,31 +23,72 @@ const ALWAYS: &str = "frame-src 'self'; object-src 'self'; manifest-src 'self'; 
 const SANDBOX: &str = "sandbox allow-scripts allow-same-origin allow-forms allow-popups allow-modals allow-downloads \
                        allow-presentation allow-orientation-lock";
 
+/// A document without scripts belongs to its origin nevertheless: otherwise its pictures would be requested without the
+/// reader's cookie.
+const UNSCRIPTED: &str =
+    "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox allow-downloads";
+
+/// URLs of the live web that a page under the worker may name: all that have a path. Hints to connect to a host
+/// (`preconnect`) are compared without one, and so match nothing.
+const WITH_PATH: &str = "\"http{s}?://*:*/:a\" \"http{s}?://*:*/:a/*\" \"http{s}?://*:*//*\"";
+
+/// What a response is to a browser.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A page that begins with the replay's script, or a file of scripts.
+    Scripted,
+    /// An XML document: a style sheet may transform it, but nothing in the result runs.
+    Transformed,
+    /// A PDF. Browsers show none in a sandbox.
+    Pdf,
+    /// Everything else that can be shown.
+    Plain,
+}
+
 /// The policy of every response; `application` is the origin that may frame it.
 ///
-/// Browsers show no PDF in a sandbox, nor in a page in one. So PDFs, which have no scripts to restrict, are exempt from
-/// it, and so are pages in a window of their own or in a frame of a replayed page, for the PDFs that they embed: there is
-/// no application to navigate.
-pub(super) fn of_answer(application: &str, is_sandboxed: bool) -> String {
-    let sandbox = if is_sandboxed { format!("; {SANDBOX}") } else { String::new() };
-    format!("default-src {OWN}; {ALWAYS}; {}{sandbox}", ancestors(application))
+/// As browsers show no PDF in a page in a sandbox either, pages in a window of their own or in a frame of a replayed
+/// page are in none, for the PDFs that they embed: there is no application to navigate.
+pub(super) fn of_answer(application: &str, kind: Kind, is_sandboxed: bool) -> String {
+    let own = match kind {
+        Kind::Scripted if is_sandboxed => &format!("; {SANDBOX}"),
+        Kind::Scripted => "",
+        Kind::Transformed => &format!("; script-src 'self'; {UNSCRIPTED}"),
+        Kind::Pdf => "; script-src 'none'",
+        Kind::Plain => &format!("; script-src 'none'; {UNSCRIPTED}"),
+    };
+    format!("default-src {OWN}; {ALWAYS}; {}{own}", ancestors(application))
 }
 
 /// The policy of a page that the worker serves; the worker takes the sandbox away where this would not be one. On a secure origin, browsers block insecure requests before they ask
 /// the worker, so all requests are upgraded; the archive does not distinguish the schemes.
 pub(super) fn under_worker(application: &str, base: &str) -> String {
     let upgrade = if base.starts_with("https:") { "; upgrade-insecure-requests" } else { "" };
-    format!("default-src http: https: {OWN}; {ALWAYS}; {}; {SANDBOX}{upgrade}", ancestors(application))
+    let connections = "connect-src 'self' data: blob:";
+    format!(
+        "default-src http: https: {OWN}; {connections}; {ALWAYS}; {}; {SANDBOX}{upgrade}",
+        ancestors(application)
+    )
+}
+
+/// Where a response may connect and lead to, with `is_under_worker` for a page that the worker serves.
+pub(super) fn connections(application: &str, is_under_worker: bool) -> String {
+    let application =
+        if is_origin(application) { format!(" \"{application}/*\"") } else { String::new() };
+    let live = if is_under_worker { format!(" {WITH_PATH}") } else { String::new() };
+    format!("(response-origin{application}{live})")
 }
 
 fn ancestors(application: &str) -> String {
-    let is_origin = application.starts_with("http")
-        && application.bytes().all(|byte| byte.is_ascii_graphic() && !b";,'\"".contains(&byte));
-    if is_origin {
+    if is_origin(application) {
         format!("frame-ancestors 'self' {application}")
     } else {
         "frame-ancestors 'self'".to_owned()
     }
+}
+
+fn is_origin(text: &str) -> bool {
+    text.starts_with("http") && text.bytes().all(|byte| byte.is_ascii_graphic() && !b";,'\"\\*{}()".contains(&byte))
 }
 
 #[cfg(test)]
@@ -53,16 +97,27 @@ mod tests {
 
     #[test]
     fn an_origin_adds_no_directive() {
-        let policy = of_answer("http://127.0.0.1:8070", true);
+        let of = |application: &str, is_sandboxed| of_answer(application, Kind::Scripted, is_sandboxed);
+        let policy = of("http://127.0.0.1:8070", true);
         assert!(policy.contains("frame-ancestors 'self' http://127.0.0.1:8070;"));
         for wrong in
-            ["http://a; script-src *", "http://a http://b", "*", "'unsafe-inline'", "http://a\r\nX: y"]
+            ["http://a; script-src *", "http://a http://b", "*", "'unsafe-inline'", "http://a\r\nX: y", "http://*"]
         {
-            assert!(of_answer(wrong, true).contains("frame-ancestors 'self';"), "{wrong}");
+            assert!(of(wrong, true).contains("frame-ancestors 'self';"), "{wrong}");
+            assert_eq!(connections(wrong, false), "(response-origin)", "{wrong}");
         }
-        assert!(!of_answer("", true).contains("http:"));
-        assert!(!of_answer("", false).contains("sandbox") && of_answer("", true).contains("sandbox"));
+        assert!(!of("", true).contains("http:"));
+        assert!(!of("", false).contains("sandbox") && of("", true).contains("sandbox"));
         assert!(under_worker("", "https://a").ends_with("upgrade-insecure-requests"));
         assert!(!under_worker("", "http://a").contains("upgrade"));
+    }
+
+    #[test]
+    fn only_pages_with_our_script_and_files_of_scripts_run_any() {
+        for kind in [Kind::Scripted, Kind::Transformed, Kind::Pdf, Kind::Plain] {
+            let policy = of_answer("", kind, true);
+            let runs = policy.contains("allow-scripts") || !policy.contains("sandbox") && !policy.contains("'none'");
+            assert_eq!(runs, kind == Kind::Scripted, "{policy}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Mementos as responses: head and body of a capture, rewritten for the client.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use archive_storage::CaptureKind;
 use archive_storage::address::{callback_of, without_request};
@@ -13,9 +14,10 @@ use super::address::{Modifier, http_date, stamp};
 use super::long::Long;
 use super::mementos::{Memento, Mementos};
 use super::parts::{Part, RangeAsked};
-use super::rewrite::html::{self, Additions, HEAD};
+use super::policy::Kind;
+use super::rewrite::html::{self, Additions, HEAD, XML_HEAD};
 use super::rewrite::{Links, css, script, xml};
-use super::{Asked, Error, Response, fields, policy};
+use super::{Asked, Error, NAVIGATED, POLICY, Request, Response, fields, policy};
 use crate::parse::charset;
 use crate::parse::html::Syntax;
 use crate::parse::{CodingProblem, DocumentKind, charset_parameter, decode_content};
@@ -166,6 +168,7 @@ impl Asked<'_> {
         let media = media_type(&stated).unwrap_or_default();
         let written = self.way(&media, &body, modifier);
         let is_short = recorded.long.is_none() && body.len() <= REWRITTEN_BYTES_MAX;
+        let is_led = Cell::new(false);
         let (new, media_type) = match written {
             Written::Markup { is_xml, is_page } if is_short => {
                 // Nothing may follow the root of an XML document.
@@ -173,7 +176,9 @@ impl Asked<'_> {
                 let banner = if has_banner { banner() } else { String::new() };
                 let has_names = is_page || !is_xml;
                 let links = if has_names { links } else { links.with_plain_scripts() };
-                let additions = Additions { head: if is_page { HEAD } else { "" }, end: &banner };
+                let head = if is_xml { XML_HEAD } else { HEAD };
+                let head = if is_page { head } else { "" };
+                let additions = Additions { head, end: &banner, is_led: Some(&is_led) };
                 markup(&body, &stated, &media, is_xml, links, additions)
             }
             Written::Style if is_short => (style(&body, &stated, links), stated.clone()),
@@ -184,12 +189,9 @@ impl Asked<'_> {
         if !media_type.is_empty() {
             response.set("Content-Type", &media_type);
         }
-        let is_page = matches!(written, Written::Markup { is_page: true, .. });
-        if is_page {
-            response.set(
-                "X-Archive-Worker-Policy",
-                &policy::under_worker(self.request.application, self.request.base),
-            );
+        let is_page = matches!(essence(&media_type).as_str(), "text/html" | "application/xhtml+xml");
+        if is_page && is_led.get() && new.is_some() {
+            self.permit(response);
         }
         response.body = match (new, body) {
             (Some(new), _) => new.into(),
@@ -198,11 +200,19 @@ impl Asked<'_> {
         };
     }
 
+    /// Lets the scripts of a page run, which begins with the replay's own.
+    fn permit(&self, response: &mut Response) {
+        let Request { application, base, .. } = *self.request;
+        response.set(POLICY, &policy::of_answer(application, Kind::Scripted, !self.is_among_pages()));
+        response.set("X-Archive-Worker-Policy", &policy::under_worker(application, base));
+        response.set("X-Archive-Worker-Connections", &policy::connections(application, true));
+    }
+
     /// Decides how to rewrite a body: by how it was requested, then by its type.
     fn way(&self, media: &str, body: &[u8], modifier: Modifier) -> Written {
         // The worker requests pages with the destination `empty`, and what scripts request as `mp_`.
         let is_page = self.request.destination.is_none_or(|destination| match destination {
-            "document" | "iframe" | "frame" | "object" | "embed" => true,
+            "document" | "iframe" | "frame" | "object" | "embed" | NAVIGATED => true,
             destination => destination == "empty" && modifier.is_document(),
         });
         match modifier {
@@ -241,9 +251,29 @@ impl Asked<'_> {
     }
 }
 
+/// A media type without parameters; none of several, of which browsers take another than we do.
+fn essence(media_type: &str) -> String {
+    let first = media_type.split(';').next().filter(|_| !media_type.contains(','));
+    first.unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// What an answer is to a browser, if nothing was put in front of its scripts.
+pub(super) fn kind_of(media_type: &str, body: &[u8]) -> Kind {
+    let media = essence(media_type);
+    let subtype = media.strip_prefix("text/").or_else(|| media.strip_prefix("application/"));
+    match subtype.map(|subtype| subtype.strip_prefix("x-").unwrap_or(subtype)).unwrap_or_default() {
+        "javascript" | "ecmascript" | "jscript" | "livescript" => Kind::Scripted,
+        "xml" => Kind::Transformed,
+        subtype if subtype.starts_with("javascript1.") && !subtype.contains('+') => Kind::Scripted,
+        subtype if subtype.ends_with("+xml") => Kind::Transformed,
+        _ if is_pdf(&media, body) => Kind::Pdf,
+        _ => Kind::Plain,
+    }
+}
+
 /// Whether browsers show a body as a PDF; those without a type are recognised by their first bytes.
-pub(super) fn is_pdf(media_type: &str, body: &[u8]) -> bool {
-    match media_type.to_ascii_lowercase().as_str() {
+fn is_pdf(media_type: &str, body: &[u8]) -> bool {
+    match media_type {
         "" => body.starts_with(b"%PDF-"),
         stated => matches!(stated, "application/pdf" | "text/pdf"),
     }

@@ -231,7 +231,7 @@ async fn answered(
         // It means nothing in other requests (RFC 9110, section 14.2).
         range: field("range").filter(|_| head.method == Method::GET),
         referer: field("referer"),
-        destination: field("sec-fetch-dest"),
+        destination: destination(field("sec-fetch-mode"), field("sec-fetch-dest")),
         sent,
     };
     if origin == Origin::Application
@@ -309,6 +309,12 @@ async fn with_body(
         (None, None) => sending.whole(whole).await?,
     };
     Some(response(origin, reply).map(|_| body))
+}
+
+/// What a browser requests: its worker's requests for pages differ from others only in their mode.
+fn destination(mode: Option<String>, stated: Option<String>) -> Option<String> {
+    let is_page = mode.as_deref() == Some("navigate") && stated.as_deref() == Some("empty");
+    if is_page { Some(replay::NAVIGATED.to_owned()) } else { stated }
 }
 
 /// Reads a form, within its limits.

@@ -5,6 +5,7 @@
 //! UTF-8, each byte is temporarily treated as a character, so that everything else is preserved.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::Range;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
@@ -19,14 +20,18 @@ use crate::parse::{LinkKind, refresh};
 /// Maximum depth of nested documents (`srcdoc`) that are rewritten.
 const DEPTH_MAX: usize = 4;
 
-/// Inserted at the beginning of every document for readers.
+/// Inserted at the beginning of every document for readers, and of those in XML, which have no namespace by default.
 pub(in super::super) const HEAD: &str = "<script src=\"/static/replay.js\"></script>";
+pub(in super::super) const XML_HEAD: &str =
+    "<script xmlns=\"http://www.w3.org/1999/xhtml\" src=\"/static/replay.js\"></script>";
 
 /// Insertions into a document.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in super::super) struct Additions<'a> {
     /// Before anything that runs.
     pub head: &'a str,
+    /// Set if `head` was inserted there.
+    pub is_led: Option<&'a Cell<bool>>,
     /// At the end; before an element, comment or tag that does not end there.
     pub end: &'a str,
 }
@@ -132,7 +137,7 @@ impl<'a> Document<'a> {
     fn written(mut self, text: &'a str, additions: Additions<'_>) -> Option<String> {
         let mut markup = Markup::of(text);
         let (mut namespaces, mut head, mut in_style) = (Namespaces::default(), additions.head, false);
-        let (mut start, mut unfinished) = (0, None);
+        let (mut start, mut unfinished, mut is_begun) = (0, None, false);
         self.has_names |= !head.is_empty();
         while let Some(token) = markup.next_token() {
             let tag = match token {
@@ -147,7 +152,14 @@ impl<'a> Document<'a> {
             let is_over = tag.is_end || tag.is_self_closing && self.syntax == Syntax::Xml;
             let may_be_raw = !is_over && !namespaces.is_foreign();
             if !tag.is_end {
+                if !is_begun && self.syntax == Syntax::Xml && !may_lead(text, &tag) {
+                    head = "";
+                }
+                is_begun = true;
                 let added = if element == Element::Html { "" } else { std::mem::take(&mut head) };
+                if let Some(is_led) = additions.is_led.filter(|_| !added.is_empty()) {
+                    is_led.set(true);
+                }
                 let (before, after) =
                     if tag.name.eq_ignore_ascii_case("head") { ("", added) } else { (added, "") };
                 self.splice.replace(&tag.whole[..0], before);
@@ -181,6 +193,11 @@ impl<'a> Document<'a> {
     fn start_tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
         if element == Element::Meta && is_against_replay(tag) {
             self.splice.replace(tag.whole, "");
+            return;
+        }
+        if element == Element::Script && is_speculation(tag) {
+            // What is left of it is data.
+            self.splice.replace(tag.whole, "<script type=\"archived/speculationrules\">");
             return;
         }
         // The first of several attributes with the same name counts.
@@ -435,6 +452,23 @@ fn is_javascript(tag: &Tag<'_, '_>) -> bool {
     kind.is_empty()
         || kind == "module"
         || ["javascript", "ecmascript", "jscript"].iter().any(|name| kind.contains(name))
+}
+
+/// Whether a script put into the root of an XML document runs before anything else does. What stands before the root must
+/// not declare entities, hide a part of itself in quotes, or name a style sheet, which may put scripts of its own in its place.
+fn may_lead(text: &str, root: &Tag<'_, '_>) -> bool {
+    let start = root.whole.as_ptr() as usize - text.as_ptr() as usize;
+    let before = text.get(..start).unwrap_or(text);
+    root.name == "html"
+        && !root.is_self_closing
+        && !before.contains('[')
+        && !before.contains("<?xml-stylesheet")
+        && ['"', '\''].iter().all(|quote| before.matches(*quote).count().is_multiple_of(2))
+}
+
+/// Whether a `script` element names pages that a browser may load before somebody goes there.
+fn is_speculation(tag: &Tag<'_, '_>) -> bool {
+    value(tag.attributes, "type").is_some_and(|kind| kind.trim().eq_ignore_ascii_case("speculationrules"))
 }
 
 /// Whether a `meta` element forbids what the replay needs, or sets what must not be set.

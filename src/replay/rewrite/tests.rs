@@ -253,7 +253,7 @@ fn scripts_in_xml() {
         1,
     );
     assert_eq!(
-        added(page, Syntax::Xml, Additions { head: "<H/>", end: "" }),
+        added(page, Syntax::Xml, Additions { head: "<H/>", end: "", ..Additions::default() }),
         new.replace("<head/>", "<head/><H/>")
     );
     // An image gets nothing of ours.
@@ -309,7 +309,7 @@ fn the_encoding_stays() {
 
 #[test]
 fn what_is_added_stands_first_and_last() {
-    let additions = Additions { head: "<H>", end: "<E>" };
+    let additions = Additions { head: "<H>", end: "<E>", ..Additions::default() };
     let add = |html: &str| added(html, Syntax::Html, additions);
     assert_eq!(add("<!doctype html><html><head><title>"), "<!doctype html><html><head><H><E><title>");
     assert_eq!(add("<!doctype html><p>x</p>"), "<!doctype html><H><p>x</p><E>");
@@ -460,7 +460,7 @@ proptest! {
 
 #[test]
 fn what_is_added_at_the_end_is_in_nothing_unfinished() {
-    let additions = Additions { head: "<H>", end: "<E>" };
+    let additions = Additions { head: "<H>", end: "<E>", ..Additions::default() };
     for (before, unfinished) in [
         ("<p>x</p>", "<style>@import url(s.css)"),
         ("<p>x</p>", "<script>f()"),

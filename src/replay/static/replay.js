@@ -6,18 +6,39 @@
   const where = own.exec(location.pathname + location.search);
 
   // The address in the archive of what the page means by a URL; nothing when it is there already, or leads nowhere.
-  const mapped = (text, modifier) => {
+  const mapping = (where, archive, base, start = "") => (text, modifier) => {
     let url;
     if (!where) return null;
-    try { url = new URL(text, document.baseURI); } catch { return null; }
+    try { url = new URL(text, base()); } catch { return null; }
     if (!/^https?:$/.test(url.protocol)) return null;
-    if (url.origin === location.origin) {
+    if (url.origin === archive) {
       if (/^\/(web|static|timegate|timemap|warc)\//.test(url.pathname)) return null;
       url = new URL(url.pathname + url.search + url.hash, where[3]);
     }
-    return `/web/${where[1]}${modifier}/${url.href}`;
+    return `${start}/web/${where[1]}${modifier}/${url.href}`;
   };
+  const archive = location.origin;
+  const mapped = mapping(where, archive, () => document.baseURI);
   const page = (where && where[2]) || "";
+
+  // What connects by itself, which browsers leave to no policy, is taken away in every global scope before anything of the page runs
+  // there; what may ask for answers asks the archive. This and `mapping` are also the beginning of workers made of blobs.
+  const confine = (scope, mapped) => {
+    const connecting = ["RTCPeerConnection", "webkitRTCPeerConnection", "mozRTCPeerConnection", "RTCIceTransport", "WebTransport",
+      "WebSocketStream", "PresentationRequest", "PaymentRequest", "cookieStore", "CookieStore"];
+    for (const name of connecting) delete scope[name];
+    const to = (url) => mapped(url, "mp_") || url;
+    const { fetch } = scope;
+    // A cookie of the reader goes with it, whatever the page says of its own.
+    scope.fetch = (input, given) => fetch.call(scope, input && input.url ? input : to(input), given && given.credentials === "omit" ? { ...given, credentials: "same-origin" } : given);
+    for (const name of ["Request", "EventSource"]) {
+      if (scope[name]) scope[name] = new Proxy(scope[name], { construct: (kind, [url, ...rest], made) => Reflect.construct(kind, [url && url.url ? url : to(url), ...rest], made) });
+    }
+    const { XMLHttpRequest } = scope;
+    if (!XMLHttpRequest) return;
+    const { open } = XMLHttpRequest.prototype;
+    XMLHttpRequest.prototype.open = function (method, url, ...rest) { return open.call(this, method, to(url), ...rest); };
+  };
 
   // The address on the live web of one here.
   const meant = (address) => {
@@ -85,6 +106,214 @@
       return Reflect.construct(kind, [target, handler, ...rest], made);
     },
   });
+  // Where a link of any frame leads here.
+  const addresses = ["a", "area"].map((kind) => Object.getOwnPropertyDescriptor(Object.getPrototypeOf(document.createElement(kind)), "href").get);
+  const address = (link) => {
+    for (const href of addresses) try { return href.call(link); } catch { /* of the other kind */ }
+    return "";
+  };
+
+  // Documents made of blobs are under no worker. A frame has such a one as its own text instead; no window has it.
+  const isBlob = (url) => /^\s*blob:/i.test(url);
+  const blobs = new Map();
+
+  // What a worker never sees: frames, objects, icons and connections that scripts add. A browser may connect as soon as an
+  // attribute is set, so it is mapped while it is set; what comes as markup is mapped when it is there.
+  const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
+  const documentOf = (text) => String(text).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
+  const wanted = (element, name, value) => {
+    const [known, modifier] = kinds[element.nodeName] || [];
+    // The scripts of text that came from the archive need the names that are defined here.
+    if (element.nodeName === "IFRAME" && /^srcdoc$/i.test(name)) return documentOf(value);
+    if (known !== String(name).toLowerCase()) return value;
+    if (/^\s*javascript:/i.test(value)) return "about:blank";
+    const blob = element.nodeName === "IFRAME" && blobs.get(String(value));
+    if (!blob || !/^text\/html/i.test(blob.type)) return mapped(value, modifier) || value;
+    blob.text().then((text) => { element.srcdoc = text; });
+    return "about:blank";
+  };
+  const { setAttribute } = Element.prototype;
+  const mend = (element) => {
+    const [name] = kinds[element.nodeName] || [];
+    const value = name && element.getAttribute(name);
+    const to = value && wanted(element, name, value);
+    if (to && to !== value) setAttribute.call(element, name, to);
+    if (element.nodeName === "SCRIPT") setAttribute.call(element, "type", "archived/speculationrules");
+  };
+  // Has `each` look at elements of some kinds that are put into a document.
+  const watch = (root, names, each) => new MutationObserver((records) => {
+    for (const { addedNodes } of records) {
+      for (const node of addedNodes) {
+        if (node.nodeType !== Node.ELEMENT_NODE) continue;
+        if (names[node.nodeName]) each(node);
+        node.querySelectorAll(Object.keys(names).join()).forEach(each);
+      }
+    }
+  }).observe(root, { subtree: true, childList: true });
+
+  // Markup without hints to look up or connect to hosts, which browsers follow at once. A word may have begun in what was written before.
+  const unhinted = (text, before = "") => {
+    const whole = before + text;
+    if (!/<link/i.test(whole)) return text;
+    const broken = (word, at) => {
+      const written = before.length - at;
+      return written >= word.length ? word : word.slice(0, Math.max(written, 0)) + "x" + word.slice(Math.max(written, 0));
+    };
+    const plain = whole.replace(/dns-prefetch|preconnect/gi, broken).slice(before.length);
+    return plain.replace(/(\srel\s*=\s*(?:"[^"&]*|'[^'&]*|[^\s"'>&]*))&/gi, "$1");
+  };
+  const hints = "link, script[type='speculationrules' i]";
+  const entering = (node) => {
+    if (!node || !node.querySelectorAll) return;
+    if (node.matches && node.matches(hints)) mend(node);
+    node.querySelectorAll(hints).forEach(mend);
+  };
+
+  // Cookies stay with their page: the archive's own are none of its business, and the browser sends all of a host to each of its ports.
+  const jar = new Map();
+  const cookie = {
+    get: () => Array.from(jar, ([name, value]) => (name ? `${name}=${value}` : value)).join("; "),
+    set(text) {
+      const [pair, ...attributes] = String(text).split(";");
+      const given = new Map(attributes.map((one) => one.split("=")).map(([name, ...value]) => [name.trim().toLowerCase(), value.join("=").trim()]));
+      const at = pair.indexOf("="), name = pair.slice(0, Math.max(at, 0)).trim(), path = given.get("path") || "/";
+      const isOver = Number(given.get("max-age") || 1) <= 0 || Date.parse(given.get("expires")) <= Date.now();
+      if (isOver) jar.delete(name);
+      else if ([location.pathname, meant(location.href).replace(/^\w+:\/\/[^/]*/, "")].some((own) => own.startsWith(path))) jar.set(name, pair.slice(at + 1).trim());
+    },
+  };
+
+  // Keeps a window, and what scripts do in it, in the archive.
+  const keep = (view) => {
+    confine(view, mapped);
+    const { document, URL, Worker } = view;
+    const prototypeOf = (kind) => (view[kind] && view[kind].prototype) || {};
+    const amendSetter = (kind, name, change) => {
+      const given = Object.getOwnPropertyDescriptor(prototypeOf(kind), name);
+      if (given && given.set) Object.defineProperty(prototypeOf(kind), name, { ...given, set(value) { given.set.call(this, change(this, value)); sweep(view); } });
+    };
+    const amendMethod = (kind, name, change) => {
+      const given = prototypeOf(kind)[name];
+      if (!given) return;
+      prototypeOf(kind)[name] = function (...values) {
+        const result = given.apply(this, change(this, values));
+        sweep(view);
+        return result;
+      };
+    };
+    Object.defineProperty(prototypeOf("Document"), "cookie", { ...cookie, enumerable: true, configurable: true });
+
+    const { createObjectURL, revokeObjectURL } = URL;
+    URL.createObjectURL = (object) => {
+      const url = createObjectURL.call(URL, object);
+      if (object instanceof view.Blob) blobs.set(url, object);
+      return url;
+    };
+    URL.revokeObjectURL = (url) => {
+      blobs.delete(url);
+      revokeObjectURL.call(URL, url);
+    };
+    const prelude = `(${confine})(self, (${mapping})(${JSON.stringify(where)}, ${JSON.stringify(archive)}, () => location.href, ${JSON.stringify(archive)}));\n`;
+    view.Worker = new Proxy(Worker, {
+      construct(kind, [url, ...rest], made) {
+        const blob = blobs.get(String(url));
+        return Reflect.construct(kind, [blob ? createObjectURL.call(URL, new Blob([prelude, blob], { type: blob.type })) : url, ...rest], made);
+      },
+    });
+
+    // Where a script, or a link that it made, would leave the archive.
+    if (view.navigation) {
+      view.navigation.addEventListener("navigate", (event) => {
+        const to = event.cancelable && !event.downloadRequest && mapped(event.destination.url, page);
+        const isOutside = isBlob(event.destination.url) && !event.downloadRequest;
+        if ((!to && !isOutside) || event.hashChange) return;
+        event.preventDefault();
+        if (to) view.location.assign(to);
+      });
+    }
+    document.addEventListener("click", (event) => {
+      const link = event.target.closest && event.target.closest("a[href], area[href]");
+      if (link && isBlob(address(link)) && !link.hasAttribute("download")) event.preventDefault();
+      const to = link && mapped(address(link), page);
+      if (to) link.href = to;
+    }, true);
+    document.addEventListener("submit", (event) => {
+      const to = mapped(event.target.action, page);
+      if (to) event.target.action = to;
+    }, true);
+    const { open } = view;
+    view.open = (url, ...rest) => (isBlob(url) ? null : adopt(open.call(view, (url && mapped(url, page)) || url, ...rest)));
+    amendMethod("HTMLElement", "click", (element, values) => {
+      const to = element.nodeName === "A" && element.hasAttribute("href") && mapped(address(element), page);
+      if (to) element.href = to;
+      return values;
+    });
+
+    for (const kind of ["HTMLIFrameElement", "HTMLFrameElement", "HTMLObjectElement", "HTMLEmbedElement", "HTMLLinkElement"]) {
+      for (const name of ["src", "srcdoc", "data", "href"]) amendSetter(kind, name, (element, value) => wanted(element, name, value));
+    }
+    amendMethod("Element", "setAttribute", (element, [name, value]) => [name, wanted(element, name, value)]);
+    amendMethod("Element", "setAttributeNS", (element, [space, name, value]) => [space, name, wanted(element, name, value)]);
+    for (const [kind, name] of [["Element", "innerHTML"], ["Element", "outerHTML"], ["ShadowRoot", "innerHTML"]]) amendSetter(kind, name, (_, text) => unhinted(text));
+    for (const kind of ["Element", "ShadowRoot"]) amendMethod(kind, "setHTMLUnsafe", (_, [text, ...rest]) => [unhinted(text), ...rest]);
+    amendMethod("Element", "insertAdjacentHTML", (_, [place, text]) => [place, unhinted(text)]);
+    amendMethod("Range", "createContextualFragment", (_, [text]) => [unhinted(text)]);
+    let written = "";
+    for (const name of ["write", "writeln"]) {
+      amendMethod("Document", name, (_, texts) => {
+        const text = unhinted(texts.join(""), written);
+        written = (written + text).slice(-4096);
+        return [text];
+      });
+    }
+    const inserted = {
+      Node: ["appendChild", "insertBefore", "replaceChild"],
+      Element: ["append", "prepend", "replaceChildren", "before", "after", "replaceWith", "insertAdjacentElement", "moveBefore"],
+      DocumentFragment: ["append", "prepend", "replaceChildren"],
+      CharacterData: ["before", "after", "replaceWith"],
+      Range: ["insertNode", "surroundContents"],
+    };
+    for (const [kind, names] of Object.entries(inserted)) {
+      for (const name of names) amendMethod(kind, name, (_, nodes) => (nodes.forEach(entering), nodes));
+    }
+    for (const kind of ["HTMLIFrameElement", "HTMLFrameElement"]) {
+      const inside = Object.getOwnPropertyDescriptor(prototypeOf(kind), "contentWindow").get;
+      for (const name of ["contentWindow", "contentDocument"]) {
+        const given = Object.getOwnPropertyDescriptor(prototypeOf(kind), name);
+        Object.defineProperty(prototypeOf(kind), name, { ...given, get() { adopt(inside.call(this)); return given.get.call(this); } });
+      }
+    }
+  };
+
+  // An empty frame or window that a script fills is under no worker, but has the policy of a page that is under one. So it is given
+  // one as without a worker, and its pictures and the like are mapped when they are there.
+  const parts = { IMG: ["src", "im_"], INPUT: ["src", "im_"], SCRIPT: ["src", "js_"], AUDIO: ["src", "oe_"], VIDEO: ["src", "oe_"], SOURCE: ["src", "oe_"], ...kinds };
+  const adopted = new WeakSet();
+  const adopt = (view) => {
+    let inner;
+    try { inner = view && /^about:(blank|srcdoc)/.test(view.location.href) && view.document; } catch { return view; }
+    if (!inner || adopted.has(inner) || !inner.head) return view;
+    adopted.add(inner);
+    keep(view);
+    if (view.location.href === "about:srcdoc") return view;
+    locate(view);
+    const policy = inner.createElement("meta");
+    policy.httpEquiv = "Content-Security-Policy";
+    policy.content = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self'; base-uri 'self'";
+    inner.head.append(policy);
+    watch(inner, parts, (element) => {
+      const [name, modifier] = parts[element.nodeName.toUpperCase()];
+      const to = element.hasAttribute(name) && mapped(element.getAttribute(name), modifier);
+      if (to) setAttribute.call(element, name, to);
+    });
+    return view;
+  };
+  const sweep = (view) => { for (let number = 0; number < view.length; number += 1) adopt(view[number]); };
+  keep(window);
+  watch(document, kinds, (element) => {
+    if (element.nodeName === "IFRAME" || element.nodeName === "FRAME") adopt(element.contentWindow);
+    mend(element);
+  });
   if (!where) return;
 
   // What scripts read of documents, links and messages is of the live web, too.
@@ -93,13 +322,8 @@
     if (given) Object.defineProperty(kind.prototype, name, { ...given, get() { return change(given.get.call(this), this); } });
   };
   for (const name of ["URL", "documentURI", "referrer"]) amend(Document, name, meant);
+  amend(Request, "url", meant);
   for (const name of ["oldURL", "newURL"]) amend(HashChangeEvent, name, meant);
-  const addresses = new Map([HTMLAnchorElement, HTMLAreaElement].map(({ prototype }) => [prototype, Object.getOwnPropertyDescriptor(prototype, "href").get]));
-  // Where a link leads here.
-  const address = (link) => {
-    for (const [prototype, href] of addresses) if (Object.prototype.isPrototypeOf.call(prototype, link)) return href.call(link);
-    return "";
-  };
   for (const kind of [HTMLAnchorElement, HTMLAreaElement]) {
     for (const part of pieces) {
       amend(kind, part, (value, link) => {
@@ -123,20 +347,6 @@
   // Pages of one site that make it theirs are of one origin here.
   if (domain) Object.defineProperty(Document.prototype, "domain", { ...domain, get: host, set() {} });
 
-  // Documents made of blobs are under no worker. A frame has such a one as its own text instead; no window has it.
-  const isBlob = (url) => /^\s*blob:/i.test(url);
-  const blobs = new Map();
-  const { createObjectURL, revokeObjectURL } = URL;
-  URL.createObjectURL = (object) => {
-    const url = createObjectURL.call(URL, object);
-    if (object instanceof Blob && /^text\/html/i.test(object.type)) blobs.set(url, object);
-    return url;
-  };
-  URL.revokeObjectURL = (url) => {
-    blobs.delete(url);
-    revokeObjectURL.call(URL, url);
-  };
-
   // The worker has the page from its next loading on: so a page that is the first of its reader is loaded once more.
   const workers = navigator.serviceWorker;
   if (workers && !workers.controller) {
@@ -156,114 +366,12 @@
   // Workers of the page itself would stay when it is gone.
   if (workers) workers.register = () => Promise.reject(new DOMException("not in the archive", "SecurityError"));
 
-  // Where a script, or a link that it made, would leave the archive.
-  if (window.navigation) {
-    navigation.addEventListener("navigate", (event) => {
-      const to = event.cancelable && !event.downloadRequest && mapped(event.destination.url, page);
-      const isOutside = isBlob(event.destination.url) && !event.downloadRequest;
-      if ((!to && !isOutside) || event.hashChange) return;
-      event.preventDefault();
-      if (to) location.assign(to);
-    });
-  }
-  document.addEventListener("click", (event) => {
-    const link = event.target.closest && event.target.closest("a[href], area[href]");
-    if (link && isBlob(address(link)) && !link.hasAttribute("download")) event.preventDefault();
-    const to = link && mapped(address(link), page);
-    if (to) link.href = to;
-  }, true);
-  const { open } = window;
-  window.open = (url, ...rest) => (isBlob(url) ? null : adopt(open.call(window, (url && mapped(url, page)) || url, ...rest)));
   for (const name of ["pushState", "replaceState"]) {
     const given = History.prototype[name];
     History.prototype[name] = function (state, title, url) {
       given.call(this, state, title, (url && mapped(url, page)) || url);
     };
   }
-  const { click } = HTMLElement.prototype;
-  HTMLElement.prototype.click = function () {
-    const to = this.nodeName === "A" && this.hasAttribute("href") && mapped(address(this), page);
-    if (to) this.href = to;
-    click.call(this);
-  };
-  document.addEventListener("submit", (event) => {
-    const to = mapped(event.target.action, page);
-    if (to) event.target.action = to;
-  }, true);
-
-  // What a worker never sees: frames, objects, icons and connections that scripts add. A browser may connect as soon as an
-  // attribute is set, so it is mapped while it is set; what comes as markup is mapped when it is there.
-  const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
-  const documentOf = (text) => String(text).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
-  const wanted = (element, name, value) => {
-    const [known, modifier] = kinds[element.nodeName] || [];
-    // The scripts of text that came from the archive need the names that are defined here.
-    if (element.nodeName === "IFRAME" && /^srcdoc$/i.test(name)) return documentOf(value);
-    if (known !== String(name).toLowerCase()) return value;
-    if (/^\s*javascript:/i.test(value)) return "about:blank";
-    const blob = element.nodeName === "IFRAME" && blobs.get(String(value));
-    if (!blob) return mapped(value, modifier) || value;
-    blob.text().then((text) => { element.srcdoc = text; });
-    return "about:blank";
-  };
-  for (const kind of [HTMLIFrameElement, HTMLFrameElement, HTMLObjectElement, HTMLEmbedElement, HTMLLinkElement]) {
-    for (const name of ["src", "srcdoc", "data", "href"]) {
-      const given = Object.getOwnPropertyDescriptor(kind.prototype, name);
-      if (!given) continue;
-      const set = function (value) { given.set.call(this, wanted(this, name, value)); };
-      Object.defineProperty(kind.prototype, name, { ...given, set });
-    }
-  }
-  const { setAttribute } = Element.prototype;
-  Element.prototype.setAttribute = function (name, value) { setAttribute.call(this, name, wanted(this, name, value)); };
-  const mend = (element) => {
-    const [name] = kinds[element.nodeName] || [];
-    const value = name && element.getAttribute(name);
-    if (value && wanted(element, name, value) !== value) element.setAttribute(name, value);
-  };
-  // Has `each` look at elements of some kinds that are put into a document.
-  const watch = (root, names, each) => new MutationObserver((records) => {
-    for (const { addedNodes } of records) {
-      for (const node of addedNodes) {
-        if (node.nodeType !== Node.ELEMENT_NODE) continue;
-        if (names[node.nodeName]) each(node);
-        node.querySelectorAll(Object.keys(names).join()).forEach(each);
-      }
-    }
-  }).observe(root, { subtree: true, childList: true });
-
-  // An empty frame or window that a script fills is under no worker, but has the policy of a page that is under one. So it is given
-  // one as without a worker, and its pictures and the like are mapped when they are there.
-  const parts = { IMG: ["src", "im_"], INPUT: ["src", "im_"], SCRIPT: ["src", "js_"], AUDIO: ["src", "oe_"], VIDEO: ["src", "oe_"], SOURCE: ["src", "oe_"], ...kinds };
-  const adopted = new WeakSet();
-  const adopt = (view) => {
-    let inner;
-    try { inner = view && /^about:blank/.test(view.location.href) && view.document; } catch { return view; }
-    if (!inner || adopted.has(inner) || !inner.head) return view;
-    adopted.add(inner);
-    locate(view);
-    const policy = inner.createElement("meta");
-    policy.httpEquiv = "Content-Security-Policy";
-    policy.content = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self'; base-uri 'self'";
-    inner.head.append(policy);
-    watch(inner, parts, (element) => {
-      const [name, modifier] = parts[element.nodeName.toUpperCase()];
-      const to = element.hasAttribute(name) && mapped(element.getAttribute(name), modifier);
-      if (to) setAttribute.call(element, name, to);
-    });
-    return view;
-  };
-  for (const kind of [HTMLIFrameElement, HTMLFrameElement]) {
-    const view = Object.getOwnPropertyDescriptor(kind.prototype, "contentWindow").get;
-    for (const name of ["contentWindow", "contentDocument"]) {
-      const given = Object.getOwnPropertyDescriptor(kind.prototype, name);
-      Object.defineProperty(kind.prototype, name, { ...given, get() { adopt(view.call(this)); return given.get.call(this); } });
-    }
-  }
-  watch(document, kinds, (element) => {
-    if (element.nodeName === "IFRAME" || element.nodeName === "FRAME") adopt(element.contentWindow);
-    mend(element);
-  });
 
   // Within an element that shows no other content, such as an unfinished list of options, the banner could not be seen.
   addEventListener("DOMContentLoaded", () => {

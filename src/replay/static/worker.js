@@ -30,6 +30,7 @@ async function page(request) {
   const headers = new Headers(response.headers);
   // A request from here does not say what it is for, so the server cannot leave out the sandbox.
   const isAmongPages = request.destination === "document" || parsed(request.referrer);
+  headers.set("Connection-Allowlist", response.headers.get("X-Archive-Worker-Connections"));
   headers.set("Content-Security-Policy", isAmongPages ? policy.replace(/; sandbox [^;]*/, "") : policy);
   return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
 }

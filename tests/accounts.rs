@@ -470,3 +470,121 @@ fn somebody_logs_in_reviews_reads_and_leaves_in_a_browser() {
         browser.wait_for("id=\"password\"");
     }
 }
+
+#[test]
+fn a_cookie_that_a_page_has_put_there_is_nobodys() {
+    let (archive, file) = archive();
+    let served = served(&archive, &file, &[]);
+    let [rita, anna] = ["rita", "anna"].map(|name| enter(&served, name).replace("Cookie: x=y; ", ""));
+    let status = |cookies: &str, more: &[&str]| {
+        let field = format!("Cookie: {cookies}");
+        get(&served.application, "/search?q=words", &[&[field.as_str()], more].concat()).status
+    };
+    assert_eq!(status(&anna, &[]), 200);
+    assert_eq!(status(&format!("{rita}; {anna}"), &[]), 401, "one of two people has not logged in here");
+    assert_eq!(status(&format!("{anna}; {rita}"), &[]), 401);
+    assert_eq!(status(&anna, &["User-Agent: of another browser"]), 401);
+    // However many others stand before it.
+    let junk =
+        ["archive=AAAA; ", &format!("archive={}; ", "A".repeat(43))].map(|one| one.repeat(250)).concat();
+    assert_eq!(status(&format!("{junk}{anna}"), &[]), 200);
+}
+
+#[test]
+fn cookies_that_are_too_long_are_removed() {
+    let (archive, file) = archive();
+    let served = served(&archive, &file, &[]);
+    for (address, path) in [(&served.application, "/health"), (&served.replay, "/")] {
+        for (length, is_short) in [(31 << 10, true), (32 << 10, false), (180 << 12, false)] {
+            let answer = get(address, path, &[&format!("Cookie: x={}", "y".repeat(length))]);
+            let clears = answer.get("clear-site-data");
+            assert_eq!((answer.status != 431, clears.is_none()), (is_short, is_short), "{path} {length}");
+            assert!(is_short || text(&answer).contains("Too many cookies") && clears == Some("\"cookies\""));
+        }
+    }
+    let Some(browser) = Browser::start(true) else { return };
+    let url = format!("http://{}/login", served.application);
+    for number in 0..100 {
+        let cookie = json!({ "name": format!("c{number}"), "value": "x".repeat(4000), "url": url });
+        browser.devtools("Network.setCookie", &cookie);
+    }
+    browser.go(&url);
+    browser.wait_for("Too many cookies");
+    browser.go(&url);
+    browser.wait_for("id=\"password\"");
+}
+
+#[test]
+fn archived_pages_have_a_host_of_their_own() {
+    let (archive, file) = archive();
+    let served = served(&archive, &file, &[]);
+    let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
+    let (application, replay) = (port(&served.application), port(&served.replay));
+    assert_eq!(
+        (served.application.as_str(), served.replay.as_str()),
+        (&*format!("127.0.0.1:{application}"), &*format!("localhost:{replay}"))
+    );
+    // Programs find both under any name; browsers are redirected to the one that is meant.
+    let navigates = "Sec-Fetch-Mode: navigate";
+    for (place, wrong, own) in [
+        (&application, "localhost", "127.0.0.1"),
+        (&replay, "127.0.0.1", "localhost"),
+        (&replay, "127.0.0.2", "localhost"),
+    ] {
+        let host = format!("Host: {wrong}:{place}");
+        let there = get(&format!("127.0.0.1:{place}"), "/web/2026/http://open.test/?a", &[&host, navigates]);
+        assert_eq!(
+            (there.status, there.get("location")),
+            (307, Some(&*format!("http://{own}:{place}/web/2026/http://open.test/?a")))
+        );
+        let field = basic("rita", &password("rita"));
+        assert_eq!(get(&format!("127.0.0.1:{place}"), "/", &[&host, &field]).status, 200, "{host}");
+    }
+
+    let Some(browser) = Browser::start(true) else { return };
+    browser.go(&format!("http://{}/", served.application));
+    wait_for_focus(&browser);
+    browser.press(&format!("anna\u{e004}{}\u{e007}", password("anna")));
+    browser.wait_for("href=\"/logout\"");
+    browser.go(&format!("http://127.0.0.1:{replay}/web/2026/http://open.test/"));
+    browser.wait_for("open words");
+    assert_eq!(browser.run("return window.origin.length && document.domain", &json!([])), "open.test");
+    // What scripts there set stays there, however much it is.
+    let set = "for (let number = 0; number < 400; number++) document.cookie = `c${number}=${'x'.repeat(arguments[0])}; path=/`;
+               return document.cookie.length";
+    assert!(browser.run(set, &json!([100])).as_u64().unwrap() > 40_000);
+    let of_host = |browser: &Browser| {
+        browser.devtools("Network.getAllCookies", &json!({}))["cookies"].as_array().unwrap().len()
+    };
+    assert_eq!(of_host(&browser), 2, "cookies stay with the page");
+    for number in 0..400 {
+        let cookie = json!({ "name": format!("c{number}"), "value": "x", "url": format!("http://{}/", served.replay) });
+        browser.devtools("Network.setCookie", &cookie);
+    }
+    let stolen = enter(&served, "rita").replace("Cookie: x=y; archive=", "");
+    let cookie = json!({ "name": "archive", "value": stolen, "url": format!("http://{}/", served.replay) });
+    browser.devtools("Network.setCookie", &cookie);
+    browser.go(&format!("http://{}/logout", served.application));
+    browser.wait_for("<strong>anna</strong>");
+}
+
+#[test]
+fn a_host_that_both_addresses_share_is_named() {
+    let (archive, _) = archive();
+    let said = |options: &[&str]| {
+        let (notes, mut command) = (archive.folder().join("notes"), archive.command("serve"));
+        command.args(options).stderr(fs::File::create(&notes).unwrap());
+        drop(Served::spawn(&mut command, 1));
+        fs::read_to_string(notes).unwrap()
+    };
+    let shared = "have the same host, so cookies of archived pages reach the application";
+    let ports = ["--listen", "127.0.0.1:0", "--replay-listen", "127.0.0.1:0"];
+    let named = |replay: &'static str| {
+        [&ports[..], &["--origin", "https://a.test", "--replay-origin", replay]].concat()
+    };
+    assert!(!said(&ports).contains(shared));
+    assert!(said(&named("https://a.test:8443")).contains(shared));
+    assert!(!said(&named("https://b.test")).contains(shared));
+    assert!(said(&["--listen", "127.0.0.3:0", "--replay-listen", "127.0.0.3:0"]).contains(shared));
+    assert!(!said(&["--listen", "127.0.0.3:0", "--replay-listen", "127.0.0.4:0"]).contains(shared));
+}

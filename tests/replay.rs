@@ -943,3 +943,58 @@ fn pages_that_embed_pdfs_are_in_no_sandbox() {
         assert!(!is_sandboxed(url, Some("embed"), None), "{url}");
     }
 }
+
+#[test]
+fn only_what_begins_with_our_script_runs_any() {
+    const PAGE: &str = "<html xmlns=\"http://www.w3.org/1999/xhtml\"><script>x()</script></html>";
+    let long = format!("{PAGE}{}", " ".repeat(16 << 20));
+    let wide: Vec<u8> = PAGE.encode_utf16().flat_map(u16::to_le_bytes).collect();
+    let documents = [
+        ("html", "Content-Type: text/html", PAGE.as_bytes(), true),
+        ("untyped", "X: y", PAGE.as_bytes(), true),
+        ("xhtml", "Content-Type: application/xhtml+xml", PAGE.as_bytes(), true),
+        ("file.js", "Content-Type: text/javascript; charset=utf-8", b"x()", true),
+        ("old.js", "Content-Type: application/x-javascript", b"x()", true),
+        ("two", "Content-Type: text/html, image/svg+xml", PAGE.as_bytes(), false),
+        ("two.js", "Content-Type: text/javascript;a, text/html", PAGE.as_bytes(), false),
+        ("xml.js", "Content-Type: text/javascript+xml", PAGE.as_bytes(), false),
+        ("xml", "Content-Type: text/xml", PAGE.as_bytes(), false),
+        ("svg", "Content-Type: image/svg+xml", PAGE.as_bytes(), false),
+        ("other", "Content-Type: application/x-y", PAGE.as_bytes(), false),
+        ("text", "Content-Type: text/plain", PAGE.as_bytes(), false),
+        ("long", "Content-Type: text/html", long.as_bytes(), false),
+        ("wide", "Content-Type: text/html", &wide, false),
+        ("none", "Content-Type: text/html", b"<!-- no tag -->", false),
+    ];
+    let record = |(url, head, body, _): &(&str, &str, &[u8], bool)| {
+        headed(&format!("http://a.org/{url}"), &format!("200 OK\r\n{head}"), body)
+    };
+    let replay = Replay::of(&documents.iter().map(record).collect::<Vec<_>>());
+    let runs = |modifier: &str, url: &str, destination: Option<&str>| {
+        let path = &format!("/web/{}{modifier}/http://a.org/{url}", STAMPS[0]);
+        let response = replay.request(&Request { path, destination, base: BASE, ..Request::default() });
+        assert_eq!(response.status, 200, "{path}");
+        let connections = response.get("Connection-Allowlist").unwrap();
+        assert!(
+            connections.starts_with("(response-origin") && !connections.contains("://*"),
+            "{connections}"
+        );
+        let policy = response.get("Content-Security-Policy").unwrap();
+        let is_page = response.get("X-Archive-Worker-Policy").is_some();
+        assert!(!is_page || text(&response).contains("/static/replay.js\""), "{path}");
+        (!policy.contains("script-src") && policy.contains("'unsafe-inline'"), is_page)
+    };
+    for (url, _, _, expected) in documents {
+        let is_page = expected && !url.contains(".js");
+        for destination in [None, Some("document"), Some("iframe"), Some("embed"), Some("navigated")] {
+            assert_eq!(runs("", url, destination), (expected, is_page), "{url} {destination:?}");
+            assert_eq!(runs("mp_", url, destination), (expected, is_page), "{url} {destination:?}");
+            assert_eq!(
+                runs("id_", url, destination),
+                (url.contains("e.js") || url.contains("d.js"), false),
+                "{url}"
+            );
+        }
+        assert_eq!(runs("mp_", url, Some("empty")).1, false, "what scripts fetch has none of ours: {url}");
+    }
+}

@@ -204,7 +204,7 @@ addEventListener("load", () => {
 </script>"##;
 
 /// Serves documents on a free port until the process ends.
-fn live(listener: TcpListener, documents: Vec<(&'static str, &'static str, String)>) {
+pub(crate) fn live(listener: TcpListener, documents: Vec<(&'static str, &'static str, String)>) {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
@@ -221,7 +221,7 @@ fn live(listener: TcpListener, documents: Vec<(&'static str, &'static str, Strin
     });
 }
 
-fn answered(status: &str, media_type: &str, body: &str) -> String {
+pub(crate) fn answered(status: &str, media_type: &str, body: &str) -> String {
     let length = body.len();
     format!(
         "HTTP/1.1 {status}\r\nContent-Type: {media_type}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"

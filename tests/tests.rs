@@ -77,6 +77,7 @@ mod repack_year;
 mod repair;
 mod replay;
 mod replay_browser;
+mod replay_ways;
 mod review_browser;
 mod reviewing;
 mod robots;

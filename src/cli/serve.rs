@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use archive::nodes::{Credentials, Node};
-use archive::serve::{Members, Options, PingRules, Review, Server, Together};
+use archive::serve::{Members, Options, PingRules, Review, Server, Together, share_a_host};
 use hyper::header::HeaderName;
 use listenfd::ListenFd;
 use url::Url;
@@ -56,7 +56,8 @@ pub(crate) struct Args {
     /// Address of the pages about the archive; port 0 takes a free port
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8070")]
     listen: SocketAddr,
-    /// Address of archived pages, Memento, CDX and WARC records
+    /// Address of archived pages, Memento, CDX and WARC records. Where both addresses are the same one of this machine,
+    /// browsers know this one by the name `localhost`, because hosts share cookies over all ports
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8071")]
     replay_listen: SocketAddr,
     /// File of the people who may log in, made by `archive account set`; they decide under their own names
@@ -142,7 +143,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // Threads that help with costly requests give way as those do. The pool has not been used yet.
     let helpers = rayon::ThreadPoolBuilder::new().start_handler(|_| archive::serve::lower_priority());
     helpers.build_global()?;
-    for (path, [application, replay]) in server.addresses() {
+    for (number, ((path, [application, _]), origins)) in server.addresses().zip(server.origins()).enumerate()
+    {
         let name = match path {
             None => "all as one: ".to_owned(),
             Some(path) if options.archives.len() > 1 || options.together.is_some() => {
@@ -155,7 +157,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 "passwords reach {application} unencrypted; put a web server with TLS in front, with --origin"
             ));
         }
-        output::line(&format!("{name}archive at http://{application}/, archived pages at http://{replay}/"))?;
+        let [one, other] = options.public.get(number).unwrap_or(&origins);
+        if share_a_host(one, other) {
+            output::note(format_args!(
+                "{one} and {other} have the same host, so cookies of archived pages reach the application; \
+                 give archived pages another name, with --replay-origin or --replay-listen"
+            ));
+        }
+        let [application, replay] = origins;
+        output::line(&format!("{name}archive at {application}/, archived pages at {replay}/"))?;
     }
     server.run(&control);
     Ok(ExitCode::SUCCESS)

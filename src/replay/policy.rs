@@ -73,8 +73,7 @@ pub(super) fn under_worker(application: &str, base: &str) -> String {
 
 /// Where a response may connect and lead to, with `is_under_worker` for a page that the worker serves.
 pub(super) fn connections(application: &str, is_under_worker: bool) -> String {
-    let application =
-        if is_origin(application) { format!(" \"{application}/*\"") } else { String::new() };
+    let application = if is_origin(application) { format!(" \"{application}/*\"") } else { String::new() };
     let live = if is_under_worker { format!(" {WITH_PATH}") } else { String::new() };
     format!("(response-origin{application}{live})")
 }
@@ -88,7 +87,8 @@ fn ancestors(application: &str) -> String {
 }
 
 fn is_origin(text: &str) -> bool {
-    text.starts_with("http") && text.bytes().all(|byte| byte.is_ascii_graphic() && !b";,'\"\\*{}()".contains(&byte))
+    text.starts_with("http")
+        && text.bytes().all(|byte| byte.is_ascii_graphic() && !b";,'\"\\*{}()".contains(&byte))
 }
 
 #[cfg(test)]
@@ -100,9 +100,14 @@ mod tests {
         let of = |application: &str, is_sandboxed| of_answer(application, Kind::Scripted, is_sandboxed);
         let policy = of("http://127.0.0.1:8070", true);
         assert!(policy.contains("frame-ancestors 'self' http://127.0.0.1:8070;"));
-        for wrong in
-            ["http://a; script-src *", "http://a http://b", "*", "'unsafe-inline'", "http://a\r\nX: y", "http://*"]
-        {
+        for wrong in [
+            "http://a; script-src *",
+            "http://a http://b",
+            "*",
+            "'unsafe-inline'",
+            "http://a\r\nX: y",
+            "http://*",
+        ] {
             assert!(of(wrong, true).contains("frame-ancestors 'self';"), "{wrong}");
             assert_eq!(connections(wrong, false), "(response-origin)", "{wrong}");
         }
@@ -116,7 +121,8 @@ mod tests {
     fn only_pages_with_our_script_and_files_of_scripts_run_any() {
         for kind in [Kind::Scripted, Kind::Transformed, Kind::Pdf, Kind::Plain] {
             let policy = of_answer("", kind, true);
-            let runs = policy.contains("allow-scripts") || !policy.contains("sandbox") && !policy.contains("'none'");
+            let runs =
+                policy.contains("allow-scripts") || !policy.contains("sandbox") && !policy.contains("'none'");
             assert_eq!(runs, kind == Kind::Scripted, "{policy}");
         }
     }

@@ -17,6 +17,7 @@ use super::http::Origin;
 use super::page::{Reply, Speech, wants_json};
 use super::people::{Event, People, Refused, What, Who};
 use crate::access::Role;
+use crate::ledger::host_name;
 
 /// Paths for logging in and out, and for passing people between the two origins.
 const LOGIN: &str = "/login";
@@ -27,8 +28,9 @@ const PASSED: &str = "/static/pass";
 /// Path at which the server says that it runs. It is answered even if everything else has to wait.
 pub(super) const HEALTH: &str = "/health";
 
-/// Maximum number of cookies of a request that are examined.
-const COOKIES_MAX: usize = 32;
+/// Maximum number of cookies of a request that are examined: as many as the head of a request can have. Another page may
+/// have put any number of its own before ours.
+const COOKIES_MAX: usize = 1024;
 
 /// Maximum length of a path in the audit log, in bytes.
 const PATH_TOLD: usize = 100;
@@ -76,9 +78,37 @@ impl Request<'_> {
             let what = "Another web page may not ask for this; follow a link, or type the address.";
             return Err(self.refusal(403, what));
         }
+        // A web server in front may name this one as it likes.
+        if let Some(own) = shared.place.own_names().filter(|_| shared.user_header.is_none()) {
+            self.under_own_name(&own)?;
+        }
         match &shared.people {
             Some(people) => self.of_people(people, self.address(shared)).await,
             None => self.vouched(shared),
+        }
+    }
+
+    /// Redirects a browser that navigates to one of the two origins under the name of the other, where its cookies are.
+    fn under_own_name(&self, [application, replay]: &[String; 2]) -> Result<(), Reply> {
+        let own = if self.origin == Origin::Application { application } else { replay };
+        let Some(host) = self.field("host").filter(|host| !host_name(host).eq_ignore_ascii_case(own)) else {
+            return Ok(());
+        };
+        if !self.is_navigation() {
+            return Ok(());
+        }
+        let port = &host[host_name(host).len()..];
+        let mut reply = Reply::see_other(&format!("http://{own}{port}{}", self.path));
+        // Method and body are sent again.
+        reply.status = 307;
+        Err(reply)
+    }
+
+    /// Whether a browser shows the answer to a person.
+    fn is_navigation(&self) -> bool {
+        match self.field("sec-fetch-mode") {
+            Some(mode) => mode == "navigate",
+            None => self.field("accept").is_some_and(|accept| accept.contains("text/html")),
         }
     }
 
@@ -113,12 +143,13 @@ impl Request<'_> {
             return Err(self.log_in(people, address).await);
         }
         let is_replay = self.origin == Origin::Replay;
+        let client = People::client(self.field("user-agent"));
         let cookies = self.head.get_all("cookie").iter().filter_map(|field| field.to_str().ok());
         let cookies = cookies.flat_map(|field| field.split(';')).filter_map(|cookie| {
             let (name, value) = cookie.trim().split_once('=')?;
             (name == self.cookie_name()).then_some(value)
         });
-        let who = match people.by_cookie(cookies.take(COOKIES_MAX), is_replay) {
+        let who = match people.by_cookie(cookies.take(COOKIES_MAX), is_replay, &client) {
             Some(who) => who,
             None => match self.field("authorization") {
                 Some(field) => {
@@ -163,7 +194,8 @@ impl Request<'_> {
     }
 
     fn is_secure(&self) -> bool {
-        self.application.starts_with("https://") && self.replay.starts_with("https://")
+        let own = if self.origin == Origin::Application { self.application } else { self.replay };
+        own.starts_with("https://")
     }
 
     fn cookie_name(&self) -> String {
@@ -172,10 +204,17 @@ impl Request<'_> {
     }
 
     /// Redirects with a cookie that scripts cannot read. The one for archived pages is also sent when a person follows a
-    /// link from the application, which may be on another site.
+    /// link from the application, which may be on another site. In a frame of another site, such as the application's own, browsers keep
+    /// only a cookie that is good in frames of that site alone.
     fn with_cookie(&self, to: &str, value: &str) -> Reply {
-        let site = if self.origin == Origin::Application { "Strict" } else { "Lax" };
-        let secure = if self.is_secure() { "; Secure" } else { "" };
+        let is_framed = self.field("sec-fetch-site") == Some("cross-site")
+            && self.field("sec-fetch-dest").is_some_and(|destination| destination != "document");
+        let site = match self.origin {
+            Origin::Application => "Strict",
+            Origin::Replay if is_framed => "None; Partitioned",
+            Origin::Replay => "Lax",
+        };
+        let secure = if self.is_secure() || site.starts_with("None") { "; Secure" } else { "" };
         let end = if value.is_empty() { "; Max-Age=0" } else { "" };
         let value = format!("{}={value}; Path=/; HttpOnly; SameSite={site}{secure}{end}", self.cookie_name());
         Reply::see_other(to).with("Set-Cookie", value)
@@ -204,11 +243,7 @@ impl Request<'_> {
 
     /// The reply to a client without a session: people are redirected to the login.
     fn unknown(&self) -> Reply {
-        let is_page = match self.field("sec-fetch-mode") {
-            Some(mode) => mode == "navigate",
-            None => self.field("accept").is_some_and(|accept| accept.contains("text/html")),
-        };
-        if !is_page || self.form.is_some() {
+        if !self.is_navigation() || self.form.is_some() {
             let reply = self.refusal(401, "Log in first.");
             // Otherwise the browser would ask for the password itself, and keep it.
             return match self.field("sec-fetch-mode") {
@@ -237,7 +272,8 @@ impl Request<'_> {
         }
         let t = self.parameter("lang").map_or(self.speech, |tag| self.speech.choosing(&tag));
         let sent = |name: &str| self.parameter(name).unwrap_or_default();
-        match people.log_in(&sent("name"), &sent("password"), address).await {
+        let client = People::client(self.field("user-agent"));
+        match people.log_in(&sent("name"), &sent("password"), address, client).await {
             Ok(id) => self.with_cookie(&format!("{}{to}", self.application), &id),
             Err(why) => {
                 let (status, what) = said(why);

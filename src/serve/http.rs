@@ -1,7 +1,7 @@
 //! HTTP: connections, limits for requests, and header fields of all responses.
 
 use std::convert::Infallible;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use super::clients::{Client, Watched};
 use super::events;
 use super::gate;
 use super::lanes::Kind;
+use super::long_heads::LongHeads;
 use super::opened::Seen;
 use super::page::{self, Reply, Request as Page, Speech};
 use super::people::{Event, What, Who};
@@ -85,7 +86,7 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
         };
         let Some(place) = shared.limits.clients.admit(peer.ip()).await else { continue };
         let (shared, client) = (Arc::clone(shared), Arc::clone(&place.client));
-        let stream = Watched::new(stream, Arc::clone(&client));
+        let stream = LongHeads::new(Watched::new(stream, Arc::clone(&client)));
         let service = service_fn(move |request| {
             answer(request, peer.ip(), origin, Arc::clone(&shared), Arc::clone(&client))
         });
@@ -184,7 +185,11 @@ async fn answered(
     if origin == Origin::Application && path == gate::HEALTH {
         return Ok(response(origin, Reply::of(200, "text/plain", "ok\n")));
     }
-    let [application, replay] = shared.place.origins(&host);
+    let [application, mut replay] = shared.place.origins(&host);
+    if origin == Origin::Replay && shared.place.public.is_none() {
+        // Programs find it under any of its names.
+        replay = format!("http://{}", with_port(&host, shared.place.replay.port()));
+    }
     // Browsers send the origin of every form; forms of other pages are refused.
     if sends && field("origin").as_deref() != Some(&application) {
         let wants_json = page::wants_json(field("accept").as_deref());
@@ -405,10 +410,30 @@ impl Place {
 
     /// Origins of the application and the replay: as configured, or else derived from the name in the request.
     pub(super) fn origins(&self, host: &str) -> [String; 2] {
-        self.public.clone().unwrap_or_else(|| {
-            [self.application, self.replay]
-                .map(|address| format!("http://{}", with_port(host, address.port())))
+        self.public.clone().unwrap_or_else(|| self.local_origins(host))
+    }
+
+    /// Origins without a web server in front.
+    pub(super) fn local_origins(&self, host: &str) -> [String; 2] {
+        let named = |host: &str, address: SocketAddr| format!("http://{}", with_port(host, address.port()));
+        if let Some(own) = self.own_names() {
+            let is_of_replay = host_name(host).eq_ignore_ascii_case(&own[1]);
+            let application = if is_of_replay { &own[0] } else { host };
+            return [named(application, self.application), named(&own[1], self.replay)];
+        }
+        [self.application, self.replay].map(|address| match address.ip() {
+            ip if self.application.ip() == self.replay.ip() || ip.is_unspecified() => named(host, address),
+            _ => format!("http://{address}"),
         })
+    }
+
+    /// Names under which browsers see application and replay if both listen at the same address of this machine. A
+    /// browser sends all cookies of a host to each of its ports, so archived pages need another name.
+    pub(super) fn own_names(&self) -> Option<[String; 2]> {
+        let ip = self.application.ip();
+        let is_named = ip == IpAddr::from(Ipv4Addr::LOCALHOST) || ip == IpAddr::from(Ipv6Addr::LOCALHOST);
+        (self.public.is_none() && ip == self.replay.ip() && is_named)
+            .then(|| [host_name(&self.application.to_string()).to_owned(), "localhost".to_owned()])
     }
 }
 

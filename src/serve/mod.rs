@@ -17,6 +17,7 @@ mod gate;
 mod http;
 mod lanes;
 mod lately;
+mod long_heads;
 mod opened;
 mod options;
 mod page;
@@ -25,7 +26,7 @@ mod pings;
 mod sending;
 
 use std::future::poll_fn;
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::task::Poll;
@@ -43,7 +44,7 @@ use self::lanes::Lanes;
 pub use self::lanes::lower_priority;
 use self::opened::Archive;
 pub use self::opened::OpenError;
-pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, Together};
+pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, Together, share_a_host};
 use self::options::{following, origins};
 use self::people::People;
 use self::sending::Sending;
@@ -220,8 +221,9 @@ impl Server {
         let origins = [http::Origin::Application, http::Origin::Replay];
         let sites = all.iter().flat_map(|shared| origins.map(|origin| (origin, Arc::clone(shared))));
         let sites = sites.zip(listeners);
-        let sites =
-            sites.map(|((origin, shared), (_, listener))| Site { listener, origin, shared }).collect();
+        let sites = sites.map(|((origin, shared), (_, listener))| Site { listener, origin, shared });
+        let mut sites: Vec<Site> = sites.collect();
+        sites.extend(all.iter().filter_map(|shared| Site::of_name(shared, &runtime)));
         Ok(Self { runtime, slow, sites })
     }
 
@@ -232,6 +234,12 @@ impl Server {
             let Place { application, replay, .. } = site.shared.place;
             (site.shared.archive().map(Archive::path), [application, replay])
         })
+    }
+
+    /// Origins of each archive's application and replay as browsers on this machine see them.
+    pub fn origins(&self) -> impl Iterator<Item = [String; 2]> {
+        let applications = self.sites.iter().filter(|site| site.origin == http::Origin::Application);
+        applications.map(|site| site.shared.place.local_origins(&site.shared.place.application.to_string()))
     }
 
     /// Serves until `control` requests a stop; running requests are then finished.
@@ -257,6 +265,18 @@ impl Server {
         });
         runtime.shutdown_background();
         slow.shutdown_background();
+    }
+}
+
+impl Site {
+    /// Browsers look for `localhost` at `::1` first; so the replay that has this name is there as well, where the port is free.
+    fn of_name(shared: &Arc<Shared>, runtime: &runtime::Runtime) -> Option<Self> {
+        shared.place.own_names().filter(|_| shared.place.replay.is_ipv4())?;
+        let socket = std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, shared.place.replay.port())).ok()?;
+        socket.set_nonblocking(true).ok()?;
+        let _inside = runtime.enter();
+        let listener = TcpListener::from_std(socket).ok()?;
+        Some(Self { listener, origin: http::Origin::Replay, shared: Arc::clone(shared) })
     }
 }
 

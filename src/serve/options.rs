@@ -10,6 +10,7 @@ use hyper::header::HeaderName;
 
 use super::opened::OpenError;
 use crate::accounts::AccountsError;
+use crate::ledger::host_name;
 use crate::nodes::{self, AskError, Node};
 
 /// Name of the audit log in an archive's folder.
@@ -177,6 +178,14 @@ pub(super) fn origins(stated: &[[String; 2]], archives: usize) -> Result<Vec<[St
         pairs.push(pair);
     }
     Ok(pairs)
+}
+
+/// Whether two origins have the same host name: browsers send its cookies to both.
+pub fn share_a_host(application: &str, replay: &str) -> bool {
+    let host = |origin: &str| {
+        origin.split_once("://").map(|(_, authority)| host_name(authority).to_ascii_lowercase())
+    };
+    host(application) == host(replay)
 }
 
 #[cfg(test)]

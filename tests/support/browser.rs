@@ -23,6 +23,11 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts a browser with or without scripts; `None` if it is not installed.
     pub(crate) fn start(has_scripts: bool) -> Option<Self> {
+        Self::start_with(has_scripts, &[])
+    }
+
+    /// As [`Browser::start`], with more options of the browser.
+    pub(crate) fn start_with(has_scripts: bool, more: &[String]) -> Option<Self> {
         let program = installed("chromedriver").and_then(|driver| Some((driver, installed("chromium")?)))?.0;
         let mut command = Command::new(program);
         // The driver takes a free port and names it.
@@ -38,8 +43,10 @@ impl Browser {
         let address = format!("127.0.0.1:{}", port.expect("the browser's driver starts"));
         let mut browser = Self { driver, address, session: String::new() };
         let scripts = if has_scripts { 1 } else { 2 };
+        let own = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
+        let arguments: Vec<_> = own.into_iter().chain(more.iter().map(String::as_str)).collect();
         let options = json!({
-            "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
+            "args": arguments,
             "prefs": { "profile.managed_default_content_settings.javascript": scripts },
         });
         let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });

@@ -197,7 +197,8 @@ impl<'a> Document<'a> {
         }
         if element == Element::Script && is_speculation(tag) {
             // What is left of it is data.
-            self.splice.replace(tag.whole, "<script type=\"archived/speculationrules\">");
+            let end = if tag.is_self_closing { "/>" } else { ">" };
+            self.splice.replace(tag.whole, &format!("<script type=\"archived/speculationrules\"{end}"));
             return;
         }
         // The first of several attributes with the same name counts.

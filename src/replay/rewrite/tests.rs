@@ -319,6 +319,40 @@ fn what_is_added_stands_first_and_last() {
 }
 
 #[test]
+fn a_script_leads_only_where_nothing_runs_before_it() {
+    let is_led = |html: &str, syntax| {
+        let is_led = std::cell::Cell::new(false);
+        let additions = Additions { head: "<H/>", is_led: Some(&is_led), ..Additions::default() };
+        assert_eq!(added(html, syntax, additions).contains("<H/>"), is_led.get(), "{html}");
+        is_led.get()
+    };
+    for html in ["<p>", "<html><p>", "<!--><script>", "</x \"><script>", "<!doctype \"><p>", "<plaintext>"] {
+        assert!(is_led(html, Syntax::Html), "{html}");
+    }
+    for html in ["", "text", "<html>", "<html", "<!-- <p> -->"] {
+        assert!(!is_led(html, Syntax::Html), "{html}");
+    }
+    for xml in
+        ["<html><p/></html>", "<?xml version='1.0'?><!DOCTYPE html PUBLIC \"a\" \"b\"><html><head/></html>"]
+    {
+        assert!(is_led(xml, Syntax::Xml), "{xml}");
+    }
+    for xml in [
+        "<h:html><p/></h:html>",
+        "<svg><script/></svg>",
+        "<html/>",
+        "<HTML><p/></HTML>",
+        "<!DOCTYPE html [<!ENTITY x '<script/>'>]><html>&x;<p/></html>",
+        "<!DOCTYPE html SYSTEM \"<html><p>\"><html><script/></html>",
+        "<?xml-stylesheet href='x.xsl' type='text/xsl'?><html><p/></html>",
+    ] {
+        assert!(!is_led(xml, Syntax::Xml), "{xml}");
+    }
+    let speculating = "<script type=' SpeculationRules'>{}</script>";
+    assert_eq!(rewritten(speculating), "<script type=\"archived/speculationrules\">{}</script>");
+}
+
+#[test]
 fn xml_ends_elements_with_their_start_tags() {
     let page = "<html><script src='s.js'/><style/><a href='d'/><style><![CDATA[a{b:url(x)}]]></style></html>";
     let new = page

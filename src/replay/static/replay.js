@@ -27,6 +27,8 @@
     const connecting = ["RTCPeerConnection", "webkitRTCPeerConnection", "mozRTCPeerConnection", "RTCIceTransport", "WebTransport",
       "WebSocketStream", "PresentationRequest", "PaymentRequest", "cookieStore", "CookieStore"];
     for (const name of connecting) delete scope[name];
+    const { ServiceWorkerRegistration } = scope;
+    for (const name of ["backgroundFetch", "pushManager"]) if (ServiceWorkerRegistration) delete ServiceWorkerRegistration.prototype[name];
     const to = (url) => mapped(url, "mp_") || url;
     const { fetch } = scope;
     // A cookie of the reader goes with it, whatever the page says of its own.
@@ -120,7 +122,7 @@
   // What a worker never sees: frames, objects, icons and connections that scripts add. A browser may connect as soon as an
   // attribute is set, so it is mapped while it is set; what comes as markup is mapped when it is there.
   const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
-  const documentOf = (text) => String(text).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
+  const documentOf = (text) => unhinted(String(text)).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
   const wanted = (element, name, value) => {
     const [known, modifier] = kinds[element.nodeName] || [];
     // The scripts of text that came from the archive need the names that are defined here.
@@ -151,16 +153,22 @@
     }
   }).observe(root, { subtree: true, childList: true });
 
-  // Markup without hints to look up or connect to hosts, which browsers follow at once. A word may have begun in what was written before.
-  const unhinted = (text, before = "") => {
-    const whole = before + text;
-    if (!/<link/i.test(whole)) return text;
-    const broken = (word, at) => {
-      const written = before.length - at;
-      return written >= word.length ? word : word.slice(0, Math.max(written, 0)) + "x" + word.slice(Math.max(written, 0));
-    };
-    const plain = whole.replace(/dns-prefetch|preconnect/gi, broken).slice(before.length);
-    return plain.replace(/(\srel\s*=\s*(?:"[^"&]*|'[^'&]*|[^\s"'>&]*))&/gi, "$1");
+  // Markup without what a browser looks up or connects to at once, whatever policies say: hints, and frames of other hosts.
+  const inert = document.createElement("template");
+  const { set: setMarkup } = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML");
+  const quoted = (name, value) => ` ${name}="${value.replace(/&/g, "&amp;").replace(/"/g, "&quot;")}"`;
+  const framed = (tag, kind, rest) => {
+    setMarkup.call(inert, `<iframe${rest}>`);
+    const frame = inert.content.firstElementChild;
+    const [src, srcdoc] = frame ? [frame.getAttribute("src"), frame.getAttribute("srcdoc")] : ["about:blank", null];
+    // The first of several attributes counts.
+    const first = (src === null ? "" : quoted("src", wanted(frame || tag, "src", src))) + (srcdoc === null ? "" : quoted("srcdoc", documentOf(srcdoc)));
+    return `<${kind}${first}${rest}`;
+  };
+  const unhinted = (text) => {
+    if (!/link|<i?frame/i.test(text)) return text;
+    const plain = String(text).replace(/dns-prefetch|preconnect/gi, "x$&");
+    return plain.replace(/(\srel\s*=\s*(?:"[^"&]*|'[^'&]*|[^\s"'>&]*))&/gi, "$1").replace(/<(i?frame)(?=[\s/])((?:"[^"]*"|'[^']*'|[^'">])*)/gi, framed);
   };
   const hints = "link, script[type='speculationrules' i]";
   const entering = (node) => {
@@ -237,10 +245,14 @@
       const to = link && mapped(address(link), page);
       if (to) link.href = to;
     }, true);
-    document.addEventListener("submit", (event) => {
-      const to = mapped(event.target.action, page);
-      if (to) event.target.action = to;
-    }, true);
+    const send = (form, button) => {
+      for (const [element, name] of [[form, "action"], [button, "formaction"]]) {
+        const to = element && element.hasAttribute(name) && mapped(element.getAttribute(name), page);
+        if (to) setAttribute.call(element, name, to);
+      }
+    };
+    document.addEventListener("submit", ({ target, submitter }) => send(target, submitter), true);
+    amendMethod("HTMLFormElement", "submit", (form, values) => (send(form), values));
     const { open } = view;
     view.open = (url, ...rest) => (isBlob(url) ? null : adopt(open.call(view, (url && mapped(url, page)) || url, ...rest)));
     amendMethod("HTMLElement", "click", (element, values) => {
@@ -258,12 +270,13 @@
     for (const kind of ["Element", "ShadowRoot"]) amendMethod(kind, "setHTMLUnsafe", (_, [text, ...rest]) => [unhinted(text), ...rest]);
     amendMethod("Element", "insertAdjacentHTML", (_, [place, text]) => [place, unhinted(text)]);
     amendMethod("Range", "createContextualFragment", (_, [text]) => [unhinted(text)]);
-    let written = "";
+    // A tag may come in pieces.
+    let held = "";
     for (const name of ["write", "writeln"]) {
       amendMethod("Document", name, (_, texts) => {
-        const text = unhinted(texts.join(""), written);
-        written = (written + text).slice(-4096);
-        return [text];
+        const text = held + texts.join(""), at = text.lastIndexOf("<");
+        held = at >= 0 && /^<(?:\/?[a-z](?:"[^"]*"|'[^']*'|[^'">])*(?:"[^"]*|'[^']*)?)?$/i.test(text.slice(at)) ? text.slice(at) : "";
+        return [unhinted(text.slice(0, text.length - held.length))];
       });
     }
     const inserted = {

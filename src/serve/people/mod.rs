@@ -115,17 +115,29 @@ impl People {
             .map(|account| account.role)
     }
 
+    /// What a session is bound to besides its cookie, which another page may have put into this browser.
+    pub(super) fn client(user_agent: Option<&str>) -> Key {
+        digest(user_agent.unwrap_or_default().as_bytes())
+    }
+
     /// Finds the person by session cookies. With `of_pages`, these are cookies for archived pages, which are valid for
-    /// nothing else.
+    /// nothing else. Cookies of several people are those of nobody: one of them was put there.
     pub(super) fn by_cookie<'c>(
         &self,
-        mut cookies: impl Iterator<Item = &'c str>,
+        cookies: impl Iterator<Item = &'c str>,
         of_pages: bool,
+        client: &Key,
     ) -> Option<Who> {
-        let (session, name, line) = cookies.find_map(|cookie| {
-            let id = BASE64_URL_SAFE_NO_PAD.decode(cookie).ok()?;
-            lock(&self.sessions).find(&digest(&id), of_pages, Instant::now())
-        })?;
+        let found = cookies.filter_map(|cookie| {
+            let id =
+                BASE64_URL_SAFE_NO_PAD.decode(cookie).ok().filter(|id| id.len() == Key::default().len())?;
+            lock(&self.sessions).find(&digest(&id), of_pages, client, Instant::now())
+        });
+        let mut found: Vec<_> = found.collect();
+        let (session, name, line) = found.pop()?;
+        if found.iter().any(|(_, other, _)| *other != name) {
+            return None;
+        }
         let Some(role) = self.unchanged(&name, &line) else {
             lock(&self.sessions).end(&session);
             return None;
@@ -163,11 +175,12 @@ impl People {
         name: &str,
         password: &str,
         address: IpAddr,
+        client: Key,
     ) -> Result<String, Refused> {
         let account = self.check(name, password, address).await?;
         let id = random().map_err(|_| Refused::Unable)?;
         let line = digest(account.line().as_bytes());
-        lock(&self.sessions).begin(digest(&id), account.name, line, Instant::now());
+        lock(&self.sessions).begin(digest(&id), account.name, [line, client], Instant::now());
         Ok(BASE64_URL_SAFE_NO_PAD.encode(id))
     }
 

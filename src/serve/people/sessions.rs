@@ -22,6 +22,8 @@ struct Session {
     name: String,
     /// Digest of the account when the session began.
     line: Key,
+    /// Digest of what the browser calls itself.
+    client: Key,
     began: Instant,
     used: Instant,
     /// Digest of the cookie for archived pages.
@@ -45,7 +47,7 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
-    pub(super) fn begin(&mut self, id: Key, name: String, line: Key, now: Instant) {
+    pub(super) fn begin(&mut self, id: Key, name: String, [line, client]: [Key; 2], now: Instant) {
         let over: Vec<Key> =
             self.all.iter().filter(|(_, session)| session.is_over(now)).map(|(id, _)| *id).collect();
         over.iter().for_each(|id| self.end(id));
@@ -58,13 +60,19 @@ impl Sessions {
                 self.end(&id);
             }
         }
-        self.all.insert(id, Session { name, line, began: now, used: now, pages: None });
+        self.all.insert(id, Session { name, line, client, began: now, used: now, pages: None });
     }
 
     /// Finds a session by one of its two cookies: its key, the person's name, and the account's digest.
-    pub(super) fn find(&mut self, id: &Key, of_pages: bool, now: Instant) -> Option<(Key, String, Key)> {
+    pub(super) fn find(
+        &mut self,
+        id: &Key,
+        of_pages: bool,
+        client: &Key,
+        now: Instant,
+    ) -> Option<(Key, String, Key)> {
         let id = if of_pages { *self.pages.get(id)? } else { *id };
-        let session = self.all.get_mut(&id)?;
+        let session = self.all.get_mut(&id).filter(|session| session.client == *client)?;
         if session.is_over(now) {
             self.end(&id);
             return None;
@@ -112,6 +120,9 @@ impl Session {
 mod tests {
     use super::*;
 
+    /// The account and the browser of all sessions.
+    const OWN: [Key; 2] = [[9; 32], [8; 32]];
+
     fn key(number: usize) -> Key {
         let mut key = Key::default();
         key[..8].copy_from_slice(&(number as u64).to_le_bytes());
@@ -121,37 +132,36 @@ mod tests {
     #[test]
     fn sessions_end_when_unused_when_old_and_with_their_pages() {
         let (mut sessions, start) = (Sessions::default(), Instant::now());
-        sessions.begin(key(1), "anna".to_owned(), key(9), start);
+        sessions.begin(key(1), "anna".to_owned(), OWN, start);
         sessions.open_pages(key(1), key(2));
         let just = IDLE_MAX - Duration::from_secs(1);
-        assert!(sessions.find(&key(2), true, start + just).is_some(), "what is used stays");
-        assert!(sessions.find(&key(1), false, start + 2 * just).is_some());
-        assert!(sessions.find(&key(2), false, start + 2 * just).is_none(), "one cookie is not the other");
-        assert!(sessions.find(&key(1), true, start + 2 * just).is_none());
-        assert!(sessions.find(&key(1), false, start + 2 * just + IDLE_MAX).is_none());
+        assert!(sessions.find(&key(2), true, &OWN[1], start + just).is_some(), "what is used stays");
+        assert!(sessions.find(&key(1), false, &OWN[1], start + 2 * just).is_some());
+        assert!(
+            sessions.find(&key(2), false, &OWN[1], start + 2 * just).is_none(),
+            "one cookie is not the other"
+        );
+        assert!(sessions.find(&key(1), true, &OWN[1], start + 2 * just).is_none());
+        assert!(sessions.find(&key(1), false, &OWN[1], start + 2 * just + IDLE_MAX).is_none());
         assert!(sessions.all.is_empty() && sessions.pages.is_empty());
-        sessions.begin(key(3), "anna".to_owned(), key(9), start);
+        sessions.begin(key(3), "anna".to_owned(), OWN, start);
         let uses = (1..=LIFE_MAX.as_secs() / 3600).map(|hour| start + Duration::from_secs(hour * 3600));
-        let found: Vec<bool> = uses.map(|now| sessions.find(&key(3), false, now).is_some()).collect();
+        let found: Vec<bool> =
+            uses.map(|now| sessions.find(&key(3), false, &OWN[1], now).is_some()).collect();
         assert_eq!(found.iter().filter(|found| **found).count(), found.len() - 1, "the last is too late");
     }
 
     #[test]
     fn nobody_has_more_sessions_than_they_may() {
         let (mut sessions, start) = (Sessions::default(), Instant::now());
-        sessions.begin(key(0), "ben".to_owned(), key(9), start);
+        sessions.begin(key(0), "ben".to_owned(), OWN, start);
         for number in 1..=OF_ONE_MAX + 1 {
-            sessions.begin(
-                key(number),
-                "anna".to_owned(),
-                key(9),
-                start + Duration::from_secs(number as u64),
-            );
+            sessions.begin(key(number), "anna".to_owned(), OWN, start + Duration::from_secs(number as u64));
         }
         assert_eq!(sessions.all.len(), OF_ONE_MAX + 1);
         assert!(!sessions.all.contains_key(&key(1)) && sessions.all.contains_key(&key(0)));
         for number in 0..ALL_MAX + 9 {
-            sessions.begin(key(100 + number), format!("p{number}"), key(9), start + Duration::from_secs(99));
+            sessions.begin(key(100 + number), format!("p{number}"), OWN, start + Duration::from_secs(99));
         }
         assert_eq!(sessions.all.len(), ALL_MAX);
     }
@@ -159,7 +169,7 @@ mod tests {
     #[test]
     fn a_ticket_is_good_once_and_for_a_moment() {
         let (mut sessions, start) = (Sessions::default(), Instant::now());
-        sessions.begin(key(1), "anna".to_owned(), key(9), start);
+        sessions.begin(key(1), "anna".to_owned(), OWN, start);
         sessions.add_ticket(key(2), key(1), "/web/".to_owned(), start);
         assert!(sessions.take_ticket(&key(3), start).is_none());
         assert_eq!(sessions.take_ticket(&key(2), start), Some((key(1), "/web/".to_owned())));

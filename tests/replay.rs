@@ -963,7 +963,7 @@ fn only_what_begins_with_our_script_runs_any() {
         ("other", "Content-Type: application/x-y", PAGE.as_bytes(), false),
         ("text", "Content-Type: text/plain", PAGE.as_bytes(), false),
         ("long", "Content-Type: text/html", long.as_bytes(), false),
-        ("wide", "Content-Type: text/html", &wide, false),
+        ("wide", "Content-Type: text/html", &wide, true),
         ("none", "Content-Type: text/html", b"<!-- no tag -->", false),
     ];
     let record = |(url, head, body, _): &(&str, &str, &[u8], bool)| {

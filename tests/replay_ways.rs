@@ -25,8 +25,9 @@ const STAMP: &str = "20140103030321";
 /// How long what a page began may take until it arrives.
 const SETTLING: Duration = Duration::from_millis(700);
 
-/// Ways by markup. `WAY` is the form in which the document is shown; each host is a way of its own.
-const MARKUP: &str = r#"<link rel=preconnect href=http://preconnect-WAY.leak.test/a/b><link rel=dns-prefetch href=//dns-WAY.leak.test/a>
+/// Ways by markup. `WAY` is the form in which the document is shown; each host is a way of its own. Those of `look.test` are
+/// looked up only, and not given to the listeners.
+const MARKUP: &str = r#"<link rel=preconnect href=http://preconnect-WAY.leak.test/a/b><link rel=dns-prefetch href=//dns-WAY.look.test/a>
 <link rel=prefetch href=http://prefetch-WAY.leak.test/a><link rel=prerender href=http://prerender-WAY.leak.test/a>
 <link rel=preload as=image href=http://preload-WAY.leak.test/a><link rel=modulepreload href=http://modulepreload-WAY.leak.test/a>
 <link rel=stylesheet href=http://sheet-WAY.leak.test/a><link rel=icon href=http://icon-WAY.leak.test/a><link rel=manifest href=http://manifest-WAY.leak.test/a>
@@ -39,6 +40,7 @@ const MARKUP: &str = r#"<link rel=preconnect href=http://preconnect-WAY.leak.tes
 
 /// Ways by scripts.
 const SCRIPTS: &str = r##"
+const look = (way) => `http://${way}-WAY.look.test/a`;
 const host = (way) => `${way}-WAY.leak.test/a/b`, http = (way) => `http://${host(way)}`;
 const attempt = (way) => { try { const begun = way(); if (begun && begun.catch) begun.catch(() => {}); } catch {} };
 var rtc = (view) => attempt(() => {
@@ -60,18 +62,18 @@ const ways = [
   () => new PaymentRequest([{ supportedMethods: `https://${host("pay")}` }], { total: { label: "x", amount: { currency: "EUR", value: "1" } } }).canMakePayment(),
   () => navigator.credentials.get({ identity: { providers: [{ configURL: `https://${host("fedcm")}`, clientId: "a" }] } }),
   () => { new Image().src = http("image"); }, () => import(http("dynamic")), () => new FontFace("x", `url(${http("font")})`).load(),
-  () => add("script", { src: http("late") }), () => add("link", { rel: "preconnect", href: http("hint") }), () => add("link", { rel: "dns-prefetch", href: http("name") }),
+  () => add("script", { src: http("late") }), () => add("link", { rel: "preconnect", href: http("hint") }), () => add("link", { rel: "dns-prefetch", href: look("name") }),
   () => add("script", { type: "speculationrules", textContent: `{"prefetch":[{"urls":["${http("guess")}"],"eagerness":"immediate"}]}` }),
-  () => document.body.insertAdjacentHTML("beforeend", `<link rel=dns-prefetch href=${http("markup")}><link rel='&#112;reconnect' href=${http("entity")}>`),
+  () => document.body.insertAdjacentHTML("beforeend", `<link rel=dns-prefetch href=${look("markup")}><link rel='&#112;reconnect' href=${http("entity")}>`),
   () => { add("div").innerHTML = `<link rel=preconnect href=${http("inner")}><img src=${http("innerimg")}>`; },
   () => { add("div").innerHTML = `<iframe src=${http("innerframe")}></iframe><object data=${http("innerobject")}></object><embed src=${http("innerembed")}>`; },
   () => { document.write(`<iframe src=${http("writtenframe")}></iframe>`); },
   () => { const form = add("form", {}); form.innerHTML = `<button formaction=${http("button")}>`; form.target = "y"; form.querySelector("button").click(); },
-  () => { const parsed = new DOMParser().parseFromString(`<link rel=dns-prefetch href=${http("parsed")}>`, "text/html"); document.body.append(parsed.querySelector("link")); },
-  () => { const link = document.createElement("link"); link.rel = "dns-prefetch"; link.setAttributeNS(null, "href", http("space")); document.body.append(link); },
-  () => { document.write("<li"); document.write("nk rel=dns-pre"); document.write(`fetch href=${http("written")}>`); },
+  () => { const parsed = new DOMParser().parseFromString(`<link rel=dns-prefetch href=${look("parsed")}>`, "text/html"); document.body.append(parsed.querySelector("link")); },
+  () => { const link = document.createElement("link"); link.rel = "dns-prefetch"; link.setAttributeNS(null, "href", look("space")); document.body.append(link); },
+  () => { document.write("<li"); document.write("nk rel=dns-pre"); document.write(`fetch href=${look("written")}>`); },
   () => { add("iframe", {}); rtc(window[window.length - 1]); transport(window[window.length - 1], "empty"); },
-  () => { const inner = add("iframe", {}).contentDocument; inner.body.innerHTML = `<link rel=preconnect href=${http("empty")}><link rel=dns-prefetch href=${http("emptyname")}><img src=${http("emptyimg")}>`; },
+  () => { const inner = add("iframe", {}).contentDocument; inner.body.innerHTML = `<link rel=preconnect href=${http("empty")}><link rel=dns-prefetch href=${look("emptyname")}><img src=${http("emptyimg")}>`; },
   () => { const view = add("iframe", {}).contentWindow; view.fetch(http("emptyfetch")).catch(() => {}); view.open(http("emptyopen")); add("a", { href: http("emptylink"), target: "_blank" }, view.document).click(); },
   () => { const outer = add("iframe", {}).contentDocument; rtc(add("iframe", {}, outer).contentWindow); },
   () => { document.body.insertAdjacentHTML("beforeend", "<iframe></iframe>"); rtc(window[window.length - 1]); },
@@ -87,7 +89,6 @@ const ways = [
   () => new Worker(URL.createObjectURL(new Blob([worker("blobworker")]))), () => new Worker(URL.createObjectURL(new Blob([worker("module")], { type: "text/javascript" })), { type: "module" }),
   () => new SharedWorker(URL.createObjectURL(new Blob([worker("shared")]))), () => navigator.serviceWorker.register("/worker.js"),
   () => navigator.serviceWorker.ready.then((it) => it.backgroundFetch.fetch("x", [http("background")])), () => navigator.serviceWorker.ready.then((it) => it.pushManager.subscribe()),
-  () => { add("meta", { httpEquiv: "refresh", content: `0;url=${http("refresh")}` }); },
 ];
 const worker = (name) => `try { new WebTransport("https://127.0.0.1:UDP/${name}"); } catch {} try { fetch("${http(name)}").catch(() => {}); } catch {}
   try { new WebSocket("ws://${host(`ws-${name}`)}"); } catch {} try { importScripts("${http(`import-${name}`)}"); } catch {}`;
@@ -97,6 +98,9 @@ go();
 
 const WORKER: &str = r#"try { new WebTransport("https://127.0.0.1:UDP/worker"); } catch {}
 fetch("http://worker-WAY.leak.test/a").catch(() => {}); try { importScripts("http://importworker-WAY.leak.test/a"); } catch {}"#;
+
+const REFRESH: &str = r#"<meta http-equiv=refresh content="0;url=http://meta-WAY.leak.test/a"><script>
+document.head.append(Object.assign(document.createElement("meta"), { httpEquiv: "refresh", content: "0;url=http://late-WAY.leak.test/a" }));</script>"#;
 
 /// A page that opens a link and runs a script, in PDF.
 const PDF: &str = "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R/OpenAction<</S/URI/URI(http://uri-pdf.leak.test/a)/Next<</S/JavaScript/JS\
@@ -172,7 +176,10 @@ fn reached(log: &str) -> BTreeSet<String> {
             text.find("://").map_or(0, |at| if text[..at].contains('/') { text.len() } else { at + 3 });
         text[after..].split(['/', ':', '?', ' ', '\\']).next()
     });
-    hosts.filter(|host| host.ends_with(".leak.test") && !host.contains('*')).map(str::to_owned).collect()
+    hosts
+        .filter(|host| (host.ends_with(".leak.test") || host.ends_with(".look.test")) && !host.contains('*'))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Documents that try all ways: path, media type, body.
@@ -219,6 +226,7 @@ fn documents(listeners: &Listeners) -> Vec<(&'static str, &'static str, String)>
     let html = "text/html";
     vec![
         ("/page", html, page("page", "<!doctype html>")),
+        ("/refresh", html, listeners.fill(REFRESH, "refresh")),
         ("/plain.html", html, page("comment", "<!--><script>rtc0 = 1</script>--><html>")),
         ("/two-types", "text/html, image/svg+xml", page("types", "")),
         ("/untyped", "", page("untyped", "")),
@@ -290,7 +298,7 @@ fn no_way_leads_out_of_a_replayed_page() {
         "dataworker",
     ]
     .into_iter()
-    .filter(|way| !names.contains(&format!("{way}-page.leak.test")))
+    .filter(|way| !["leak", "look"].iter().any(|kind| names.contains(&format!("{way}-page.{kind}.test"))))
     .collect();
     println!("live: {} names, {connections} connections, {datagrams} datagrams: {names:?}", names.len());
     assert!(missing.is_empty() && connections > 10 && datagrams > 0, "{missing:?} are no ways any more");

@@ -71,11 +71,11 @@ pub(super) fn under_worker(application: &str, base: &str) -> String {
     )
 }
 
-/// Where a response may connect and lead to, with `is_under_worker` for a page that the worker serves.
+/// Where a response may connect and lead to; redirects are the archive's own, and lead nowhere else. With `is_under_worker`, for a page that the worker serves.
 pub(super) fn connections(application: &str, is_under_worker: bool) -> String {
     let application = if is_origin(application) { format!(" \"{application}/*\"") } else { String::new() };
     let live = if is_under_worker { format!(" {WITH_PATH}") } else { String::new() };
-    format!("(response-origin{application}{live})")
+    format!("(response-origin{application}{live});redirects=allow")
 }
 
 fn ancestors(application: &str) -> String {
@@ -109,7 +109,7 @@ mod tests {
             "http://*",
         ] {
             assert!(of(wrong, true).contains("frame-ancestors 'self';"), "{wrong}");
-            assert_eq!(connections(wrong, false), "(response-origin)", "{wrong}");
+            assert!(connections(wrong, false).starts_with("(response-origin);"), "{wrong}");
         }
         assert!(!of("", true).contains("http:"));
         assert!(!of("", false).contains("sandbox") && of("", true).contains("sandbox"));

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-use super::{Links, Splice, css, script};
+use super::{Links, Splice, css, script, xml};
 use crate::parse::html::{
     Attribute, Element, Form, Markup, Namespaces, Syntax, Tag, Token, candidates, kind_of_relation,
     looks_like_reference, role, role_of_property, value,
@@ -463,7 +463,7 @@ fn may_lead(text: &str, root: &Tag<'_, '_>) -> bool {
     root.name == "html"
         && !root.is_self_closing
         && !before.contains('[')
-        && !before.contains("<?xml-stylesheet")
+        && before.split(xml::INSTRUCTION).skip(1).all(|instruction| xml::is_css(instruction))
         && ['"', '\''].iter().all(|quote| before.matches(*quote).count().is_multiple_of(2))
 }
 

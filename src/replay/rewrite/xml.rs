@@ -4,7 +4,18 @@ use super::{Links, Splice};
 use crate::parse::LinkKind;
 
 /// Start of an instruction that names a style sheet (Associating Style Sheets with XML documents 1.0).
-const INSTRUCTION: &str = "<?xml-stylesheet";
+pub(super) const INSTRUCTION: &str = "<?xml-stylesheet";
+
+/// Whether a style sheet that an instruction names styles a document, which is so without a type, and does not transform
+/// it. In doubt it does.
+pub(super) fn is_css(instruction: &str) -> bool {
+    let inside = instruction.split("?>").next().unwrap_or_default();
+    match inside.matches("type").count() {
+        0 => true,
+        1 => inside.contains("type=\"text/css\"") || inside.contains("type='text/css'"),
+        _ => false,
+    }
+}
 
 /// Rewrites the addresses of a document's style sheets; `None` if it names none.
 pub(in super::super) fn rewrite(xml: &str, links: &Links) -> Option<String> {

@@ -122,39 +122,40 @@
   // What a worker never sees: frames, objects, icons and connections that scripts add. A browser may connect as soon as an
   // attribute is set, so it is mapped while it is set; what comes as markup is mapped when it is there.
   const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
+  const kindOf = (element) => (element.localName || "").toUpperCase();
   const documentOf = (text) => unhinted(String(text)).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
   const wanted = (element, name, value) => {
-    const [known, modifier] = kinds[element.nodeName] || [];
+    const kind = kindOf(element), [known, modifier] = kinds[kind] || [];
     // The scripts of text that came from the archive need the names that are defined here.
-    if (element.nodeName === "IFRAME" && /^srcdoc$/i.test(name)) return documentOf(value);
+    if (kind === "IFRAME" && /^srcdoc$/i.test(name)) return documentOf(value);
     if (known !== String(name).toLowerCase()) return value;
     if (/^\s*javascript:/i.test(value)) return "about:blank";
-    const blob = element.nodeName === "IFRAME" && blobs.get(String(value));
+    const blob = kind === "IFRAME" && blobs.get(String(value));
     if (!blob || !/^text\/html/i.test(blob.type)) return mapped(value, modifier) || value;
     blob.text().then((text) => { element.srcdoc = text; });
     return "about:blank";
   };
   const { setAttribute } = Element.prototype;
   const mend = (element) => {
-    const [name] = kinds[element.nodeName] || [];
+    const [name] = kinds[kindOf(element)] || [];
     const value = name && element.getAttribute(name);
     const to = value && wanted(element, name, value);
     if (to && to !== value) setAttribute.call(element, name, to);
-    if (element.nodeName === "SCRIPT") setAttribute.call(element, "type", "archived/speculationrules");
+    if (kindOf(element) === "SCRIPT") setAttribute.call(element, "type", "archived/speculationrules");
   };
   // Has `each` look at elements of some kinds that are put into a document.
   const watch = (root, names, each) => new MutationObserver((records) => {
     for (const { addedNodes } of records) {
       for (const node of addedNodes) {
         if (node.nodeType !== Node.ELEMENT_NODE) continue;
-        if (names[node.nodeName]) each(node);
-        node.querySelectorAll(Object.keys(names).join()).forEach(each);
+        if (names[kindOf(node)]) each(node);
+        node.querySelectorAll(Object.keys(names).join().toLowerCase()).forEach(each);
       }
     }
   }).observe(root, { subtree: true, childList: true });
 
   // Markup without what a browser looks up or connects to at once, whatever policies say: hints, and frames of other hosts.
-  const inert = document.createElement("template");
+  const inert = document.implementation.createHTMLDocument("").createElement("template");
   const { set: setMarkup } = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML");
   const quoted = (name, value) => ` ${name}="${value.replace(/&/g, "&amp;").replace(/"/g, "&quot;")}"`;
   const framed = (tag, kind, rest) => {
@@ -162,7 +163,7 @@
     const frame = inert.content.firstElementChild;
     const [src, srcdoc] = frame ? [frame.getAttribute("src"), frame.getAttribute("srcdoc")] : ["about:blank", null];
     // The first of several attributes counts.
-    const first = (src === null ? "" : quoted("src", wanted(frame || tag, "src", src))) + (srcdoc === null ? "" : quoted("srcdoc", documentOf(srcdoc)));
+    const first = (src === null ? "" : quoted("src", frame ? wanted(frame, "src", src) : src)) + (srcdoc === null ? "" : quoted("srcdoc", documentOf(srcdoc)));
     return `<${kind}${first}${rest}`;
   };
   const unhinted = (text) => {
@@ -193,7 +194,8 @@
 
   // Keeps a window, and what scripts do in it, in the archive.
   const keep = (view) => {
-    confine(view, mapped);
+    // The policy of an empty frame forbids its requests.
+    confine(view, view === window ? mapped : () => null);
     const { document, URL, Worker } = view;
     const prototypeOf = (kind) => (view[kind] && view[kind].prototype) || {};
     const amendSetter = (kind, name, change) => {
@@ -256,7 +258,7 @@
     const { open } = view;
     view.open = (url, ...rest) => (isBlob(url) ? null : adopt(open.call(view, (url && mapped(url, page)) || url, ...rest)));
     amendMethod("HTMLElement", "click", (element, values) => {
-      const to = element.nodeName === "A" && element.hasAttribute("href") && mapped(address(element), page);
+      const to = kindOf(element) === "A" && element.hasAttribute("href") && mapped(address(element), page);
       if (to) element.href = to;
       return values;
     });
@@ -315,7 +317,7 @@
     policy.content = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self'; base-uri 'self'";
     inner.head.append(policy);
     watch(inner, parts, (element) => {
-      const [name, modifier] = parts[element.nodeName.toUpperCase()];
+      const [name, modifier] = parts[kindOf(element)];
       const to = element.hasAttribute(name) && mapped(element.getAttribute(name), modifier);
       if (to) setAttribute.call(element, name, to);
     });
@@ -324,7 +326,7 @@
   const sweep = (view) => { for (let number = 0; number < view.length; number += 1) adopt(view[number]); };
   keep(window);
   watch(document, kinds, (element) => {
-    if (element.nodeName === "IFRAME" || element.nodeName === "FRAME") adopt(element.contentWindow);
+    if (/^I?FRAME$/.test(kindOf(element))) adopt(element.contentWindow);
     mend(element);
   });
   if (!where) return;

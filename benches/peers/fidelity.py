@@ -117,7 +117,7 @@ def main():
     given = parser.parse_args()
     with served(given) as (index, ours, theirs):
         nowhere = Nowhere()
-        beside = f"--proxy-bypass-list=<-loopback>;127.0.0.1:{ours};127.0.0.1:{theirs}"
+        beside = f"--proxy-bypass-list=<-loopback>;localhost:{ours};127.0.0.1:{theirs}"
         live, replay = Browser(), Browser(f"--proxy-server=127.0.0.1:{nowhere.port}", beside)
         pages, archived = [], set()
         for line in index.open():
@@ -130,7 +130,7 @@ def main():
         count = min(given.limit, len(pages))
         pages = [pages[place * len(pages) // count] for place in range(count)]
         sides = {
-            "ours": lambda stamp, url: f"http://127.0.0.1:{ours}/web/{stamp}if_/{url}",
+            "ours": lambda stamp, url: f"http://localhost:{ours}/web/{stamp}if_/{url}",
             "pywb": lambda stamp, url: f"http://127.0.0.1:{theirs}/archive/{stamp}mp_/{url}",
         }
         # The first page of a reader is loaded twice: see docs/replay.md.

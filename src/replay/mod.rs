@@ -36,9 +36,11 @@ use crate::texts::Language;
 /// Maximum length of a request's path and query in bytes; longer ones are refused.
 pub const PATH_BYTES_MAX: usize = 16 << 10;
 
+/// Name of the field with a policy.
 const POLICY: &str = "Content-Security-Policy";
 
-/// The [`Request::destination`] of a page that the worker requests for a browser: it does not say for which window or frame.
+/// The [`Request::destination`] of a page that the worker requests for a browser: for a window or a frame, which it does
+/// not say.
 pub const NAVIGATED: &str = "navigated";
 
 /// A request to the replay origin.

@@ -3,8 +3,8 @@
 //! A page may run scripts and use its origin, which hosts nothing but replayed pages: the application has another
 //! origin. It must not load anything from the live web. This is enforced by:
 //!
-//! * The policy of every response, which allows only this origin. It works in any browser, with or without the worker. Scripts run only
-//!   in documents that begin with the replay's own script, and in files of scripts.
+//! * The policy of every response, which allows only this origin. It works in any browser, with or without the worker.
+//!   Scripts run only in documents that begin with the replay's own script, and in files of scripts.
 //! * The policy with which the service worker replaces it on pages that it serves. All requests of such a page go through
 //!   the worker, but browsers apply the policy before they ask the worker, so URLs of the live web must be allowed in
 //!   order to be mapped at all. Requests that bypass workers (frames, objects, manifests, forms, sockets) and those that
@@ -71,7 +71,8 @@ pub(super) fn under_worker(application: &str, base: &str) -> String {
     )
 }
 
-/// Where a response may connect and lead to; redirects are the archive's own, and lead nowhere else. With `is_under_worker`, for a page that the worker serves.
+/// Where a response may connect and lead to; redirects are the archive's own, and lead nowhere else. With
+/// `is_under_worker`, for a page that the worker serves.
 pub(super) fn connections(application: &str, is_under_worker: bool) -> String {
     let application = if is_origin(application) { format!(" \"{application}/*\"") } else { String::new() };
     let live = if is_under_worker { format!(" {WITH_PATH}") } else { String::new() };

@@ -204,8 +204,8 @@ impl Request<'_> {
     }
 
     /// Redirects with a cookie that scripts cannot read. The one for archived pages is also sent when a person follows a
-    /// link from the application, which may be on another site. In a frame of another site, such as the application's own, browsers keep
-    /// only a cookie that is good in frames of that site alone.
+    /// link from the application, which may be on another site. In a frame of a page of another site, such as the
+    /// application, browsers keep only a cookie that is good in frames of that site alone.
     fn with_cookie(&self, to: &str, value: &str) -> Reply {
         let is_framed = self.field("sec-fetch-site") == Some("cross-site")
             && self.field("sec-fetch-dest").is_some_and(|destination| destination != "document");

@@ -1,9 +1,9 @@
 //! What a browser sees whose cookies are too long for the head of a request: archived pages may have set them, where they
 //! share the host name. Without this, nothing would be shown to it until it forgets them.
 //!
-//! The parser refuses such a head by itself, with an answer without a text, and keeps nothing of it. That answer is exchanged for one
-//! that has the browser remove its cookies. The rest of the head is read and dropped first, because a browser that is
-//! still sending when the connection closes shows no answer.
+//! The parser refuses such a head by itself, with an answer without a text, and keeps nothing of it. That answer is
+//! exchanged for one that has the browser remove its cookies. The rest of the head is read and dropped first, because a
+//! browser that is still sending when the connection closes shows no answer.
 
 use std::io;
 use std::pin::Pin;

@@ -269,7 +269,8 @@ impl Server {
 }
 
 impl Site {
-    /// Browsers look for `localhost` at `::1` first; so the replay that has this name is there as well, where the port is free.
+    /// Browsers look for `localhost` at `::1` first; so the replay that has this name is there as well, if the port is
+    /// free.
     fn of_name(shared: &Arc<Shared>, runtime: &runtime::Runtime) -> Option<Self> {
         shared.place.own_names().filter(|_| shared.place.replay.is_ipv4())?;
         let socket = std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, shared.place.replay.port())).ok()?;

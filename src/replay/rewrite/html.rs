@@ -455,15 +455,16 @@ fn is_javascript(tag: &Tag<'_, '_>) -> bool {
         || ["javascript", "ecmascript", "jscript"].iter().any(|name| kind.contains(name))
 }
 
-/// Whether a script put into the root of an XML document runs before anything else does. What stands before the root must
-/// not declare entities, hide a part of itself in quotes, or name a style sheet, which may put scripts of its own in its place.
+/// Whether a script put into the root of an XML document runs before anything else does. What stands before the root
+/// must not declare entities, hide a part of itself in quotes, or name a style sheet that puts scripts of its own into
+/// the document.
 fn may_lead(text: &str, root: &Tag<'_, '_>) -> bool {
     let start = root.whole.as_ptr() as usize - text.as_ptr() as usize;
     let before = text.get(..start).unwrap_or(text);
     root.name == "html"
         && !root.is_self_closing
         && !before.contains('[')
-        && before.split(xml::INSTRUCTION).skip(1).all(|instruction| xml::is_css(instruction))
+        && before.split(xml::INSTRUCTION).skip(1).all(xml::is_css)
         && ['"', '\''].iter().all(|quote| before.matches(*quote).count().is_multiple_of(2))
 }
 

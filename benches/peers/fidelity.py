@@ -136,7 +136,7 @@ def main():
         # The first page of a reader is loaded twice: see docs/replay.md.
         replay.show(sides["ours"](*pages[0]))
         original = re.compile(r"http://127\.0\.0\.1:\d+/(?:web|archive)/\d+[a-z]*_?/(.*)")
-        at_root = re.compile(rf"http://127\.0\.0\.1:(?:{ours}|{theirs})(?=/)")
+        at_root = re.compile(rf"http://(?:localhost:{ours}|127\.0\.0\.1:{theirs})(?=/)")
 
         def plain(url, page):
             """What a replayed URL stands for: one at the root of the replay, which a worker mapped, is of the page's host."""

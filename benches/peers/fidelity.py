@@ -135,7 +135,7 @@ def main():
         }
         # The first page of a reader is loaded twice: see docs/replay.md.
         replay.show(sides["ours"](*pages[0]))
-        original = re.compile(r"http://127\.0\.0\.1:\d+/(?:web|archive)/\d+[a-z]*_?/(.*)")
+        original = re.compile(r"http://(?:127\.0\.0\.1|localhost):\d+/(?:web|archive)/\d+[a-z]*_?/(.*)")
         at_root = re.compile(rf"http://(?:localhost:{ours}|127\.0\.0\.1:{theirs})(?=/)")
 
         def plain(url, page):

@@ -222,16 +222,39 @@ impl Access {
             return None;
         }
         let (key, time) = (surt(url), DateTime::from_timestamp_micros(time)?);
-        let is_shown = |rule: &Rule| rule.shown_to.is_some_and(|least| self.role >= Some(least));
-        self.rules.iter().position(|rule| !is_shown(rule) && rule.covers(&key) && rule.hides(time, self.now))
+        self.rules
+            .iter()
+            .position(|rule| !self.is_shown_by(rule) && rule.covers(&key) && rule.hides(time, self.now))
     }
 
-    /// Whether a capture may be shown.
+    /// Indices of the rules that can hide captures of URLs with this SURT.
+    #[must_use]
+    pub fn covering(&self, surt: &str) -> Vec<usize> {
+        let is_meant = |rule: &Rule| !self.is_shown_by(rule) && rule.covers(surt);
+        (0..self.rules.len()).filter(|rule| is_meant(&self.rules[*rule])).collect()
+    }
+
+    /// Whether some of these rules hide a capture made at `time` (microseconds since 1970, as all times here): `Some`
+    /// with the time at which the first of them ends, if any does.
+    #[must_use]
+    pub fn hiding_until(&self, rules: &[usize], time: i64) -> Option<Option<i64>> {
+        let time = DateTime::from_timestamp_micros(time)?;
+        let hiding = rules.iter().filter_map(|rule| self.rules.get(*rule));
+        let mut hiding = hiding.filter(|rule| rule.hides(time, self.now)).peekable();
+        hiding.peek()?;
+        Some(hiding.filter_map(|rule| rule.ends(time)).map(|ends| ends.timestamp_micros()).min())
+    }
+
+    fn is_shown_by(&self, rule: &Rule) -> bool {
+        rule.shown_to.is_some_and(|least| self.role >= Some(least))
+    }
+
+    /// Whether a capture may be shown. Behind a veil ([`crate::veil`]), what is hidden is not even found.
     ///
     /// # Errors
     /// When the state cannot be read.
     pub fn shows(&self, state: &State, capture: &Capture) -> Result<bool, StateError> {
-        if self.is_unlimited() {
+        if self.is_unlimited() || state.veil().is_some() {
             return Ok(true);
         }
         let shown = |capture: &Capture| -> Result<bool, StateError> {
@@ -246,7 +269,10 @@ impl Access {
     /// # Errors
     /// When the state cannot be read.
     pub fn shows_page(&self, state: &State, visit: Option<&Visit>) -> Result<bool, StateError> {
-        match visit.and_then(|visit| visit.last_capture).filter(|_| !self.is_unlimited()) {
+        match visit
+            .and_then(|visit| visit.last_capture)
+            .filter(|_| !self.is_unlimited() && state.veil().is_none())
+        {
             Some(newest) => self.shows(state, &state.capture(newest)?),
             None => Ok(true),
         }
@@ -284,14 +310,15 @@ impl Rule {
     fn hides(&self, time: DateTime<Utc>, now: DateTime<Utc>) -> bool {
         let is_meant =
             self.from.is_none_or(|from| time >= from) && self.before.is_none_or(|before| time < before);
-        let ends = match self.span {
-            Some(span) => {
-                chrono::TimeDelta::from_std(span).ok().and_then(|span| time.checked_add_signed(span))
-            }
+        is_meant && self.ends(time).is_none_or(|ends| now < ends)
+    }
+
+    /// When a capture made at `time` is no longer hidden; `None` if always.
+    fn ends(&self, time: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self.span {
+            Some(span) => time.checked_add_signed(chrono::TimeDelta::from_std(span).ok()?),
             None => self.until,
-        };
-        let is_over = (self.span.is_some() || self.until.is_some()) && ends.is_some_and(|ends| now >= ends);
-        is_meant && !is_over
+        }
     }
 }
 

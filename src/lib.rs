@@ -50,4 +50,5 @@ pub mod spare;
 pub mod texts;
 pub mod topic;
 pub mod topics;
+pub mod veil;
 pub mod watch;

@@ -28,6 +28,7 @@ mod failures;
 mod focus;
 mod freshness;
 mod front;
+mod hidden;
 mod hostile;
 mod hostile_documents;
 mod hostile_imports;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use archive::ledger::Tested;
 use archive::selection::{self, FocusReport, NextVisit, PartVisit, RobotsAnswer, StoredVisit, Weights, Why};
 use archive::texts::Language;
+use archive::veil;
 use archive_storage::Store;
 use chrono::Utc;
 use indicatif::HumanCount;
@@ -49,9 +50,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.fetches_per_day.is_some_and(|number| !(number > 0.0 && number.is_finite())) {
         return Err(super::UsageError("--fetches-per-day has to be more than 0".to_owned()).into());
     }
-    let store = Store::read_only(&args.archive.path)?;
+    let mut store = Store::read_only(&args.archive.path)?;
     let access = args.reader.access(&args.archive.path)?;
     let id = super::find_shown(&store, &access, &args.url)?;
+    veil::lay(&mut store, &access)?;
     let visits = || selection::visits_of(&store, &access, id, args.visits.unwrap_or(VISITS));
     if args.json && args.visits.is_some() {
         for visit in visits()? {

@@ -108,7 +108,11 @@ fn send_urls<E: From<JoinError>, F: FnMut(&[u8]) -> Result<(), E>>(
         let marks = marks.iter().filter(|(flag, _)| page.flags.has_any(*flag));
         let visited = if entry.is_visited { VISITED } else { 0 };
         let marks = marks.fold(visited, |all, (_, mark)| all | mark);
-        let key = xxh3_128(urls.get(id).map_err(JoinError::from)?.as_bytes());
+        // Of a URL that is not shown, others get a number in place of the key.
+        let key = match folder.state().knows(id) {
+            true => xxh3_128(urls.get(id).map_err(JoinError::from)?.as_bytes()),
+            false => xxh3_128(&id.0.to_le_bytes()),
+        };
         let site = |site: Option<SiteId>| site.map_or(NONE, |site| site.0);
         let head = [site(entry.site), site(folder.site_by_rule(id)?), u32::from(marks)];
         out.add(head.into_iter().chain(key_words(key)))?;
@@ -127,11 +131,11 @@ fn send_pages<E: From<JoinError>, F: FnMut(&[u8]) -> Result<(), E>>(
 ) -> Result<Option<u32>, E> {
     let state = folder.state();
     let (mut links, mut hops, mut list) = (state.link_cursor(), state.link_cursor(), LinkList::default());
-    for (number, visit) in (from..).zip(state.visits_with_pages(from..)) {
-        if out.is_full() {
-            return out.end(Some(number));
-        }
+    for visit in state.visits_with_pages(from..) {
         let (id, page, visit) = visit.map_err(JoinError::from)?;
+        if out.is_full() {
+            return out.end(page.visit.map(|number| number.0));
+        }
         let has_account = page.flags.has_any(flags::ACCOUNT);
         let is_gone = !has_account && folder.is_gone(id)?;
         let leads = if page.flags.has_any(flags::ALIAS) && !has_account {

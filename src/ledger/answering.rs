@@ -74,12 +74,15 @@ pub fn captured_sites(state: &State) -> Result<Vec<bool>, StateError> {
     Ok(has_pages)
 }
 
-/// Returns the sites of an archive, by number, and whether it has captured pages of them.
+/// Returns the sites of an archive, by number, and whether it has captured pages of them; a hidden site has no name.
 ///
 /// # Errors
 /// When the state cannot be read.
 pub fn known_sites(state: &State) -> Result<Vec<(String, bool)>, StateError> {
-    let named = |(site, has_pages)| Ok((state.site_name(SiteId(site))?, has_pages));
+    let named = |(site, has_pages)| {
+        let site = SiteId(site);
+        Ok((if state.shows_site(site) { state.site_name(site)? } else { String::new() }, has_pages))
+    };
     (0..).zip(captured_sites(state)?).map(named).collect()
 }
 

@@ -28,16 +28,16 @@ const THREE_LETTERS_MAX: usize = 70;
 /// # Errors
 /// When the state cannot be written.
 pub(super) fn number(state: &mut State, tag: &str) -> Result<u8, StateError> {
-    let subtag = tag.split(['-', '_']).next().unwrap_or_default();
-    let subtag = subtag.get(..subtag.len().min(4)).unwrap_or_default().to_ascii_lowercase();
+    let subtag = subtag(tag);
     let is_two = TWO_LETTERS.split_whitespace().any(|known| known == subtag);
     let is_three = subtag.len() == 3 && subtag.bytes().all(|byte| byte.is_ascii_lowercase());
     if !is_two && !is_three {
         return Ok(0);
     }
     let list = String::from_utf8_lossy(state.setting(SETTING).unwrap_or_default()).into_owned();
-    if let Some(place) = list.lines().position(|known| known == subtag) {
-        return Ok(u8::try_from(place + 1).unwrap_or(0));
+    let known = language_number(state, tag);
+    if known > 0 {
+        return Ok(known);
     }
     let count = list.lines().count();
     let others = list.lines().filter(|known| known.len() == 3).count();
@@ -66,6 +66,21 @@ pub fn forget_languages(state: &mut State, pages: &HashSet<UrlId>) -> Result<(),
     let left = list.lines().zip(&used[1..]).map(|(known, used)| if *used { known } else { "" });
     let left: String = left.flat_map(|known| [known, "\n"]).collect();
     state.set_setting(SETTING, Some(left.as_bytes()))
+}
+
+fn subtag(tag: &str) -> String {
+    let subtag = tag.split(['-', '_']).next().unwrap_or_default();
+    subtag.get(..subtag.len().min(4)).unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Returns the number of a language; 0 for one that has none.
+#[must_use]
+pub fn language_number(state: &State, tag: &str) -> u8 {
+    let list = std::str::from_utf8(state.setting(SETTING).unwrap_or_default()).unwrap_or_default();
+    // Languages that were forgotten are empty.
+    let subtag = Some(subtag(tag)).filter(|subtag| !subtag.is_empty());
+    let place = subtag.and_then(|subtag| list.lines().position(|known| known == subtag));
+    place.and_then(|place| u8::try_from(place + 1).ok()).unwrap_or(0)
 }
 
 /// Returns the language with this number; `None` for 0.

@@ -7,6 +7,7 @@
 //! have.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 
 use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId, Visit};
 
@@ -208,6 +209,35 @@ fn summarise<E>(
     }
     visit.extension = observations.to_bytes();
     Ok(())
+}
+
+/// The visit of a page as it would be with only some of its `captures`, in order of time; `None` without any. Those in
+/// `parted` followed others that are left out. Flags of captures that change are added to `flags`.
+pub fn visit_without(
+    visit: &Visit,
+    captures: &mut [(CaptureId, Capture)],
+    parted: &[CaptureId],
+    flags: &mut HashMap<CaptureId, u8>,
+) -> Option<Visit> {
+    let newest =
+        |is_meant: fn(&Capture) -> bool| captures.iter().rev().find(|(_, capture)| is_meant(capture));
+    let last = captures.last()?.0;
+    let status = newest(|capture| is_answer(capture) && capture.kind != CaptureKind::NotModified);
+    let mut kept = Visit {
+        captures: captures.len() as u32,
+        last_capture: Some(last),
+        status: status.map_or(0, |(_, capture)| capture.status),
+        version: newest(Capture::is_confirmable).map(|(id, _)| *id),
+        validators: None,
+        ..*visit
+    };
+    // What differs from a capture that is left out is compared with the one before that.
+    let new = parted.iter().map(|id| (*id, 0)).collect();
+    let Ok(()) = summarise(&mut kept, captures, &new, |id, changed| {
+        flags.insert(id, changed);
+        Ok::<_, Infallible>(())
+    });
+    Some(kept)
 }
 
 /// Adds the next attempt to the times and counts of a visit, with the status of its content, if it brought that.

@@ -55,6 +55,9 @@ pub(super) fn urls(
     let state = store.state();
     for &page in pages.iter().filter(|page| **page < state.url_count()) {
         let id = UrlId(page);
+        if !state.knows(id) {
+            continue;
+        }
         if access.is_unlimited() || access.shows_page(state, state.visit(id)?.as_ref())? {
             take(Line::Url(page, state.url(id)?))?;
         }

@@ -393,10 +393,14 @@ fn stamp(state: &State, rows: u32, columns: usize) -> Stamp {
 
 /// Opens a file of an archive, if it is of the checkpoint being read.
 fn open(store: &Store, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
-    open_in(store.path(), file, of)
+    open_in(store.state(), store.path(), file, of)
 }
 
-fn open_in(archive: &Path, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
+fn open_in(state: &State, archive: &Path, file: &str, of: Stamp) -> Result<Option<Reader>, PreparedError> {
+    // Columns have what a veil hides.
+    if state.veil().is_some() {
+        return Ok(None);
+    }
     let reader = Reader::open(&archive.join(file))?;
     Ok(reader.filter(|reader| reader.stamp() == of))
 }
@@ -439,7 +443,7 @@ impl Prepared {
 
     /// Like [`Prepared::open`], for the archive in a folder and its state.
     fn open_of(state: &State, archive: &Path) -> Result<Option<Self>, PreparedError> {
-        Ok(open_in(archive, FILE, of_pages(state))?.map(|file| Self { file, order: None }))
+        Ok(open_in(state, archive, FILE, of_pages(state))?.map(|file| Self { file, order: None }))
     }
 
     /// Opens the columns of an archive's captures.

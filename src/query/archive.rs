@@ -400,7 +400,11 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn hosts(&self) -> Each<'_, HostRow> {
-        Box::new(self.state.hosts().map(|host| {
+        let shown = self
+            .state
+            .hosts()
+            .filter(|host| host.as_ref().map_or(true, |(id, ..)| self.state.shows_host(*id)));
+        Box::new(shown.map(|host| {
             let (id, name, host) = host?;
             Ok(self.host_row(id, name, &host))
         }))

@@ -71,10 +71,21 @@ impl ArchiveRows<'_> {
         let (state, running) = (self.state, &self.running);
         let mut are_linking = vec![false; state.url_count() as usize];
         let check = || running.check().map_err(RowsError::from);
-        // Older versions had other links.
-        prepared::each_list(state, kinds, counts, check, |source, target| {
-            are_linking.get_mut(source.index()).into_iter().for_each(|is| *is = target.is_some());
-        })?;
+        let mut note = |source: UrlId, is_linking| {
+            are_linking.get_mut(source.index()).into_iter().for_each(|is| *is = is_linking);
+        };
+        if state.veil().is_some() {
+            state.newest_links(|(source, ..), links| {
+                check()?;
+                note(source, links.iter().any(|link| kinds.has(link.kind) && counts(link.target)));
+                Ok::<_, RowsError>(())
+            })?;
+        } else {
+            // Older versions had other links.
+            prepared::each_list(state, kinds, counts, check, |source, target| {
+                note(source, target.is_some())
+            })?;
+        }
         let linking = (0..).zip(are_linking).filter_map(|(id, is_linking)| is_linking.then_some(UrlId(id)));
         let Some(prepared) = &self.prepared else {
             let shown = self.pages_of(linking.collect());

@@ -23,7 +23,7 @@ impl ArchiveRows<'_> {
             let mut tests = tests.iter();
             tests.all(|(number, ranges)| ranges.has(&number.of(sum)))
         };
-        let rows = (0..).zip(sums).filter(move |(_, sum)| passes(sum));
+        let rows = (0..).zip(sums).filter(move |(id, sum)| passes(sum) && self.state.shows_site(SiteId(*id)));
         Box::new(rows.map(|(id, sum)| self.site_row(SiteId(id), sum)))
     }
 

@@ -182,11 +182,11 @@ impl FullText for search::View<'_> {
     }
 
     fn documents(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, RowsError> {
-        Ok(self.newest().map(|newest| newest.with_elements(query, are_known)).transpose()?)
+        Ok(self.with_elements(query, are_known)?)
     }
 
     fn structures(&self) -> Result<Structures, RowsError> {
-        Ok(self.newest().map_or(Ok(Structures::default()), search::Reader::structures)?)
+        Ok(search::View::structures(self)?)
     }
 }
 

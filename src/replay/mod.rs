@@ -159,6 +159,34 @@ struct Asked<'a> {
     request: &'a Request<'a>,
 }
 
+/// Something that is asked for under one path, or under all below one (`/*`).
+#[derive(Debug)]
+pub struct Route {
+    /// The path.
+    pub path: &'static str,
+    /// Takes what follows the start of the path, or its query.
+    answer: fn(&Asked<'_>, &str) -> Result<Response, Error>,
+}
+
+/// What the replay answers.
+pub const ROUTES: &[Route] = &[
+    Route { path: "/web/*", answer: |asked, rest| asked.replay(rest) },
+    Route { path: "/timegate/*", answer: |asked, rest| asked.timegate(&requested_url(rest)) },
+    Route { path: "/timemap/*", answer: |asked, rest| asked.timemap(rest) },
+    Route { path: "/warc/*", answer: |asked, rest| asked.records(rest) },
+    Route { path: "/cdx", answer: |asked, query| asked.cdx(query) },
+    Route { path: "/static/replay.js", answer: |_, _| Ok(script(include_str!("static/replay.js"))) },
+    Route {
+        path: "/static/worker.js",
+        answer: |_, _| {
+            let mut response = script(include_str!("static/worker.js"));
+            response.set("Service-Worker-Allowed", "/web/");
+            Ok(response)
+        },
+    },
+    Route { path: "/", answer: |asked, _| Ok(asked.start()) },
+];
+
 /// Answers a request from an archive, within the limits of `access`.
 ///
 /// # Errors
@@ -226,29 +254,11 @@ impl Asked<'_> {
         if self.request.destination == Some("serviceworker") && bare != "/static/worker.js" {
             return Ok(self.problem(404, "There are no workers here but the replay's own."));
         }
-        if let Some(rest) = path.strip_prefix("/web/") {
-            return self.replay(rest);
-        }
-        if let Some(rest) = path.strip_prefix("/timegate/") {
-            return self.timegate(&requested_url(rest));
-        }
-        if let Some(rest) = path.strip_prefix("/timemap/") {
-            return self.timemap(rest);
-        }
-        if let Some(rest) = path.strip_prefix("/warc/") {
-            return self.records(rest);
-        }
-        match bare {
-            "/cdx" => self.cdx(query),
-            "/static/replay.js" => Ok(script(include_str!("static/replay.js"))),
-            "/static/worker.js" => {
-                let mut response = script(include_str!("static/worker.js"));
-                response.set("Service-Worker-Allowed", "/web/");
-                Ok(response)
-            }
-            "/" => Ok(self.start()),
-            _ => Ok(self.strayed()),
-        }
+        let found = ROUTES.iter().find_map(|route| match route.path.strip_suffix('*') {
+            Some(start) => Some((route, path.strip_prefix(start)?)),
+            None => (bare == route.path).then_some((route, query)),
+        });
+        found.map_or_else(|| Ok(self.strayed()), |(route, rest)| (route.answer)(self, rest))
     }
 
     /// `/web/…`

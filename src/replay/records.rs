@@ -56,7 +56,9 @@ impl Asked<'_> {
                 return Ok(None);
             };
             let capture = state.capture(CaptureId(id))?;
-            let is_shown = capture.kind != CaptureKind::Failed && self.access.shows(state, &capture)?;
+            let is_shown = capture.kind != CaptureKind::Failed
+                && !state.is_hidden(CaptureId(id))
+                && self.access.shows(state, &capture)?;
             return Ok(is_shown.then_some(CaptureId(id)));
         }
         let target = Target::parse(rest);

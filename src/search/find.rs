@@ -20,16 +20,16 @@ use std::collections::{HashMap, HashSet};
 use archive_storage::UrlId;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use tantivy::Term;
 use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, FuzzyTermQuery};
 use tantivy::schema::Field;
-use tantivy::{Searcher, Term};
 
 use super::TextQuery;
 use super::error::Error;
 use super::evidence::read_pages;
 use super::forms::Form;
 use super::schema::Fields;
-use super::view::View;
+use super::view::{View, shown_with};
 use super::words::words;
 
 /// Maximum number of words of a search; further words are ignored.
@@ -233,7 +233,7 @@ impl View<'_> {
         }
         let mut pages = Vec::new();
         let mut linked: HashMap<UrlId, Fit> = HashMap::new();
-        for segment in searchers.all.iter().flat_map(Searcher::segment_readers) {
+        for (segment, _) in searchers.segments() {
             let mut found = Vec::new();
             read_pages(segment, fields, &wanted, &mut found).map_err(error)?;
             for (page, version, evidence) in found {
@@ -282,7 +282,7 @@ impl View<'_> {
         let distance_max = if word.chars().count() < LONG_WORD { 1 } else { 2 };
         let near = FuzzyTermQuery::new(Term::from_field_text(fields.body, word), distance_max, true);
         let near = near.automaton()?;
-        for segment in whole.all.iter().flat_map(Searcher::segment_readers) {
+        for (segment, veil) in whole.segments() {
             let index = segment.inverted_index(fields.body)?;
             let mut words = index.terms().search(&near).ge(first.to_string()).into_stream()?;
             while words.advance() {
@@ -290,7 +290,11 @@ impl View<'_> {
                 if !other.starts_with(first) {
                     break;
                 }
-                *frequencies.entry(other.to_owned()).or_default() += u64::from(words.value().doc_freq);
+                let term = Term::from_field_text(fields.body, other);
+                let shown = shown_with(segment, veil, &term, u64::from(words.value().doc_freq))?;
+                if shown > 0 {
+                    *frequencies.entry(other.to_owned()).or_default() += shown;
+                }
             }
         }
         Ok(Some(frequencies))

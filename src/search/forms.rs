@@ -8,13 +8,14 @@ use std::sync::PoisonError;
 
 use rust_stemmers::{Algorithm, Stemmer};
 use tantivy::postings::SegmentPostings;
+use tantivy::query::Bm25StatisticsProvider as _;
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, Searcher, SegmentReader, Term};
+use tantivy::{DocId, DocSet, SegmentReader, Term};
 
 use super::error::Error;
 use super::find::{FIND_WORDS_MAX, Find};
 use super::schema::Fields;
-use super::view::View;
+use super::view::{Searchers, View, shown_with};
 use super::words::words;
 
 /// Maximum number of forms searched per word, the most frequent ones.
@@ -121,14 +122,12 @@ impl View<'_> {
     /// Returns each word with its forms in the languages of the indexed documents.
     pub(super) fn forms_of(&self, find: &Find) -> tantivy::Result<Vec<(String, Vec<Form>)>> {
         let (_, fields) = Fields::schema(false);
-        let searchers = self.searchers().all;
+        let searchers = self.searchers();
         let mut languages = Vec::new();
         for (number, (code, _)) in STEMMED.iter().enumerate() {
             let term = term(fields, code);
-            for searcher in &searchers {
-                if !languages.contains(&number) && searcher.doc_freq(&term)? > 0 {
-                    languages.push(number);
-                }
+            if searchers.doc_freq(&term)? > 0 {
+                languages.push(number);
             }
         }
         let mut words = words(&find.words);
@@ -150,7 +149,7 @@ impl View<'_> {
 
 /// Returns the forms of a word in some languages, most frequent first.
 fn forms(
-    searchers: &[Searcher],
+    searchers: &Searchers<'_>,
     fields: Fields,
     word: &str,
     languages: &[usize],
@@ -161,7 +160,7 @@ fn forms(
         return Ok(Vec::new());
     };
     let mut forms: Vec<(u64, Form)> = Vec::new();
-    for segment in searchers.iter().flat_map(Searcher::segment_readers) {
+    for (segment, veil) in searchers.segments() {
         let index = segment.inverted_index(fields.body)?;
         let mut known = index.terms().range().ge(start).into_stream()?;
         for _ in 0..COMPARED_MAX {
@@ -179,7 +178,11 @@ fn forms(
             if languages == 0 {
                 continue;
             }
-            let count = u64::from(found.doc_freq);
+            let term = Term::from_field_text(fields.body, other);
+            let count = shown_with(segment, veil, &term, u64::from(found.doc_freq))?;
+            if count == 0 {
+                continue;
+            }
             match forms.iter_mut().find(|(_, form)| form.word == other) {
                 Some((sum, _)) => *sum += count,
                 None => forms.push((count, Form { word: other.to_owned(), languages })),

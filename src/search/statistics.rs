@@ -65,19 +65,19 @@ impl Bm25StatisticsProvider for Statistics {
 }
 
 /// Indexes that record which statistics are requested.
-struct Noting {
-    of: Searchers,
+struct Noting<'a> {
+    of: Searchers<'a>,
     noted: Mutex<Statistics>,
 }
 
-impl Noting {
+impl Noting<'_> {
     fn note<T>(&self, number: T, write: impl FnOnce(&mut Statistics, &T)) -> T {
         write(&mut self.noted.lock().unwrap_or_else(PoisonError::into_inner), &number);
         number
     }
 }
 
-impl Bm25StatisticsProvider for Noting {
+impl Bm25StatisticsProvider for Noting<'_> {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
         let number = self.of.total_num_tokens(field)?;
         Ok(self.note(number, |noted, number| {
@@ -119,7 +119,7 @@ impl View<'_> {
                 wanted.map_err(|source| Error::of(self.folder(), source))?;
             }
             for query in queries {
-                for searcher in &self.searchers().all {
+                for (searcher, _) in &self.searchers().all {
                     let scoring = EnableScoring::enabled_from_statistics_provider(&noting, searcher);
                     let weight = terms::compile(query, fields).weight(scoring);
                     weight.map_err(|source| Error::of(self.folder(), source))?;

@@ -167,6 +167,8 @@ impl<'a> PagesAsOf<'a> {
         let version = version_of(self.state, &capture);
         let newest = newest_searched(self.state, page, self.captures)?;
         let is_newest = newest.is_some_and(|(_, newest)| version_of(self.state, &newest) == version);
-        Ok(Some((version, is_newest)))
+        // The index has the text of the newest version, hidden or not.
+        let is_read = self.state.veil().is_none_or(|veil| !veil.unread.contains(&page));
+        Ok(Some((version, is_newest && is_read)))
     }
 }

@@ -4,18 +4,19 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use archive_storage::{Store, UrlId};
+use archive_storage::{Store, UrlId, Veil};
 use chrono::{DateTime, Utc};
 use tantivy::query::Bm25StatisticsProvider;
-use tantivy::schema::Field;
-use tantivy::{Searcher, Term};
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
+use super::elements::ElementQuery;
 use super::error::{Error, guarded};
 use super::forms::Form;
 use super::reader::{Reader, Readers};
 use super::statistics::Statistics;
 use super::versions::{PagesAsOf, VERSIONS_FOLDER};
-use super::{FOLDER, TextQuery};
+use super::{FOLDER, Structures, TextQuery};
 use crate::access::Access;
 
 /// Indexes of an archive that are searched as one, and which of their documents count.
@@ -26,8 +27,9 @@ pub struct View<'a> {
     readers: Vec<Reader>,
     standing: Option<PagesAsOf<'a>>,
     behind: u64,
-    /// Indexes of other archives that are searched together with these.
-    beside: Vec<Searcher>,
+    veil: Option<&'a Veil>,
+    /// Indexes of other archives that are searched together with these, each with what it hides.
+    beside: Vec<(Searcher, Option<&'a Veil>)>,
     /// Statistics of all indexes, including those on other machines.
     reported: Option<Statistics>,
     /// Forms of the words that were looked up so far.
@@ -48,7 +50,8 @@ fn reader(store: &Store, name: &str, open: Option<&Readers>) -> Result<Reader, E
 
 impl<'a> View<'a> {
     fn new(readers: Vec<Reader>, standing: Option<PagesAsOf<'a>>, behind: u64) -> Self {
-        Self { readers, standing, behind, beside: Vec::new(), reported: None, forms: Mutex::default() }
+        let (beside, forms) = (Vec::new(), Mutex::default());
+        Self { readers, standing, behind, veil: None, beside, reported: None, forms }
     }
 
     /// Views the versions that were current in an archive before an instant, as far as `access` shows them.
@@ -69,7 +72,7 @@ impl<'a> View<'a> {
         let behind = store.state().totals().captures.saturating_sub(older.watermark());
         let standing = PagesAsOf::new(store.state(), access, before, newest.watermark());
         let readers = vec![newest, older];
-        Ok(Self::new(readers, Some(standing), behind))
+        Ok(Self { veil: store.state().veil(), ..Self::new(readers, Some(standing), behind) })
     }
 
     /// Views an archive as it was before an instant, or as it is now.
@@ -84,13 +87,13 @@ impl<'a> View<'a> {
     ) -> Result<Self, Error> {
         match before {
             Some(before) => Self::past(store, access.clone(), before, open),
-            None => Ok(reader(store, FOLDER, open)?.into()),
+            None => Ok(Self { veil: store.state().veil(), ..reader(store, FOLDER, open)?.into() }),
         }
     }
 
     /// Joins views into parts of one index: scores in each are as if all documents were in a single index.
     pub fn join(views: &mut [Self]) {
-        let all: Vec<Vec<Searcher>> = views.iter().map(|view| view.searchers().all).collect();
+        let all: Vec<Vec<_>> = views.iter().map(|view| view.searchers().all).collect();
         for (own, view) in views.iter_mut().enumerate() {
             let others = all.iter().enumerate().filter(|(other, _)| *other != own);
             view.beside = others.flat_map(|(_, searchers)| searchers.iter().cloned()).collect();
@@ -122,16 +125,47 @@ impl<'a> View<'a> {
 
     /// Whether a document counts.
     pub(super) fn counts(&self, page: UrlId, version: Option<u64>) -> Result<bool, Error> {
-        Ok(self.standing.as_ref().map_or(Ok(true), |standing| standing.has(page, version))?)
+        match &self.standing {
+            Some(standing) => Ok(standing.has(page, version)?),
+            None => Ok(reads(self.veil, page)),
+        }
+    }
+
+    /// Of pages of the newest versions, those whose text may be read.
+    fn readable(&self, mut pages: Vec<UrlId>) -> Vec<UrlId> {
+        pages.retain(|page| reads(self.veil, *page));
+        pages
+    }
+
+    /// Returns the pages whose elements may match `query`, or are known to; none if older versions are viewed.
+    ///
+    /// # Errors
+    /// As [`Reader::with_elements`].
+    pub fn with_elements(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, Error> {
+        let found = self.newest().map(|newest| newest.with_elements(query, are_known)).transpose()?;
+        Ok(found.map(|found| self.readable(found)))
+    }
+
+    /// Returns the document-level properties of XML documents; none if older versions are viewed.
+    ///
+    /// # Errors
+    /// As [`Reader::structures`].
+    pub fn structures(&self) -> Result<Structures, Error> {
+        let (mut shown, found) = (Structures::default(), self.newest().map(Reader::structures).transpose()?);
+        shown.add(found.unwrap_or_default(), |page| reads(self.veil, page).then_some(page));
+        Ok(shown)
     }
 
     /// Returns the archive's own indexes.
-    pub(super) fn searchers(&self) -> Searchers {
-        Searchers { all: self.readers.iter().map(Reader::searcher).collect(), reported: None }
+    pub(super) fn searchers(&self) -> Searchers<'a> {
+        Searchers {
+            all: self.readers.iter().map(|reader| (reader.searcher(), self.veil)).collect(),
+            reported: None,
+        }
     }
 
     /// Returns the archive's own indexes and those of other archives.
-    pub(super) fn whole(&self) -> Searchers {
+    pub(super) fn whole(&self) -> Searchers<'a> {
         let mut whole = self.searchers();
         whole.all.extend(self.beside.iter().cloned());
         whole.reported.clone_from(&self.reported);
@@ -153,7 +187,7 @@ impl<'a> View<'a> {
     /// When an index or a history cannot be read.
     pub fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, Error> {
         match self.newest() {
-            Some(newest) => newest.pages_with(query),
+            Some(newest) => Ok(self.readable(newest.pages_with(query)?)),
             None => Ok(self.search(query)?.into_iter().map(|(page, _)| page).collect()),
         }
     }
@@ -165,7 +199,9 @@ impl<'a> View<'a> {
     pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
         let whole = self.whole();
         if let Some(newest) = self.newest() {
-            return newest.scored(query, &whole);
+            let mut found = newest.scored(query, &whole)?;
+            found.retain(|(page, _)| reads(self.veil, *page));
+            return Ok(found);
         }
         let mut found = Vec::new();
         for reader in &self.readers {
@@ -184,6 +220,7 @@ impl<'a> View<'a> {
     /// As [`View::search`].
     pub fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, Error> {
         match self.newest() {
+            Some(_) if !reads(self.veil, page) => Ok(0.0),
             Some(newest) => newest.bm25(query, page, &self.whole()),
             None => {
                 let found = self.search(query)?;
@@ -194,25 +231,59 @@ impl<'a> View<'a> {
 }
 
 /// Contents of a view's indexes when it was opened.
-pub(super) struct Searchers {
-    pub(super) all: Vec<Searcher>,
+pub(super) struct Searchers<'a> {
+    /// Each with what its archive hides.
+    pub(super) all: Vec<(Searcher, Option<&'a Veil>)>,
     /// Statistics that replace those of the indexes.
     reported: Option<Statistics>,
 }
 
-impl Searchers {
+/// Whether the text of a page's newest version may be read.
+fn reads(veil: Option<&Veil>, page: UrlId) -> bool {
+    veil.is_none_or(|veil| !veil.unread.contains(&page))
+}
+
+/// Number of documents of a segment that have a term, as its index says, without those that are hidden.
+pub(super) fn shown_with(
+    segment: &SegmentReader,
+    veil: Option<&Veil>,
+    term: &Term,
+    counted: u64,
+) -> tantivy::Result<u64> {
+    if veil.is_none_or(|veil| veil.unread.is_empty()) {
+        return Ok(counted);
+    }
+    let postings = segment.inverted_index(term.field())?.read_postings(term, IndexRecordOption::Basic)?;
+    let Some(mut postings) = postings else { return Ok(0) };
+    let (pages, mut shown) = (segment.fast_fields().u64("page")?, 0);
+    while postings.doc() != TERMINATED {
+        let page = pages.first(postings.doc()).and_then(|page| u32::try_from(page).ok());
+        shown += u64::from(page.is_some_and(|page| reads(veil, UrlId(page))));
+        postings.advance();
+    }
+    Ok(shown)
+}
+
+impl Searchers<'_> {
     fn sum(&self, of: impl Fn(&Searcher) -> tantivy::Result<u64>) -> tantivy::Result<u64> {
-        self.all.iter().map(of).sum()
+        self.all.iter().map(|(searcher, _)| of(searcher)).sum()
+    }
+
+    /// The segments of all, each with what its archive hides.
+    pub(super) fn segments(&self) -> impl Iterator<Item = (&SegmentReader, Option<&Veil>)> {
+        self.all.iter().flat_map(|(searcher, veil)| {
+            searcher.segment_readers().iter().map(move |segment| (segment, *veil))
+        })
     }
 
     /// Number of documents that are not removed.
     pub(super) fn alive(&self) -> u64 {
-        let own = || self.all.iter().map(Searcher::num_docs).sum();
+        let own = || self.all.iter().map(|(searcher, _)| searcher.num_docs()).sum();
         self.reported.as_ref().map_or_else(own, Statistics::alive)
     }
 }
 
-impl Bm25StatisticsProvider for Searchers {
+impl Bm25StatisticsProvider for Searchers<'_> {
     fn total_num_tokens(&self, field: Field) -> tantivy::Result<u64> {
         let own = || self.sum(|searcher| searcher.total_num_tokens(field));
         self.reported.as_ref().map_or_else(own, |reported| reported.total_num_tokens(field))
@@ -224,7 +295,13 @@ impl Bm25StatisticsProvider for Searchers {
     }
 
     fn doc_freq(&self, term: &Term) -> tantivy::Result<u64> {
-        let own = || self.sum(|searcher| searcher.doc_freq(term));
+        let own = || {
+            let in_segment = |(segment, veil): (&SegmentReader, _)| {
+                let counted = segment.inverted_index(term.field())?.doc_freq(term)?;
+                shown_with(segment, veil, term, u64::from(counted))
+            };
+            self.segments().map(in_segment).sum()
+        };
         self.reported.as_ref().map_or_else(own, |reported| reported.doc_freq(term))
     }
 }

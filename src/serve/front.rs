@@ -1,6 +1,7 @@
 //! Several archives, folders of this server and nodes, queried as one ([`crate::nodes`]). Only archives named at
 //! startup are queried. A request for a page is redirected to the archive that has it; responses are not proxied.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,8 @@ pub(super) struct Front {
     parts: Vec<Part>,
     http: Arc<Http>,
     kept: Arc<Kept>,
-    known: Mutex<Known>,
+    /// By role: rules may hide sites from some.
+    known: Mutex<BTreeMap<Option<Role>, Known>>,
 }
 
 impl Front {
@@ -67,7 +69,13 @@ impl Front {
         let sources = self.parts.iter().zip(self.names()).zip(&opened).map(|((part, name), opened)| {
             match (part, opened) {
                 (Part::Node(node), _) => Ok(Source::Node(node.clone())),
-                (_, Some(Ok(opened))) => Ok(Source::Folder(&opened.store, opened.access.to(role))),
+                (Part::Folder(shared), Some(Ok(opened))) => {
+                    match shared.archive().map(|it| it.seen(opened, role)) {
+                        Some(Ok(seen)) => Ok(Source::Folder(seen.store, seen.access)),
+                        Some(Err(error)) => Err(missing(name, error.to_string())),
+                        None => Err(missing(name, String::new())),
+                    }
+                }
                 (_, Some(Err(error))) => Err(missing(name, error.to_string())),
                 (_, None) => Err(missing(name, String::new())),
             }
@@ -75,24 +83,24 @@ impl Front {
         let until = Instant::now() + TIME_MAX;
         let asked = Asked::new(sources.collect(), Arc::clone(&self.http))?;
         let asked = asked.within(Limits::SERVED).until(until).keeping(&self.kept);
-        let mut asked = match self.kept() {
+        let mut asked = match self.kept(role) {
             Some(known) => asked.knowing(known),
             None => asked,
         };
         let answer = question(&mut asked);
         let known = asked.known();
-        known.clone_into(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner));
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(role, known.clone());
         Ok((answer?, self.missing(known)))
     }
 
-    fn kept(&self) -> Option<Known> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        known.since().is_some_and(|since| since.elapsed() < KNOWN_FOR).then_some(known)
+    fn kept(&self, role: Option<Role>) -> Option<Known> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&role).cloned();
+        known.filter(|known| known.since().is_some_and(|since| since.elapsed() < KNOWN_FOR))
     }
 
     /// What the archives have reported about themselves recently.
     pub(super) fn known(&self, role: Option<Role>) -> Result<Known, AskError> {
-        match self.kept() {
+        match self.kept(role) {
             Some(known) => Ok(known),
             None => Ok(self.ask(role, |asked| asked.look().cloned())?.0),
         }

@@ -14,9 +14,8 @@ use url::form_urlencoded;
 
 use super::Shared;
 use super::http::Origin;
-use super::page::{Reply, Speech, wants_json};
+use super::page::{Reply, Speech, role_for, wants_json};
 use super::people::{Event, People, Refused, What, Who};
-use crate::access::Role;
 use crate::ledger::host_name;
 
 /// Paths for logging in and out, and for passing people between the two origins.
@@ -162,7 +161,7 @@ impl Request<'_> {
             match bare(self.path) {
                 PASS => return Err(self.pass(people, &who)),
                 LOGOUT => return Err(self.log_out(people, &who, address)),
-                path if who.role < Some(needed(path)) => {
+                path if who.role < Some(role_for(path)) => {
                     let event = Event::of(What::Refused, who.name.as_deref());
                     people.record(&Event {
                         address: Some(address),
@@ -304,15 +303,6 @@ impl Request<'_> {
             return self.refusal(403, "This ticket is used or too old. Go back and try again.");
         };
         self.with_cookie(&format!("{}{path}", self.replay), &cookie)
-    }
-}
-
-/// The role required for a page of the application.
-fn needed(path: &str) -> Role {
-    match path.split('/').nth(1) {
-        Some("runs" | "runs.js" | "metrics" | "settings") => Role::Operator,
-        Some("review" | "review.js" | "watches") => Role::Reviewer,
-        _ => Role::Reader,
     }
 }
 

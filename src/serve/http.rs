@@ -23,7 +23,6 @@ use super::events;
 use super::gate;
 use super::lanes::Kind;
 use super::long_heads::LongHeads;
-use super::opened::Seen;
 use super::page::{self, Reply, Request as Page, Speech};
 use super::people::{Event, What, Who};
 use super::pings::{self, Pings};
@@ -365,8 +364,7 @@ impl Received {
         };
         let opened =
             if self.is_package() || self.ask.is_some() { archive.alone()? } else { archive.open()? };
-        let (store, access) = (&opened.store, opened.access.to(self.who.role));
-        let seen = Seen { store, access, lately: &archive.lately };
+        let seen = archive.seen(&opened, self.who.role)?;
         match self.origin {
             Origin::Application => Ok(match &self.ask {
                 Some(asked) => ask::answer(&seen, [&self.application, &self.replay], asked),

@@ -48,9 +48,11 @@ pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, 
 use self::options::{following, origins};
 use self::people::People;
 use self::sending::Sending;
+use crate::access::Role;
 use crate::find::Kept;
 use crate::nodes::Http;
 use crate::recorder::Control;
+use crate::replay;
 
 /// Maximum number of clients that follow runs concurrently; others are refused.
 const LISTENERS_MAX: usize = 16;
@@ -74,6 +76,41 @@ const LOOK_EVERY_OPEN: Duration = Duration::from_millis(5);
 
 /// Name of several archives as one.
 const TOGETHER: &str = "all archives";
+
+/// Something that a server of an archive answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Address {
+    /// Whether it is at the replay's origin.
+    pub is_replay: bool,
+    /// Path; all below it if it ends in `*`.
+    pub path: &'static str,
+    /// The least role that may ask for it, if there are accounts.
+    pub role: Role,
+    /// Parameters that it takes.
+    pub takes: &'static [&'static str],
+    /// Formats besides the usual one: values of `format`, or endings of the path.
+    pub formats: &'static [&'static str],
+}
+
+/// All that a server of an archive answers, from the tables by which it does.
+pub fn addresses() -> impl Iterator<Item = Address> {
+    let application = page::ROUTES.iter().map(|&page::Route { path, role, takes, formats, .. }| Address {
+        is_replay: false,
+        path,
+        role,
+        takes,
+        formats,
+    });
+    let (takes, formats) = (&[][..], &[][..]);
+    let replay = replay::ROUTES.iter();
+    application.chain(replay.map(|route| Address {
+        is_replay: true,
+        path: route.path,
+        role: Role::Reader,
+        takes,
+        formats,
+    }))
+}
 
 /// A server that listens.
 #[derive(Debug)]

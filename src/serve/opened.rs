@@ -6,18 +6,24 @@
 //! and dictionaries are kept between checkpoints.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_storage::{Store, StoreError};
+use archive_storage::{Store, StoreError, Veil};
+use chrono::Utc;
 
 use super::lately::Lately;
-use crate::access::{Access, AccessError};
+use crate::access::{Access, AccessError, Role};
 use crate::find::Kept;
+use crate::ledger::CreditError;
+use crate::veil;
 
 /// How long requests share the open archive if no checkpoint announces itself: on a full disk it cannot.
 const SHARED: Duration = Duration::from_secs(2);
+
+/// How long a veil may hide what an embargo no longer does: where one ends every second, requests would only make veils.
+const MADE_ANEW: Duration = Duration::from_secs(60);
 
 /// Maximum age of access rules.
 const RULES: Duration = Duration::from_millis(250);
@@ -45,18 +51,49 @@ pub enum OpenError {
     /// Its access rules cannot be read.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// What they hide cannot be found out.
+    #[error(transparent)]
+    Hidden(#[from] CreditError),
 }
 
 /// An archive as of a checkpoint, with its access rules.
 #[derive(Debug)]
 pub(super) struct Opened {
-    pub(super) store: Arc<Store>,
-    pub(super) access: Access,
+    store: Arc<Store>,
+    access: Access,
+    /// The archive as unknown people and each role see it, opened on first use.
+    views: [OnceLock<View>; VIEWS],
+}
+
+/// Number of views: of people without a role, and of each role.
+const VIEWS: usize = 1 + Role::EACH.len();
+
+/// An archive as a role sees it.
+#[derive(Debug)]
+struct View {
+    /// The archive behind its veil; `None` if it is the archive itself, of which nothing is hidden.
+    store: Option<Store>,
+}
+
+/// A veil that was made for a role, and what it was made of.
+#[derive(Debug)]
+struct Made {
+    veil: Option<Arc<Veil>>,
+    state: (u64, u64, u64),
+    access: Access,
+    /// When it hides too much.
+    ends: Option<i64>,
+    since: Instant,
 }
 
 impl Opened {
     fn new(store: Arc<Store>, archive: &Path) -> Result<Arc<Self>, OpenError> {
-        Ok(Arc::new(Self { store, access: Access::read(archive)? }))
+        Ok(Arc::new(Self { store, access: Access::read(archive)?, views: Default::default() }))
+    }
+
+    /// All of the archive, for what is told to nobody.
+    pub(super) fn whole(&self) -> &Store {
+        &self.store
     }
 }
 
@@ -64,6 +101,8 @@ impl Opened {
 pub(super) struct Seen<'a> {
     pub(super) store: &'a Store,
     pub(super) access: Access,
+    /// Number of access rules, whomever they concern.
+    pub(super) rules: usize,
     /// Cache of recent answers.
     pub(super) lately: &'a Lately,
 }
@@ -75,6 +114,8 @@ pub(super) struct Archive {
     current: Mutex<Option<Current>>,
     /// Cache of recent answers.
     pub(super) lately: Lately,
+    /// The veils of the last checkpoint, by role.
+    veils: Mutex<[Option<Made>; VIEWS]>,
 }
 
 /// The archive as last opened.
@@ -100,6 +141,7 @@ impl Current {
             && let Some(opened) = Arc::get_mut(&mut self.opened)
             && let Some(store) = Arc::get_mut(&mut opened.store)
         {
+            opened.views = Default::default();
             store.pause()?;
             self.paused = Some(Instant::now());
         }
@@ -109,7 +151,8 @@ impl Current {
 
 impl Archive {
     pub(super) fn new(path: &Path, kept: Arc<Kept>) -> Self {
-        Self { path: path.to_owned(), current: Mutex::default(), lately: Lately::new(kept) }
+        let (current, veils) = (Mutex::default(), Mutex::default());
+        Self { path: path.to_owned(), current, lately: Lately::new(kept), veils }
     }
 
     /// The archive's folder.
@@ -122,7 +165,10 @@ impl Archive {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(now) = current.as_mut().filter(|now| now.is_shared()) {
             if now.ruled.elapsed() >= RULES {
-                now.opened = Opened::new(Arc::clone(&now.opened.store), &self.path)?;
+                let opened = Opened::new(Arc::clone(&now.opened.store), &self.path)?;
+                if opened.access.rules() != now.opened.access.rules() {
+                    now.opened = opened;
+                }
                 now.ruled = Instant::now();
             }
             return Ok(Arc::clone(&now.opened));
@@ -135,6 +181,56 @@ impl Archive {
         let now = Instant::now();
         *current = Some(Current { opened: Arc::clone(&opened), since: now, ruled: now, paused: None });
         Ok(opened)
+    }
+
+    /// The archive as a role may see it. Where rules hide something, it is opened once more, behind a veil.
+    pub(super) fn seen<'a>(&'a self, opened: &'a Opened, role: Option<Role>) -> Result<Seen<'a>, OpenError> {
+        let (access, lately) = (opened.access.to(role), &self.lately);
+        let rules = access.rules().len();
+        if access.is_unlimited() {
+            return Ok(Seen { store: &opened.store, access, rules, lately });
+        }
+        let place = role.map_or(0, |role| 1 + role as usize);
+        let view = match opened.views[place].get() {
+            Some(view) => view,
+            None => {
+                let view = self.view(&opened.store, &access, place)?;
+                opened.views[place].get_or_init(|| view)
+            }
+        };
+        Ok(match &view.store {
+            Some(store) => Seen { store, access, rules, lately },
+            // As without rules, it is answered from columns and caches.
+            None => Seen { store: &opened.store, access: Access::unlimited().to(role), rules, lately },
+        })
+    }
+
+    fn view(&self, shared: &Store, access: &Access, place: usize) -> Result<View, OpenError> {
+        let mut store = Store::read_only(&self.path)?;
+        let state_of = |store: &Store| {
+            let state = store.state();
+            (state.identity(), state.generation(), state.checkpoint_number())
+        };
+        let state = state_of(&store);
+        // One request makes it; others wait for it.
+        let mut veils = self.veils.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = veils[place].take().filter(|known| known.is_of(state, access));
+        let made = match known {
+            Some(known) => known,
+            None => {
+                let (veil, ends) = veil::of(&store, access)?.unzip();
+                let (access, since) = (access.clone(), Instant::now());
+                Made { veil: veil.map(Arc::new), state, access, ends: ends.flatten(), since }
+            }
+        };
+        let veil = veils[place].insert(made).veil.clone();
+        if veil.is_none() && state == state_of(shared) {
+            return Ok(View { store: None });
+        }
+        if let Some(veil) = veil {
+            store.state_mut().set_veil(veil);
+        }
+        Ok(View { store: Some(store) })
     }
 
     /// Opens the archive separately for a long operation, so that requests do not wait for it as they would if it were
@@ -173,6 +269,15 @@ impl Archive {
             *current = None;
         }
         current.as_ref().is_some_and(|now| now.paused.is_none())
+    }
+}
+
+impl Made {
+    fn is_of(&self, state: (u64, u64, u64), access: &Access) -> bool {
+        let is_over = self.ends.is_some_and(|ends| Utc::now().timestamp_micros() >= ends);
+        self.state == state
+            && self.access.rules() == access.rules()
+            && (!is_over || self.since.elapsed() < MADE_ANEW)
     }
 }
 

@@ -284,7 +284,7 @@ fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
 /// The part of a notice that concerns hosts in the archive and is within its scope, if any.
 fn of_this_archive(archive: &Archive, mut notice: Notice) -> Result<Option<Notice>, String> {
     let opened = archive.open().map_err(|error| error.to_string())?;
-    let state = opened.store.state();
+    let state = opened.whole().state();
     let credits = Credits::open(state).map_err(|error| error.to_string())?;
     let mut heard = Vec::new();
     for url in notice.urls {

@@ -97,6 +97,7 @@ mod state;
 mod store;
 mod urls;
 mod validators;
+mod veil;
 mod verify;
 pub mod warc;
 
@@ -121,4 +122,5 @@ pub use state::{
 pub use store::{PendingSync, SYNC_BYTES_MAX, Store, StoreError};
 pub use urls::NAME_BYTES_MAX;
 pub use validators::{VALIDATOR_BYTES_MAX, Validators};
+pub use veil::Veil;
 pub use verify::{FINDINGS_MAX, Finding, Verified, verify};

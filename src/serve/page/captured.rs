@@ -116,17 +116,14 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(asked.reply(&title, &data, || shown(asked, &data)))
 }
 
-/// The requested URL, if any of its captures may be shown.
+/// The requested URL, if the archive knows it.
 pub(super) fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
     let (text, state) = (asked.parameter("url"), asked.opened.store.state());
     let t = asked.speech;
     let missing = || Problem::Missing(t.fill("{} is not in the archive.", &[&text]));
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|_| Problem::no_url(t, text))?;
-    let id = state.find(&canonical(&url))?.ok_or_else(missing)?;
-    let is_hidden =
-        state.history(id)?.next().is_some() && asked.opened.access.history(state, id)?.next().is_none();
-    if is_hidden { Err(missing()) } else { Ok(id) }
+    state.find(&canonical(&url))?.ok_or_else(missing)
 }
 
 fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem> {
@@ -156,11 +153,7 @@ fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem
 
 /// The first of the URLs that the newest version links to, and the total number.
 fn links(asked: &Asked<'_>, id: UrlId) -> Result<(Vec<String>, u64), Problem> {
-    let (state, access) = (asked.opened.store.state(), &asked.opened.access);
-    let visit = state.visit(id)?;
-    if !access.shows_page(state, visit.as_ref())? {
-        return Ok((Vec::new(), 0));
-    }
+    let state = asked.opened.store.state();
     let LinkList { links, .. } = state.links(id)?;
     let urls = links.iter().take(LINKS_MAX).map(|link| state.url(link.target));
     Ok((urls.collect::<Result<_, _>>()?, links.len() as u64))

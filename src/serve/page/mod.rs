@@ -303,40 +303,96 @@ impl Reply {
     }
 }
 
+/// Something that is asked for under one path, or under all below one (`/*`).
+pub(super) struct Route {
+    pub(super) path: &'static str,
+    /// The least role that sees it.
+    pub(super) role: Role,
+    /// Parameters that it takes.
+    pub(super) takes: &'static [&'static str],
+    /// Other values of `format` than that of the page, or endings of the path.
+    pub(super) formats: &'static [&'static str],
+    is_review: bool,
+    answer: fn(&Asked<'_>) -> Result<Reply, Problem>,
+}
+
+impl Route {
+    const fn of(
+        path: &'static str,
+        takes: &'static [&'static str],
+        formats: &'static [&'static str],
+        answer: fn(&Asked<'_>) -> Result<Reply, Problem>,
+    ) -> Self {
+        Self { path, role: Role::Reader, takes, formats, is_review: false, answer }
+    }
+
+    const fn for_role(self, role: Role) -> Self {
+        Self { role, ..self }
+    }
+
+    /// There is one only with `--review`, and it answers forms, too.
+    const fn for_review(self) -> Self {
+        Self { role: Role::Reviewer, is_review: true, ..self }
+    }
+
+    fn is_at(&self, path: &str) -> bool {
+        match self.path.strip_suffix('*') {
+            Some(start) => path.starts_with(start),
+            None => path == self.path,
+        }
+    }
+}
+
+/// What an archive answers; the first route that fits counts.
+pub(super) const ROUTES: &[Route] = &[
+    Route::of("/review", &["by"], &["json"], review::list).for_review(),
+    Route::of("/review/scores", &["by"], &["json"], review::scores).for_review(),
+    Route::of("/review/site", &["name", "by"], &["json"], review::site).for_review(),
+    Route::of("/review/decide", &[], &[], review::decide).for_review(),
+    Route::of("/review.js", &[], &[], |_| Ok(Reply::of(200, "text/javascript", review::SCRIPT))).for_review(),
+    Route::of("/", &[], &["json"], start::page),
+    Route::of("/search", &["q", "from", "as-of"], &["json"], search::page),
+    Route::of("/query", &["q"], &["json", "csv"], query::page),
+    Route::of("/page", &["url", "from"], &["json"], captured::page),
+    Route::of("/site", &["name"], &["json"], site::page),
+    Route::of("/compare", &["url", "from", "to"], &["json"], compare::page),
+    Route::of("/read", &["url", "at"], &["json"], reading::page),
+    Route::of("/wacz", &["site", "query"], &[], package::page),
+    Route::of("/pictures", &[], &["json"], pictures::page),
+    Route::of("/runs", &["before"], &["json"], runs::list).for_role(Role::Operator),
+    Route::of("/runs/*", &[], &["json"], runs::at).for_role(Role::Operator),
+    Route::of("/runs.js", &[], &[], |_| Ok(Reply::of(200, "text/javascript", runs::SCRIPT)))
+        .for_role(Role::Operator),
+    Route::of("/settings", &[], &["json"], settings::page).for_role(Role::Operator),
+    Route::of("/metrics", &[], &[], start::metrics).for_role(Role::Operator),
+    Route::of("/watches", &[], &["json"], watches::list).for_role(Role::Reviewer),
+    Route::of("/watches/*", &[], &["json", ".atom"], watches::one).for_role(Role::Reviewer),
+    Route::of("/search.js", &[], &[], |asked| everywhere(asked)),
+    Route::of("/query.js", &[], &[], |asked| everywhere(asked)),
+    Route::of("/style.css", &[], &[], |asked| everywhere(asked)),
+    Route::of("/opensearch.xml", &[], &[], |asked| everywhere(asked)),
+    Route::of("/health", &[], &[], |asked| everywhere(asked)),
+];
+
+/// The role required for a page of the application.
+pub(super) fn role_for(path: &str) -> Role {
+    ROUTES.iter().find(|route| route.is_at(path)).map_or(Role::Reader, |route| route.role)
+}
+
 /// Answers a request to an archive.
 pub(super) fn answer(asked: &Asked<'_>) -> Reply {
     if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");
     }
-    let reviews = asked.server.review.is_some();
-    let reply = match asked.path {
-        "/review" if reviews => review::list(asked),
-        "/review/scores" if reviews => review::scores(asked),
-        "/review/site" if reviews => review::site(asked),
-        "/review/decide" if asked.form.is_some() => review::decide(asked),
-        "/review.js" if reviews => Ok(Reply::of(200, "text/javascript", review::SCRIPT)),
+    let is_there =
+        |route: &&Route| route.is_at(asked.path) && (!route.is_review || asked.server.review.is_some());
+    let reply = match ROUTES.iter().find(is_there) {
+        _ if asked.path == "/review/decide" && asked.form.is_none() => everywhere(asked),
+        Some(route) if asked.form.is_none() || route.is_review => (route.answer)(asked),
         _ if asked.form.is_some() => {
             Err(Problem::Wrong(asked.speech.say("Nothing can be sent to this address.").to_owned()))
         }
-        "/" => start::page(asked),
-        "/search" => search::page(asked),
-        "/query" => query::page(asked),
-        "/page" => captured::page(asked),
-        "/site" => site::page(asked),
-        "/compare" => compare::page(asked),
-        "/read" => reading::page(asked),
-        "/wacz" => package::page(asked),
-        "/pictures" => pictures::page(asked),
-        "/runs" => runs::list(asked),
-        "/settings" => settings::page(asked),
-        "/watches" => watches::list(asked),
-        "/runs.js" => Ok(Reply::of(200, "text/javascript", runs::SCRIPT)),
-        "/metrics" => start::metrics(asked),
-        path if path.starts_with("/watches/") => watches::one(asked),
-        path => match run_at(path) {
-            Some(which) => runs::one(asked, which),
-            None => everywhere(asked),
-        },
+        _ => everywhere(asked),
     };
     reply.unwrap_or_else(|problem| problem.reply(asked))
 }

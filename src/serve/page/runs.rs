@@ -111,7 +111,11 @@ struct Report {
     run: Run,
 }
 
-pub(super) fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
+pub(super) fn at(asked: &Asked<'_>) -> Result<Reply, Problem> {
+    run_at(asked.path).map_or_else(|| super::everywhere(asked), |which| one(asked, which))
+}
+
+fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
     let report = find(asked.opened.store.path(), &asked.opened.access, which)?;
     let t = asked.speech;
     let report = report.ok_or_else(|| Problem::Missing(t.say("There is no such run.").to_owned()))?;

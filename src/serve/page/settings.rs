@@ -102,7 +102,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             discovery: rules.discovery.to_string(),
             shortest_seconds: rules.shortest.as_secs(),
         },
-        access_rules: asked.opened.access.rules().len(),
+        access_rules: asked.opened.rules,
         full_text: store.path().join(search::FOLDER).exists(),
         has_accounts: asked.server.people.is_some(),
         review,

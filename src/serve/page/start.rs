@@ -46,7 +46,7 @@ struct Change {
 /// Collects the data of the page.
 fn held(asked: &Asked<'_>) -> Result<Start, Problem> {
     let state = asked.opened.store.state();
-    let totals = state.totals();
+    let totals = state.shown_totals();
     let (first, last) = span(state);
     Ok(Start {
         captures: contents(state)?,
@@ -54,7 +54,10 @@ fn held(asked: &Asked<'_>) -> Result<Start, Problem> {
         fetched: totals.fetched,
         sites: totals.sites,
         links: totals.links,
-        segment_bytes: state.segments().map(|(_, segment)| segment.bytes).sum(),
+        segment_bytes: match state.veil() {
+            Some(veil) => veil.totals.stored_bytes,
+            None => state.segments().map(|(_, segment)| segment.bytes).sum(),
+        },
         first,
         last,
         important_sites: sites(asked)?,
@@ -137,6 +140,10 @@ fn span(state: &State) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
     let times = || state.segments().map(|(_, segment)| segment);
     let first = times().filter_map(|segment| segment.first_time).min();
     let last = times().filter_map(|segment| segment.last_time).max();
+    let (first, last) = match state.veil() {
+        Some(veil) => veil.span.unzip(),
+        None => (first, last),
+    };
     (first.and_then(DateTime::from_timestamp_micros), last.and_then(DateTime::from_timestamp_micros))
 }
 
@@ -172,7 +179,7 @@ fn changes(asked: &Asked<'_>) -> Result<Vec<Change>, Problem> {
 /// Metrics for Prometheus.
 pub(super) fn metrics(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let state = asked.opened.store.state();
-    let totals = state.totals();
+    let totals = state.shown_totals();
     let rows = [
         ("captures", "Captures of the archive.", totals.captures),
         ("urls", "URLs that it knows.", totals.urls),

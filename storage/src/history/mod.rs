@@ -10,6 +10,7 @@
 use crate::capture_kind::CaptureKind;
 use crate::checkpoint::{Cursor, FieldReader, FieldWriter, Record, Result, StateError, Table};
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
+use crate::veil::Veil;
 
 /// Number of captures that a search visits one by one before it adds a jump over them.
 const STEPS_MAX: usize = 512;
@@ -52,7 +53,8 @@ pub struct Capture {
 impl Capture {
     /// Whether the capture can be the base of a conditional request: a response, or a revisit that found the same
     /// payload, with a status from 200 to 299.
-    pub(crate) fn is_confirmable(&self) -> bool {
+    #[must_use]
+    pub fn is_confirmable(&self) -> bool {
         let is_found = matches!(self.kind, CaptureKind::Response | CaptureKind::Identical);
         is_found && (200..300).contains(&self.status)
     }
@@ -227,12 +229,18 @@ pub struct History<'a> {
     next: Option<u32>,
     /// URL, time and number of the previous, newer capture.
     later: Option<(UrlId, i64, u32)>,
+    veil: Option<&'a Veil>,
 }
 
 impl<'a> History<'a> {
     pub(crate) fn new(captures: &'a Table<CaptureRecord>, newest: Option<CaptureId>) -> Self {
         let next = newest.map(|capture| capture.0);
-        Self { captures, cursor: captures.cursor(), next, later: None }
+        Self { captures, cursor: captures.cursor(), next, later: None, veil: None }
+    }
+
+    /// The same without what a veil hides.
+    pub(crate) fn behind(self, veil: Option<&'a Veil>) -> Self {
+        Self { veil, ..self }
     }
 
     /// Whether a capture may come next: a damaged list must not lead into an endless loop.
@@ -246,6 +254,19 @@ impl Iterator for History<'_> {
     type Item = Result<(CaptureId, Capture)>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let Some(veil) = self.veil else { return self.next_stored() };
+        loop {
+            match self.next_stored()? {
+                Ok((id, _)) if veil.hides(id) => {}
+                Ok((id, capture)) => return Some(Ok((id, veil.shown(id, capture)))),
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl History<'_> {
+    fn next_stored(&mut self) -> Option<Result<(CaptureId, Capture)>> {
         let number = self.next.take()?;
         match self.cursor.get(number) {
             Ok(Some(CaptureRecord { capture, .. })) if !self.may_follow(number, &capture) => {

@@ -18,6 +18,7 @@ use crate::checkpoint::{
 };
 use crate::ids::UrlId;
 use crate::pages::LinksPosition;
+use crate::veil::Veil;
 
 /// Maximum number of links in a list.
 pub const LINKS_PER_PAGE_MAX: usize = 1 << 20;
@@ -90,8 +91,8 @@ impl LinkLog {
         self.records.push(&self.buffer).map(LinksPosition)
     }
 
-    pub(crate) fn cursor(&self) -> LinkCursor<'_> {
-        LinkCursor { records: RecordCursor::new(&self.records) }
+    pub(crate) fn cursor<'a>(&'a self, veil: Option<&'a Veil>) -> LinkCursor<'a> {
+        LinkCursor { records: RecordCursor::new(&self.records), veil }
     }
 
     /// All lists from a position on, which must be that of a list, or 0.
@@ -177,6 +178,7 @@ fn take_targets(bytes: &mut &[u8], source: UrlId, count: usize, mut visit: impl 
 #[derive(Debug)]
 pub struct LinkCursor<'a> {
     records: RecordCursor<'a>,
+    veil: Option<&'a Veil>,
 }
 
 impl LinkCursor<'_> {
@@ -185,6 +187,10 @@ impl LinkCursor<'_> {
     /// # Errors
     /// [`StateError::Corrupted`] for an invalid position, and I/O errors.
     pub fn get(&mut self, position: LinksPosition, list: &mut LinkList) -> Result<()> {
+        if let Some(own) = self.veil.and_then(|veil| veil.list(position)) {
+            list.clone_from(own);
+            return Ok(());
+        }
         list.position = Some(position);
         let bytes = self.records.bytes(position.0)?;
         match decode(bytes, list) {
@@ -245,8 +251,10 @@ impl LinkKinds {
         Self { are_wanted, are_few: wanted <= KINDS_FEW }
     }
 
+    /// Whether a kind is in it.
     #[inline]
-    fn has(&self, kind: u8) -> bool {
+    #[must_use]
+    pub fn has(&self, kind: u8) -> bool {
         self.are_wanted[usize::from(kind)]
     }
 }

@@ -64,7 +64,7 @@ proptest! {
             }
             prop_assert!(expected.next().is_none());
         }
-        let mut cursor = log.cursor();
+        let mut cursor = log.cursor(None);
         for expected in expected.iter().rev() {
             cursor.get(expected.position.unwrap(), &mut list).unwrap();
             prop_assert_eq!(&list, expected);
@@ -94,7 +94,7 @@ fn a_list_has_a_largest_length() {
     let mut links = vec![target((5, 1)); LINKS_PER_PAGE_MAX];
     let position = log.push(UrlId(1), &links).unwrap();
     let mut list = LinkList::default();
-    log.cursor().get(position, &mut list).unwrap();
+    log.cursor(None).get(position, &mut list).unwrap();
     assert_eq!(list.links, links);
     links.push(target((6, 1)));
     assert!(matches!(log.push(UrlId(1), &links), Err(StateError::TooLong { .. })));

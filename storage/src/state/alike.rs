@@ -43,6 +43,7 @@ impl State {
         for id in ids.into_iter().take(ALIKE_MAX) {
             if let Some(name) = names.get(id)?
                 && lookup_key(name) == key
+                && !self.veiled(UrlId(id)).is_some_and(|(_, visit)| visit.is_none())
             {
                 alike.push((UrlId(id), name.to_owned()));
             }

@@ -137,7 +137,7 @@ impl State {
     pub fn capture(&self, id: CaptureId) -> Result<Capture> {
         let record = self.captures.get(id.0)?;
         record
-            .map(|record| record.capture)
+            .map(|record| self.shown(id, record.capture))
             .ok_or(StateError::Unknown { what: "capture", id: u64::from(id.0) })
     }
 
@@ -149,7 +149,9 @@ impl State {
         let numbers: Vec<u32> = ids.iter().map(|id| id.0).collect();
         let records = self.captures.gather(&numbers)?.into_iter().zip(ids);
         let unknown = |id: &CaptureId| StateError::Unknown { what: "capture", id: u64::from(id.0) };
-        records.map(|(record, id)| record.map(|it| it.capture).ok_or_else(|| unknown(id))).collect()
+        records
+            .map(|(record, id)| record.map(|it| self.shown(*id, it.capture)).ok_or_else(|| unknown(id)))
+            .collect()
     }
 
     /// Returns, for each of these captures, the capture itself or the next older one of its URL for which `is_content`
@@ -179,10 +181,10 @@ impl State {
                 if this >= newer {
                     return Err(self.captures.damaged(id.0, history::OUT_OF_ORDER));
                 }
-                if !is_content(&record.capture) {
+                if self.is_hidden(id) || !is_content(&record.capture) {
                     older.extend(record.older().map(|id| (place, id, this)));
                 } else if let Some(found) = found.get_mut(place) {
-                    *found = Some((id, record.capture));
+                    *found = Some((id, self.shown(id, record.capture)));
                 }
             }
             open = older;
@@ -206,7 +208,11 @@ impl State {
 
     /// As [`State::captures`], starting with an id.
     pub fn captures_from(&self, first: CaptureId) -> impl Iterator<Item = Result<(CaptureId, Capture)>> + '_ {
-        self.captures.scan(first.0).map(|capture| capture.map(|(id, record)| (CaptureId(id), record.capture)))
+        let stored = self.captures.scan(first.0).map(|found| {
+            let (id, record) = found?;
+            Ok((CaptureId(id), self.shown(CaptureId(id), record.capture)))
+        });
+        stored.filter(|found| !found.as_ref().is_ok_and(|(id, _)| self.is_hidden(*id)))
     }
 
     /// The captures of a URL, from newest to oldest.
@@ -215,13 +221,13 @@ impl State {
     /// [`StateError::Unknown`] and I/O errors.
     pub fn history(&self, url: UrlId) -> Result<History<'_>> {
         let newest = self.visit(url)?.and_then(|visit| visit.last_capture);
-        Ok(History::new(&self.captures, newest))
+        Ok(History::new(&self.captures, newest).behind(self.veil()))
     }
 
     /// The captures of the same URL from `capture` back to the oldest.
     #[must_use]
     pub fn history_from(&self, capture: CaptureId) -> History<'_> {
-        History::new(&self.captures, Some(capture))
+        History::new(&self.captures, Some(capture)).behind(self.veil())
     }
 
     /// The capture of a URL nearest to a time in microseconds since 1970; the older one of two equally near ones.
@@ -229,6 +235,12 @@ impl State {
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
     pub fn nearest(&self, url: UrlId, time: i64) -> Result<Option<(CaptureId, Capture)>> {
+        if self.veil.is_some() {
+            let all = self.history(url)?.collect::<Result<Vec<_>>>()?;
+            let distance = |(_, capture): &(CaptureId, Capture)| capture.time.abs_diff(time);
+            // The oldest of equally near ones.
+            return Ok(all.into_iter().rev().min_by_key(distance));
+        }
         match self.visit(url)?.and_then(|visit| visit.last_capture) {
             Some(newest) => history::nearest(&self.captures, newest, time),
             None => Ok(None),
@@ -243,6 +255,19 @@ impl State {
         let Some(id) = self.digests()?.get(key_of(digest)) else { return Ok(None) };
         let found = self.captures.get(id)?;
         Ok(found.is_some_and(|record| record.capture.digest == *digest).then_some(CaptureId(id)))
+    }
+}
+
+impl State {
+    /// Whether the veil, if there is one, hides a capture.
+    #[must_use]
+    pub fn is_hidden(&self, capture: CaptureId) -> bool {
+        self.veil.as_ref().is_some_and(|veil| veil.hides(capture))
+    }
+
+    /// A capture as the veil shows it.
+    fn shown(&self, id: CaptureId, capture: Capture) -> Capture {
+        self.veil.as_ref().map_or(capture, |veil| veil.shown(id, capture))
     }
 }
 

@@ -108,8 +108,7 @@ impl State {
     }
 
     fn check_visits(&self, report: &mut dyn FnMut(Inconsistency)) -> Result<()> {
-        let (mut pages, mut links, mut list) =
-            (self.pages.cursor(), self.links.cursor(), LinkList::default());
+        let (mut pages, mut links, mut list) = (self.pages.cursor(), self.link_cursor(), LinkList::default());
         let mut titles = self.title_cursor();
         for record in self.visits.scan(0) {
             let (id, VisitRecord { url, visit }) = record?;

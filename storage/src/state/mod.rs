@@ -31,11 +31,13 @@ use crate::backend::{Disk, DiskFile};
 use crate::catalogue::{Catalogue, Contents, GENERATION, IDENTITY, NUMBER};
 use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table};
 use crate::history::CaptureRecord;
+use crate::ids::UrlId;
 use crate::ids::Watermarks;
 use crate::index::HashIndex;
 use crate::links::LinkLog;
-use crate::pages::{Host, Page, Site, VisitRecord};
+use crate::pages::{Host, Page, Site, Visit, VisitRecord};
 use crate::urls::{Finder, NameTable};
+use crate::veil::Veil;
 use alike::KeyIndex;
 
 pub use check::Inconsistency;
@@ -124,6 +126,7 @@ pub struct State {
     cash_written: CashWritten,
     /// See [`State::kept`].
     kept: Option<Box<dyn Any + Send + Sync>>,
+    veil: Option<Arc<Veil>>,
     /// Why the state was given up, if it was.
     poison: Option<String>,
 }
@@ -163,6 +166,23 @@ impl State {
     /// As [`State::kept`], mutably; creates the default if there is none.
     pub fn kept_mut<T: Any + Send + Sync + Default>(&mut self) -> Option<&mut T> {
         self.kept.get_or_insert_with(|| Box::new(T::default())).downcast_mut()
+    }
+
+    /// For a reader: shows the state behind a veil that was made for this checkpoint, until [`State::refresh`].
+    pub fn set_veil(&mut self, veil: Arc<Veil>) {
+        self.veil = Some(veil);
+    }
+
+    /// The veil over the state, if there is one.
+    #[must_use]
+    pub fn veil(&self) -> Option<&Veil> {
+        self.veil.as_deref()
+    }
+
+    /// What the veil shows instead of a page and its visit.
+    #[inline]
+    fn veiled(&self, url: UrlId) -> Option<&(Page, Option<Visit>)> {
+        self.veil.as_ref()?.pages.get(&url)
     }
 
     /// Number of times that its files have been replaced by others, in which records have other positions.

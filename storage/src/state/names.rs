@@ -49,7 +49,13 @@ impl State {
             Some(finder) => finder.find(&self.urls, url)?,
             None => self.urls.find(url)?,
         };
-        Ok(found.map(UrlId))
+        Ok(found.map(UrlId).filter(|url| self.knows(*url)))
+    }
+
+    /// Whether a reader may know of a URL.
+    #[must_use]
+    pub fn knows(&self, url: UrlId) -> bool {
+        self.veil.as_ref().is_none_or(|veil| !veil.unknown.contains(&url))
     }
 
     /// The file that finds URLs, if it covers nearly all of them.
@@ -184,7 +190,8 @@ impl State {
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
     pub fn host(&self, id: HostId) -> Result<Host> {
-        self.hosts.get(id.0)?.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
+        let stored = self.hosts.get(id.0)?.map(|host| self.shown_host(id, host));
+        stored.ok_or(StateError::Unknown { what: "host", id: u64::from(id.0) })
     }
 
     /// Changes the record of a host.
@@ -201,8 +208,28 @@ impl State {
         let mut names = NameCursor::new(&self.host_names);
         self.hosts.scan(0).map(move |host| {
             let (id, host) = host?;
-            Ok((HostId(id), named(&mut names, id, "host")?, host))
+            Ok((HostId(id), named(&mut names, id, "host")?, self.shown_host(HostId(id), host)))
         })
+    }
+
+    /// A host as the veil shows it; one that is hidden has nothing.
+    fn shown_host(&self, id: HostId, stored: Host) -> Host {
+        match self.veil.as_ref().and_then(|veil| veil.hosts.get(&id)) {
+            Some(shown) => shown.unwrap_or_else(|| Host::new(stored.site)),
+            None => stored,
+        }
+    }
+
+    /// Whether a reader may know of a host.
+    #[must_use]
+    pub fn shows_host(&self, host: HostId) -> bool {
+        self.veil.as_ref().is_none_or(|veil| !matches!(veil.hosts.get(&host), Some(None)))
+    }
+
+    /// Whether a reader may know of a site.
+    #[must_use]
+    pub fn shows_site(&self, site: SiteId) -> bool {
+        self.veil.as_ref().is_none_or(|veil| !matches!(veil.sites.get(&site), Some(None)))
     }
 
     /// All hosts without their names, in order of discovery; stops after the first error.
@@ -245,7 +272,7 @@ impl State {
     /// # Errors
     /// I/O errors.
     pub fn find_site(&self, name: &str) -> Result<Option<SiteId>> {
-        Ok(self.site_names.find(name)?.map(SiteId))
+        Ok(self.site_names.find(name)?.map(SiteId).filter(|site| self.shows_site(*site)))
     }
 
     /// A site's name.
@@ -261,6 +288,9 @@ impl State {
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
     pub fn site(&self, id: SiteId) -> Result<Site> {
+        if let Some(Some(site)) = self.veil.as_ref().and_then(|veil| veil.sites.get(&id)) {
+            return Ok(*site);
+        }
         self.sites.get(id.0)?.ok_or(StateError::Unknown { what: "site", id: u64::from(id.0) })
     }
 

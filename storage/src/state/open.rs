@@ -197,6 +197,7 @@ impl State {
             mime_ids,
             cash_written: CashWritten::default(),
             kept: None,
+            veil: None,
             poison: None,
             disk,
         };
@@ -253,6 +254,7 @@ impl State {
             return Ok(());
         }
         self.pause()?;
+        self.veil = None;
         let path = self.lock_path();
         self.checkpoint_lock.lock(Lock::Shared).map_err(|error| StateError::io(&path, error))?;
         self.calls = lock::calls(self.checkpoint_lock.as_ref());

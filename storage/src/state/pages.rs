@@ -19,6 +19,9 @@ impl State {
     /// [`StateError::Unknown`] and I/O errors.
     #[inline]
     pub fn page(&self, url: UrlId) -> Result<Page> {
+        if let Some((page, _)) = self.veiled(url) {
+            return Ok(*page);
+        }
         self.pages.get(url.0)?.ok_or_else(|| unknown(url))
     }
 
@@ -59,7 +62,10 @@ impl State {
 
     /// All pages from a URL on, in the order of discovery; stops after the first error.
     pub fn pages(&self, from: UrlId) -> impl Iterator<Item = Result<(UrlId, Page)>> + '_ {
-        self.pages.scan(from.0).map(|page| page.map(|(id, page)| (UrlId(id), page)))
+        self.pages.scan(from.0).map(|page| {
+            let (id, page) = page?;
+            Ok((UrlId(id), self.veiled(UrlId(id)).map_or(page, |(shown, _)| *shown)))
+        })
     }
 
     /// All pages with their visits, in the order of discovery; otherwise as [`State::visits_of`].
@@ -84,7 +90,11 @@ impl State {
         let pages = self.pages_of(urls)?;
         let ids: Vec<u32> = pages.iter().map(|page| page.visit.map_or(u32::MAX, |it| it.0)).collect();
         let found = urls.iter().zip(pages).zip(self.visits.gather(&ids)?);
-        Ok(found.map(|((url, page), it)| (*url, page, it.map(|it| it.visit))).collect())
+        let known = found.map(|((url, page), it)| match self.veiled(*url) {
+            Some((page, visit)) => (*url, *page, *visit),
+            None => (*url, page, it.map(|it| it.visit)),
+        });
+        Ok(known.collect())
     }
 
     /// The page records of some URLs, in the given order.
@@ -94,7 +104,8 @@ impl State {
     pub fn pages_of(&self, urls: &[UrlId]) -> Result<Vec<Page>> {
         let numbers: Vec<u32> = urls.iter().map(|url| url.0).collect();
         let pages = self.pages.gather(&numbers)?.into_iter().zip(urls);
-        pages.map(|(page, url)| page.ok_or_else(|| unknown(*url))).collect()
+        let shown = |url: &UrlId| self.veiled(*url).map(|(page, _)| *page);
+        pages.map(|(page, url)| shown(url).or(page).ok_or_else(|| unknown(*url))).collect()
     }
 
     /// The visits with some ascending numbers, in the order of first fetches, and their pages, up to the last existing
@@ -107,8 +118,9 @@ impl State {
             let visits: Vec<VisitRecord> = self.visits.gather(ids)?.into_iter().flatten().collect();
             let urls: Vec<u32> = visits.iter().map(|record| record.url.0).collect();
             let pairs = visits.into_iter().zip(self.pages.gather(&urls)?);
-            let known = pairs.map(|(VisitRecord { url, visit }, page)| {
-                page.map(|page| (url, page, visit)).ok_or_else(|| unknown(url))
+            let known = pairs.filter_map(|(VisitRecord { url, visit }, page)| match self.veiled(url) {
+                Some((page, visit)) => visit.map(|visit| Ok((url, *page, visit))),
+                None => Some(page.map(|page| (url, page, visit)).ok_or_else(|| unknown(url))),
             });
             known.collect()
         })
@@ -126,6 +138,9 @@ impl State {
     /// # Errors
     /// [`StateError::Unknown`] and I/O errors.
     pub fn visit(&self, url: UrlId) -> Result<Option<Visit>> {
+        if let Some((_, visit)) = self.veiled(url) {
+            return Ok(*visit);
+        }
         match self.page(url)?.visit {
             Some(visit) => Ok(self.visits.get(visit.0)?.map(|record| record.visit)),
             None => Ok(None),
@@ -163,7 +178,13 @@ impl State {
 
     /// All visits from a number on, in the order of first fetches; stops after the first error.
     pub fn visits(&self, from: u32) -> impl Iterator<Item = Result<(UrlId, Visit)>> + '_ {
-        self.visits.scan(from).map(|visit| visit.map(|(_, record)| (record.url, record.visit)))
+        self.visits.scan(from).filter_map(|visit| match visit {
+            Ok((_, VisitRecord { url, visit })) => match self.veiled(url) {
+                Some((_, shown)) => shown.map(|shown| Ok((url, shown))),
+                None => Some(Ok((url, visit))),
+            },
+            Err(error) => Some(Err(error)),
+        })
     }
 
     /// Number of URLs that were fetched.

@@ -123,6 +123,12 @@ pub(super) fn set_watermarks(numbers: &mut BTreeMap<String, u64>, watermarks: &W
 }
 
 impl State {
+    /// The totals of what a reader sees of the archive. [`State::totals`] also has what a veil hides: it bounds ids.
+    #[must_use]
+    pub fn shown_totals(&self) -> Totals {
+        self.veil.as_ref().map_or_else(|| self.totals(), |veil| veil.totals)
+    }
+
     /// The totals of the archive.
     #[must_use]
     pub fn totals(&self) -> Totals {

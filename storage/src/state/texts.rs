@@ -9,6 +9,7 @@ use crate::ids::UrlId;
 use crate::links::{LinkCursor, LinkKinds, LinkList, LinkScan, LinkTarget};
 use crate::pages::{LinksPosition, Page, TextPosition, ValidatorsPosition, Visit, VisitRecord};
 use crate::validators::Validators;
+use crate::veil::Veil;
 
 /// Number of blocks of titles kept during many lookups: 4 MiB.
 const TITLE_BLOCKS: usize = 256;
@@ -35,13 +36,15 @@ impl State {
     /// # Errors
     /// [`crate::StateError::Corrupted`] for an invalid position, and I/O errors.
     pub fn title(&self, position: TextPosition) -> Result<String> {
-        TitleCursor(RecordCursor::new(&self.titles)).get(position).map(str::to_owned)
+        TitleCursor { records: RecordCursor::new(&self.titles), veil: self.veil() }
+            .get(position)
+            .map(str::to_owned)
     }
 
     /// Looks up many titles; cheap when successive lookups are close together, or close to one of several recent runs.
     #[must_use]
     pub fn title_cursor(&self) -> TitleCursor<'_> {
-        TitleCursor(RecordCursor::keeping(&self.titles, TITLE_BLOCKS))
+        TitleCursor { records: RecordCursor::keeping(&self.titles, TITLE_BLOCKS), veil: self.veil() }
     }
 
     /// Number of blocks of titles; [`State::scan_titles`] reads a range of them.
@@ -116,7 +119,7 @@ impl State {
         let newest = self.visits.get(visit_id.0)?.and_then(|record| record.visit.links);
         if let Some(position) = newest {
             let mut list = LinkList::default();
-            self.links.cursor().get(position, &mut list)?;
+            self.link_cursor().get(position, &mut list)?;
             if list.links == links {
                 return Ok(position);
             }
@@ -135,7 +138,7 @@ impl State {
     pub fn links(&self, source: UrlId) -> Result<LinkList> {
         let mut list = LinkList { source: Some(source), ..LinkList::default() };
         if let Some(position) = self.visit(source)?.and_then(|visit| visit.links) {
-            self.links.cursor().get(position, &mut list)?;
+            self.link_cursor().get(position, &mut list)?;
         }
         Ok(list)
     }
@@ -143,7 +146,7 @@ impl State {
     /// Looks up many lists; cheap when successive lookups are close together.
     #[must_use]
     pub fn link_cursor(&self) -> LinkCursor<'_> {
-        self.links.cursor()
+        self.links.cursor(self.veil())
     }
 
     /// Every list ever stored, in the order of storing.
@@ -198,7 +201,7 @@ impl State {
         let (mut scan, mut list) = (self.links.scan(from), LinkList::default());
         let (mut pages, mut visits) = (self.pages.cursor(), self.visits.cursor());
         while scan.read_next(&mut list)? {
-            let Some(source) = list.source else { continue };
+            let Some(source) = list.source.filter(|source| self.veiled(*source).is_none()) else { continue };
             let page: Page = pages.get(source.0)?.ok_or_else(|| unknown(source))?;
             let record: Option<VisitRecord> = match page.visit {
                 Some(visit) => visits.get(visit.0)?,
@@ -208,13 +211,39 @@ impl State {
                 visit((source, &page, &record.visit), &list.links)?;
             }
         }
+        self.veiled_links(from, visit)
+    }
+}
+
+impl State {
+    /// Calls `visit` for the newest lists of the pages that the veil changes.
+    fn veiled_links<E: From<StateError>>(
+        &self,
+        from: LinksPosition,
+        mut visit: impl FnMut((UrlId, &Page, &Visit), &[LinkTarget]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let Some(veil) = self.veil() else { return Ok(()) };
+        let lists = veil.pages.iter().filter_map(|(source, (page, shown))| {
+            let shown = shown.as_ref()?;
+            Some((shown.links.filter(|position| *position >= from)?, *source, page, shown))
+        });
+        let mut lists: Vec<_> = lists.collect();
+        lists.sort_unstable_by_key(|(position, ..)| *position);
+        let (mut cursor, mut list) = (self.link_cursor(), LinkList::default());
+        for (position, source, page, shown) in lists {
+            cursor.get(position, &mut list)?;
+            visit((source, page, shown), &list.links)?;
+        }
         Ok(())
     }
 }
 
 /// Looks up titles, keeping the last block decompressed.
 #[derive(Debug)]
-pub struct TitleCursor<'a>(RecordCursor<'a>);
+pub struct TitleCursor<'a> {
+    records: RecordCursor<'a>,
+    veil: Option<&'a Veil>,
+}
 
 impl TitleCursor<'_> {
     /// The title at a position.
@@ -222,8 +251,11 @@ impl TitleCursor<'_> {
     /// # Errors
     /// [`crate::StateError::Corrupted`] for an invalid position, and I/O errors.
     pub fn get(&mut self, position: TextPosition) -> Result<&str> {
-        let damaged = self.0.damage(position.0, "no title");
-        let mut bytes = self.0.bytes(position.0)?;
+        if let Some(title) = self.veil.and_then(|veil| veil.title(position)) {
+            return Ok(title);
+        }
+        let damaged = self.records.damage(position.0, "no title");
+        let mut bytes = self.records.bytes(position.0)?;
         let title = take_varint(&mut bytes)
             .and_then(|length| bytes.get(..usize::try_from(length).ok()?))
             .and_then(|title| std::str::from_utf8(title).ok());

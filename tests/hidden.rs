@@ -1,0 +1,359 @@
+//! An archive with hidden captures answers everything that readers can ask, in every format, like one that never had
+//! them: what is asked comes from the server's own list of addresses, so that a new one is asked, too.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::thread;
+
+use archive::serve::{self, Address};
+use serde_json::Value;
+
+use crate::imports::import;
+use crate::support::served::{Answer, Served, ask};
+use crate::support::warc::{answer, member, response};
+use crate::support::{Archive, Dice};
+
+/// All of a site, a folder, what is newer than a day, and what is of one year.
+const RULES: &str = "[[rule]]\nprefix = \"test,secret\"\n\n[[rule]]\nprefix = \"test,open)/closed\"\n\n\
+                     [[rule]]\nprefix = \"test,newest\"\nfrom = 2024-01-01\n\n\
+                     [[rule]]\nprefix = \"test,between\"\nfrom = 2024-01-01\nto = 2024-12-31\n";
+
+/// A web with hidden captures, and what can be asked about it.
+#[derive(Default)]
+struct Web {
+    /// WARC records, each with whether it is hidden.
+    records: Vec<(Vec<u8>, bool)>,
+    urls: BTreeSet<String>,
+    words: BTreeSet<String>,
+}
+
+impl Web {
+    fn random(dice: &mut Dice) -> Self {
+        let mut web = Self::default();
+        let mut names = vec![];
+        for host in ["open.test", "secret.test", "newest.test", "between.test", "other.test"] {
+            for page in 0..3 {
+                let folder = if host == "open.test" && page == 2 { "closed/" } else { "" };
+                names.push(format!("http://{host}/{folder}p{page}"));
+            }
+        }
+        let mut captures: Vec<(String, u32)> = Vec::new();
+        for url in &names {
+            let years: &[u32] = match url {
+                url if url.contains("newest") => &[2020, 2025],
+                url if url.contains("between") => &[2020, 2024, 2025],
+                _ => &[2023],
+            };
+            captures.extend(years.iter().map(|year| (url.clone(), *year)));
+        }
+        // Years stay in order, as a crawl finds them; pages of a year do not.
+        captures.sort_by_cached_key(|(_, year)| (*year, dice.below(1 << 30)));
+        for (number, (url, year)) in captures.iter().enumerate() {
+            let is_hidden = url.contains("secret")
+                || url.contains("closed")
+                || (url.contains("newest") && *year >= 2024)
+                || (url.contains("between") && *year == 2024);
+            web.add(dice, number, (url, *year), &names, is_hidden);
+        }
+        web.urls.extend(names);
+        web.urls.insert("http://nowhere.test/never".to_owned());
+        web
+    }
+
+    fn add(
+        &mut self,
+        dice: &mut Dice,
+        number: usize,
+        (url, year): (&str, u32),
+        names: &[String],
+        is_hidden: bool,
+    ) {
+        let mut word = || (0..9).map(|_| char::from(b'a' + dice.below(26) as u8)).collect::<String>();
+        let [title, text, link, only] = [word(), word(), word(), word()];
+        let targets = [
+            &names[dice.below(names.len() as u64) as usize],
+            &names[dice.below(names.len() as u64) as usize],
+        ];
+        let unseen = format!("http://unseen{}.test/{only}", dice.below(2));
+        let body = format!(
+            "<html lang=\"en\"><title>{title}</title><p>{text}</p><a href=\"{}\">{link}</a> <a href=\"{}\">x</a> \
+             <a href=\"{unseen}\">y</a>",
+            targets[0], targets[1]
+        );
+        let date = format!("{year}-05-01T00:{:02}:00Z", number % 60);
+        let id = format!("urn:uuid:00000000-0000-4000-8000-{number:012}");
+        let kind = dice.below(6);
+        let record = match kind {
+            0 => {
+                let to = targets[0];
+                answer(
+                    &id,
+                    url,
+                    &date,
+                    &[],
+                    &format!("HTTP/1.1 301 Moved\r\nContent-Type: text/html\r\nLocation: {to}\r\n\r\n{text}"),
+                )
+            }
+            1 => answer(
+                &id,
+                url,
+                &date,
+                &[],
+                &format!("HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n{body}"),
+            ),
+            2 => answer(
+                &id,
+                url,
+                &date,
+                &[],
+                &format!(
+                    "HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\n\r\n<r{title}><v>{text}</v></r{title}>"
+                ),
+            ),
+            _ => response(&id, url, &date, &body),
+        };
+        self.records.push((record, is_hidden));
+        self.urls.insert(unseen);
+        // The older text of a page whose newest is hidden is in no index.
+        if !(url.contains("newest") && !is_hidden) {
+            // One letter differs: a word that may be suggested.
+            let misspelt = format!("{}{}", &text[..8], if text.ends_with('q') { 'z' } else { 'q' });
+            self.words.extend([title, text, link, misspelt]);
+        }
+    }
+
+    fn archive(&self, with_hidden: bool) -> Archive {
+        let archive = Archive::new();
+        let kept = self.records.iter().filter(|(_, is_hidden)| with_hidden || !is_hidden);
+        let file: Vec<u8> = kept.flat_map(|(record, _)| member(record)).collect();
+        import(&archive, &[("web.warc.gz", file)]);
+        fs::write(archive.path.join("access.toml"), RULES).unwrap();
+        archive
+    }
+
+    /// Values of a parameter.
+    fn values(&self, name: &str) -> Vec<String> {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let sites = [
+            "open.test",
+            "secret.test",
+            "newest.test",
+            "between.test",
+            "unseen0.test",
+            "unseen1.test",
+            "nowhere.test",
+        ];
+        match name {
+            "url" => self.urls.iter().cloned().collect(),
+            "name" | "site" => texts(&sites),
+            "q" => {
+                let all = [
+                    "page",
+                    "capture",
+                    "version",
+                    "link",
+                    "host",
+                    "site",
+                    "count pages group by host, status",
+                    "count captures group by year(time), site",
+                    "page select url, title, type, status, language, captures, attempts, versions, first_seen, last_seen, changed, via, depth, hop, redirect, digest, content_type",
+                    "page title contains \"a\" select url, title",
+                    "page url ~ \"*unseen*\" select url",
+                    "page status = 404 and captures > 0 select url, via",
+                    "page same content as (page) select url",
+                    "link select source, target",
+                    "site select site, pages, captures, first_seen, last_seen",
+                    "host select host, pages, captures, attempts, failures, bytes",
+                    "capture select url, time, status, changed, size, digest",
+                    "page as of 2024-06-01 select url, status",
+                    "nonsense =",
+                ];
+                let linked = self.urls.iter().flat_map(|url| {
+                    [
+                        format!("page links to \"{url}\" select url"),
+                        format!("page linked from \"{url}\" select url"),
+                    ]
+                });
+                let said = self.words.iter().map(|word| format!("page text contains \"{word}\" select url"));
+                texts(&all).into_iter().chain(linked).chain(said).chain(self.words.iter().cloned()).collect()
+            }
+            "query" => texts(&["page", "page host = \"secret.test\""]),
+            "as-of" => texts(&["2024-06", "2026"]),
+            "from" | "to" | "at" => {
+                texts(&["1", "2020-06-01T00:00:00Z", "2024-06-01T00:00:00Z", "2026-01-01T00:00:00Z"])
+            }
+            "by" => texts(&["anna"]),
+            "before" => texts(&["9"]),
+            name => panic!("give values for the parameter {name}"),
+        }
+    }
+
+    /// The paths to ask for at an address.
+    fn paths(&self, address: &Address) -> Vec<String> {
+        let Address { is_replay, path, takes, formats, .. } = *address;
+        let mut paths = match path.strip_suffix('*') {
+            None if path == "/cdx" => self.cdx(),
+            None => vec![path.to_owned()],
+            Some(start) => self.below(start, is_replay),
+        };
+        for name in takes {
+            for value in self.values(name) {
+                let asked = format!("{path}?{name}={}", encoded(&value));
+                if *name == "url" {
+                    let more = takes.iter().filter(|more| *more != name);
+                    let more = more.flat_map(|more| self.values(more).into_iter().map(move |it| (more, it)));
+                    paths.extend(more.map(|(more, value)| format!("{asked}&{more}={}", encoded(&value))));
+                }
+                paths.push(asked);
+            }
+        }
+        let plain = paths.clone();
+        for format in formats {
+            paths.extend(plain.iter().map(|path| match format.strip_prefix('.') {
+                Some(_) => format!("{path}{format}"),
+                None => format!("{path}{}format={format}", if path.contains('?') { '&' } else { '?' }),
+            }));
+        }
+        paths
+    }
+
+    fn below(&self, start: &str, is_replay: bool) -> Vec<String> {
+        if !is_replay {
+            return ["1", "current", "x"].iter().map(|rest| format!("{start}{rest}")).collect();
+        }
+        let forms: &[&str] = match start {
+            "/web/" => &["2/", "20240601id_/", "20250501mp_/", "*/", "20200501000000/"],
+            "/timemap/" => &["link/", "json/", "cdxj/"],
+            _ => &["", "2024/"],
+        };
+        forms.iter().flat_map(|form| self.urls.iter().map(move |url| format!("{start}{form}{url}"))).collect()
+    }
+
+    fn cdx(&self) -> Vec<String> {
+        let own = |url: &String| {
+            let url = encoded(url);
+            [
+                format!("/cdx?url={url}"),
+                format!("/cdx?url={url}&output=json&limit=1&sort=closest&closest=2024"),
+            ]
+        };
+        let hosts = ["open.test", "secret.test", "newest.test", "test"].into_iter().flat_map(|host| {
+            [
+                "",
+                "&output=json",
+                "&showNumPages=true",
+                "&fl=urlkey,timestamp,original,digest,length",
+                "&page=0",
+            ]
+            .map(|more| format!("/cdx?url={host}&matchType=domain{more}"))
+        });
+        self.urls.iter().flat_map(own).chain(hosts).collect()
+    }
+}
+
+fn encoded(text: &str) -> String {
+    url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
+}
+
+/// An answer without what must differ.
+fn told(answer: &Answer, served: &Served) -> String {
+    // Dates, and lengths of what is compared here.
+    let fields = answer.fields.iter().filter(|(name, _)| !matches!(name.as_str(), "date" | "content-length"));
+    let fields: Vec<String> = fields.map(|(name, value)| format!("{name}: {value}")).collect();
+    let body = match answer.get("content-type") {
+        // A package names its own time, and the digests of what it has.
+        Some("application/wacz") => String::new(),
+        Some("application/json") => match serde_json::from_slice::<Value>(&answer.body) {
+            Ok(json) => json_told(json).to_string(),
+            Err(_) => text_told(&answer.body),
+        },
+        _ => text_told(&answer.body),
+    };
+    // Ports are given by the system.
+    let all = format!("{}\n{}\n{body}", answer.status, fields.join("\n"));
+    all.replace(&served.application, "APPLICATION").replace(&served.replay, "REPLAY")
+}
+
+/// Lists are ordered by importance, which stays that of all links, and so does the score of a page, whose words are
+/// rarer among fewer.
+fn json_told(json: Value) -> Value {
+    match json {
+        Value::Array(list) => {
+            let mut list: Vec<_> = list.into_iter().map(json_told).collect();
+            list.sort_by_cached_key(Value::to_string);
+            list.into()
+        }
+        Value::Object(fields) => {
+            // Where a record lies depends on what lies before it; forecasts on the importance of all.
+            let kept = fields.into_iter().filter(|(name, _)| {
+                !name.contains("importance")
+                    && ![
+                        "score",
+                        "segment",
+                        "file",
+                        "offset",
+                        "segment_bytes",
+                        "next_visit",
+                        "freshness",
+                        "id",
+                    ]
+                    .contains(&name.as_str())
+            });
+            Value::Object(kept.map(|(name, value)| (name, json_told(value))).collect())
+        }
+        other => other,
+    }
+}
+
+/// The same for HTML and tables: without fractions, places of records and sizes of files, and in no order.
+fn text_told(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(body).into_owned();
+    let mut parts: Vec<String> = text.split_inclusive(['<', '\n']).map(without_places).collect();
+    parts.sort();
+    parts.concat()
+}
+
+fn without_places(part: &str) -> String {
+    if [" at byte ", ".warc", " of pages", "KiB", "MiB", "pages before it", "Content-Disposition"]
+        .iter()
+        .any(|it| part.contains(it))
+    {
+        return String::new();
+    }
+    let words = part.split_inclusive(|c: char| !(c.is_ascii_digit() || c == '.'));
+    let is_fraction = |word: &str| word.contains('.') && word.chars().any(|c| c.is_ascii_digit());
+    words.map(|word| if is_fraction(word) { "#" } else { word }).collect()
+}
+
+#[test]
+fn hidden_captures_are_as_if_there_had_never_been_any() {
+    let mut dice = Dice::new("hidden_captures_are_as_if_there_had_never_been_any");
+    let web = Web::random(&mut dice);
+    let archives = [web.archive(true), web.archive(false)];
+    let served = [0, 1].map(|at: usize| Served::with(&archives[at], &["--review"]));
+    let mut all = Vec::new();
+    for address in serve::addresses() {
+        all.extend(web.paths(&address).into_iter().map(|path| (address.is_replay, path)));
+    }
+    assert!(all.len() > 500, "{}", all.len());
+    let answers = |served: &Served| {
+        let of = |(is_replay, path): &(bool, String)| {
+            let address = if *is_replay { &served.replay } else { &served.application };
+            told(&ask(address, "GET", path, &[]), served)
+        };
+        all.iter().map(of).collect::<Vec<_>>()
+    };
+    let [hidden, never] = thread::scope(|scope| {
+        served.each_ref().map(|served| scope.spawn(|| answers(served))).map(|it| it.join().unwrap())
+    });
+    let mut differ = Vec::new();
+    for ((asked, hidden), never) in all.iter().zip(hidden).zip(never) {
+        if hidden != never {
+            differ.push(asked.1.clone());
+            if differ.len() <= 12 {
+                println!("{}\n--- hidden\n{hidden}\n--- never\n{never}\n", asked.1);
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{} of {} answers differ: {differ:#?}", differ.len(), all.len());
+}

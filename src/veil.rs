@@ -24,6 +24,9 @@ use crate::search::is_searched;
 /// is what their histories tell: no title, no links.
 const DESCRIBED_MAX: usize = 1 << 14;
 
+/// Rounds in which changes of depth are passed on: ways from seeds are shorter, but for traps.
+const ROUNDS_MAX: usize = 32;
+
 /// Returns what `access` hides of a state, and when it will hide less (microseconds since 1970); `None` if it hides
 /// nothing.
 ///
@@ -102,6 +105,22 @@ struct Change {
     failures: u32,
     bytes: u64,
     stored: u64,
+}
+
+/// A URL that was not found as is stored.
+struct Found {
+    page: Page,
+    visit: Option<Visit>,
+    /// Its first shown capture.
+    first: Option<CaptureId>,
+}
+
+/// A link of a shown page.
+struct Linking {
+    source: UrlId,
+    kind: u8,
+    /// The capture since when it is there.
+    since: CaptureId,
 }
 
 struct Making<'a> {
@@ -196,52 +215,102 @@ impl Making<'_> {
     fn take_links(&mut self) -> Result<(), StateError> {
         let (state, mut open) = (self.state, BTreeMap::new());
         for found in state.pages(UrlId(0)) {
-            let (id, mut page) = found?;
-            let own = self.veil.pages.get(&id);
-            if own.is_some_and(|(_, visit)| visit.is_none())
-                || page.via.is_some_and(|via| self.is_changed(via))
-            {
-                let visit = match own {
-                    Some((own, visit)) => {
-                        page = *own;
-                        *visit
-                    }
-                    None => state.visit(id)?,
-                };
-                open.insert(id, (page, visit));
+            let (id, page) = found?;
+            let own = self.veil.pages.get(&id).copied();
+            let is_gone = own.is_some_and(|(_, visit)| visit.is_none());
+            if is_gone || page.via.is_some_and(|via| self.is_changed(via)) {
+                let (mut page, visit) = own.map_or_else(|| Ok((page, state.visit(id)?)), Ok)?;
+                page.via = page.via.filter(|via| !self.is_changed(*via));
+                open.insert(id, Found { first: self.first(visit.as_ref())?, page, visit });
             }
         }
         let (linking, links) = self.linking(&open)?;
         self.veil.totals.links = links;
         let mut depths = HashMap::new();
-        for (id, (mut page, visit)) in open {
-            let was_captured = self.changes.contains_key(&id);
-            let is_sure = page.flags.has_any(flags::SEED | flags::PUBLISHED) && !was_captured;
-            let before = page.via.filter(|via| !self.is_changed(*via));
-            // A page that was captured before another one linked to it was not found by that link.
-            let source = linking.get(&id).filter(|(source, _)| {
-                let first = |id: UrlId| state.page(id).ok()?.visit;
-                visit.is_none() || first(*source) < first(id)
-            });
-            match source {
-                _ if before.is_some() => {}
-                Some((source, kind)) => {
-                    let hop = LinkCode::from_byte(*kind).kind().map_or(page.hop, |kind| kind.hop() as u8);
-                    let depth = depths
-                        .get(source)
-                        .copied()
-                        .map_or_else(|| state.page(*source).map(|it| it.depth), Ok)?;
-                    (page.via, page.hop, page.depth) = (Some(*source), hop, depth.saturating_add(1));
-                }
-                None if visit.is_some() || is_sure => (page.via, page.depth) = (None, 0),
-                None => {
-                    self.veil.unknown.insert(id);
-                    // As a robots.txt, it is no page.
-                    page = Page { via: None, visit: None, flags: flags::ROBOTS, ..page };
+        for _ in 0..ROUNDS_MAX {
+            let before = depths.clone();
+            for (id, found) in &mut open {
+                self.find(*id, found, linking.get(id).map_or(&[], Vec::as_slice), &depths)?;
+                depths.insert(*id, found.page.depth);
+            }
+            if depths == before {
+                break;
+            }
+        }
+        for (id, Found { page, visit, .. }) in open {
+            self.veil.pages.insert(id, (page, visit));
+        }
+        self.take_depths(depths)
+    }
+
+    /// Chooses the shown link through which a page was found: the first of those nearest to a seed.
+    fn find(
+        &mut self,
+        id: UrlId,
+        found: &mut Found,
+        linking: &[Linking],
+        depths: &HashMap<UrlId, u8>,
+    ) -> Result<(), StateError> {
+        let depth_of = |id: UrlId| {
+            depths.get(&id).copied().map_or_else(|| self.state.page(id).map(|page| page.depth), Ok)
+        };
+        let page = &mut found.page;
+        if let Some(via) = page.via.filter(|_| linking.is_empty()) {
+            page.depth = depth_of(via)?.saturating_add(1);
+            return Ok(());
+        }
+        let mut best: Option<(u8, &Linking)> = None;
+        // A page that was captured before another one linked to it was not found by that link.
+        for link in linking.iter().filter(|link| found.first.is_none_or(|first| link.since < first)) {
+            let depth = depth_of(link.source)?;
+            if best.is_none_or(|(least, _)| depth < least) {
+                best = Some((depth, link));
+            }
+        }
+        if let Some((depth, link)) = best {
+            let kind = LinkCode::from_byte(link.kind).kind();
+            page.hop = kind.map_or(page.hop, |kind| kind.hop() as u8);
+            (page.via, page.depth) = (Some(link.source), depth.saturating_add(1));
+            return Ok(());
+        }
+        let is_sure = page.flags.has_any(flags::SEED | flags::PUBLISHED) && !self.changes.contains_key(&id);
+        if page.via.is_some() || found.visit.is_some() || is_sure {
+            page.depth = if page.via.is_some() { page.depth } else { 0 };
+        } else {
+            self.veil.unknown.insert(id);
+            // As a robots.txt, it is no page.
+            *page = Page { visit: None, flags: flags::ROBOTS, ..*page };
+        }
+        Ok(())
+    }
+
+    /// Passes changed depths on to the pages that were found through others.
+    fn take_depths(&mut self, depths: HashMap<UrlId, u8>) -> Result<(), StateError> {
+        let state = self.state;
+        let mut changed = HashMap::new();
+        for (id, depth) in depths {
+            if state.page(id)?.depth != depth {
+                changed.insert(id, depth);
+            }
+        }
+        for _ in 0..ROUNDS_MAX {
+            let mut next = HashMap::new();
+            if changed.is_empty() {
+                break;
+            }
+            for found in state.pages(UrlId(0)) {
+                let (id, page) = found?;
+                let own = self.veil.pages.get(&id).copied();
+                let (mut page, visit) = own.unwrap_or((page, None));
+                let depth = page.via.and_then(|via| changed.get(&via)).map(|depth| depth.saturating_add(1));
+                if let Some(depth) = depth.filter(|depth| *depth != page.depth) {
+                    page.depth = depth;
+                    let visit = if own.is_some() { visit } else { state.visit(id)? };
+                    self.veil.pages.insert(id, (page, visit));
+                    next.insert(id, depth);
                 }
             }
-            depths.insert(id, page.depth);
-            self.veil.pages.insert(id, (page, visit));
+            changed = next;
         }
         Ok(())
     }
@@ -255,31 +324,52 @@ impl Making<'_> {
         })
     }
 
-    /// The first shown page that links to each of some URLs, with the kind of link, and the number of all shown links.
-    fn linking<T>(
+    /// The first shown capture of a page.
+    fn first(&self, visit: Option<&Visit>) -> Result<Option<CaptureId>, StateError> {
+        let Some(newest) = visit.and_then(|visit| visit.last_capture) else { return Ok(None) };
+        let mut first = newest;
+        for found in self.state.history_from(newest) {
+            let (id, _) = found?;
+            first = if self.veil.hides(id) { first } else { first.min(id) };
+        }
+        Ok(Some(first))
+    }
+
+    /// The links of shown pages to each of some URLs, and the number of all shown links.
+    fn linking(
         &self,
-        open: &BTreeMap<UrlId, T>,
-    ) -> Result<(HashMap<UrlId, (UrlId, u8)>, u64), StateError> {
-        let (mut linking, mut count) = (HashMap::new(), 0);
-        let mut take = |list: &LinkList, source: UrlId| {
+        open: &BTreeMap<UrlId, Found>,
+    ) -> Result<(HashMap<UrlId, Vec<Linking>>, u64), StateError> {
+        let (mut linking, mut count) = (HashMap::<_, Vec<Linking>>::new(), 0);
+        let mut listed = HashSet::new();
+        let mut take = |list: &LinkList, source: UrlId, visit: Option<Visit>| -> Result<(), StateError> {
             count += list.links.len() as u64;
-            for link in
-                list.links.iter().filter(|link| open.contains_key(&link.target) && link.target != source)
-            {
-                linking.entry(link.target).or_insert((source, link.kind));
+            let mut open = list.links.iter().filter(|link| open.contains_key(&link.target)).peekable();
+            if open.peek().is_none() {
+                return Ok(());
             }
+            // Which version a list is of is not stored: the first is taken for the first version's, others for the newest's.
+            let is_first = listed.insert(source) && !self.veil.pages.contains_key(&source);
+            let visit = visit.map_or_else(|| self.state.visit(source), |visit| Ok(Some(visit)))?;
+            let newest = visit.and_then(|visit| visit.last_capture);
+            let first = if is_first { self.first(visit.as_ref())? } else { newest };
+            let Some(since) = first else { return Ok(()) };
+            for link in open.filter(|link| link.target != source) {
+                linking.entry(link.target).or_default().push(Linking { source, kind: link.kind, since });
+            }
+            Ok(())
         };
         let (mut all, mut list) = (self.state.all_links(), LinkList::default());
         while all.read_next(&mut list)? {
             let Some(source) = list.source else { continue };
             match self.veil.pages.get(&source) {
-                // Which version an older list is of is not known.
                 Some((_, visit)) if visit.is_none_or(|visit| visit.links != list.position) => {}
-                _ => take(&list, source),
+                known => take(&list, source, known.and_then(|(_, visit)| *visit))?,
             }
         }
         for list in self.veil.lists() {
-            list.source.into_iter().for_each(|source| take(list, source));
+            let Some(source) = list.source else { continue };
+            take(list, source, self.veil.pages.get(&source).and_then(|(_, visit)| *visit))?;
         }
         Ok((linking, count))
     }

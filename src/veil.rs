@@ -171,8 +171,11 @@ impl Making<'_> {
         let visit = ledger::visit_without(&before, &mut kept, &parted, &mut self.veil.flags);
         let visit = match visit {
             Some(mut visit) => {
-                let shown = newest(ledger::tells, &kept);
-                if shown.map(|(id, _)| id) != newest(ledger::tells, &all).map(|(id, _)| id) {
+                // An error page has links only as long as there is no other.
+                let described =
+                    |all: &[_]| newest(ledger::is_content, all).or(newest(ledger::is_answer, all));
+                let shown = described(&kept);
+                if shown.map(|(id, _)| id) != described(&all).map(|(id, _)| id) {
                     (visit.title, visit.links, visit.signature) = (None, None, 0);
                     (visit.language, visit.kind) = (0, 0);
                     if let Some((_, shown)) = shown.filter(|_| is_described) {
@@ -198,10 +201,13 @@ impl Making<'_> {
     /// Describes a page by the facts of a version.
     fn describe(&mut self, visit: &mut Visit, facts: &Facts, id: UrlId) -> Result<(), StateError> {
         let Some(kind) = facts.document else { return Ok(()) };
-        visit.kind = kind.code();
-        let title = facts.title.clone().filter(|_| !(300..400).contains(&visit.content_status));
-        visit.title = title.map(|title| self.veil.add_title(title));
-        visit.language = ledger::language_number(self.state, facts.language.as_deref().unwrap_or_default());
+        if visit.contents > 0 {
+            visit.kind = kind.code();
+            let title = facts.title.clone().filter(|_| !(300..400).contains(&visit.content_status));
+            visit.title = title.map(|title| self.veil.add_title(title));
+            let language = facts.language.as_deref().unwrap_or_default();
+            visit.language = ledger::language_number(self.state, language);
+        }
         let mut links = Vec::new();
         for link in &facts.links {
             let kind = LinkCode::new(link.kind, link.nofollow, link.template).to_byte();

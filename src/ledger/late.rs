@@ -222,11 +222,10 @@ pub fn visit_without(
     let newest =
         |is_meant: fn(&Capture) -> bool| captures.iter().rev().find(|(_, capture)| is_meant(capture));
     let last = captures.last()?.0;
-    let status = newest(|capture| is_answer(capture) && capture.kind != CaptureKind::NotModified);
+    let answer = newest(is_answer).map(|(_, capture)| *capture);
     let mut kept = Visit {
         captures: captures.len() as u32,
         last_capture: Some(last),
-        status: status.map_or(0, |(_, capture)| capture.status),
         version: newest(Capture::is_confirmable).map(|(id, _)| *id),
         validators: None,
         ..*visit
@@ -236,6 +235,10 @@ pub fn visit_without(
     let Ok(()) = summarise(&mut kept, captures, &new, |id, changed| {
         flags.insert(id, changed);
         Ok::<_, Infallible>(())
+    });
+    kept.status = answer.map_or(0, |answer| match answer.kind {
+        CaptureKind::NotModified => kept.content_status,
+        _ => answer.status,
     });
     Some(kept)
 }

@@ -20,9 +20,9 @@ use crate::ledger::{
 };
 use crate::search::is_searched;
 
-/// Pages with hidden newest versions whose older versions are described from their records. What is known of the others
-/// is what their histories tell: no title, no links.
-const DESCRIBED_MAX: usize = 1 << 14;
+/// Shown versions of pages with hidden ones that are described from their records. What is known of further ones is what
+/// histories tell: no title, no links.
+const READ_MAX: usize = 1 << 15;
 
 /// Rounds in which changes of depth are passed on: ways from seeds are shorter, but for traps.
 const ROUNDS_MAX: usize = 32;
@@ -38,7 +38,8 @@ pub fn of(store: &Store, access: &Access) -> Result<Option<(Veil, Option<i64>)>,
     if !captures.contains(&true) {
         return Ok(None);
     }
-    let mut making = Making { state, veil: Veil::over(captures), changes: BTreeMap::new() };
+    let veil = Veil::over(captures);
+    let mut making = Making { state, veil, changes: BTreeMap::new(), lists: Vec::new(), left: READ_MAX };
     making.take_pages(store)?;
     making.take_links()?;
     making.take_sums()?;
@@ -126,8 +127,12 @@ struct Linking {
 struct Making<'a> {
     state: &'a State,
     veil: Veil,
-    /// By page.
+    /// By page with hidden captures.
     changes: BTreeMap<UrlId, Change>,
+    /// The links of the shown versions of these pages.
+    lists: Vec<(UrlId, CaptureId, Vec<LinkTarget>)>,
+    /// Number of versions that may still be read.
+    left: usize,
 }
 
 impl Making<'_> {
@@ -143,13 +148,10 @@ impl Making<'_> {
                 self.veil.span = Some((first.min(capture.time), last.max(capture.time)));
             }
         }
-        for (number, id) in pages.into_iter().enumerate() {
-            self.take_page(store, id, number < DESCRIBED_MAX)?;
-        }
-        Ok(())
+        pages.into_iter().try_for_each(|id| self.take_page(store, id))
     }
 
-    fn take_page(&mut self, store: &Store, id: UrlId, is_described: bool) -> Result<(), StateError> {
+    fn take_page(&mut self, store: &Store, id: UrlId) -> Result<(), StateError> {
         let (mut page, before) = (self.state.page(id)?, self.state.visit(id)?.unwrap_or_default());
         let mut all = self.state.history(id)?.collect::<Result<Vec<_>, _>>()?;
         all.reverse();
@@ -169,38 +171,67 @@ impl Making<'_> {
         let mut kept = all.clone();
         kept.retain(|(id, _)| !self.veil.hides(*id));
         let visit = ledger::visit_without(&before, &mut kept, &parted, &mut self.veil.flags);
-        let visit = match visit {
-            Some(mut visit) => {
-                // An error page has links only as long as there is no other.
-                let described =
-                    |all: &[_]| newest(ledger::is_content, all).or(newest(ledger::is_answer, all));
-                let shown = described(&kept);
-                if shown.map(|(id, _)| id) != described(&all).map(|(id, _)| id) {
-                    (visit.title, visit.links, visit.signature) = (None, None, 0);
-                    (visit.language, visit.kind) = (0, 0);
-                    if let Some((_, shown)) = shown.filter(|_| is_described) {
-                        // A page whose record cannot be read has no title.
-                        let facts = facts_of(store, &shown).ok().flatten();
-                        facts.map(|facts| self.describe(&mut visit, &facts, id)).transpose()?;
-                    }
+        let mut visit = visit;
+        if let Some(visit) = &mut visit {
+            let facts = self.read_versions(store, id, &kept)?;
+            // An error page has links only as long as there is no other.
+            let described = |all: &[_]| newest(ledger::is_content, all).or(newest(ledger::is_answer, all));
+            if described(&kept).map(|(id, _)| id) != described(&all).map(|(id, _)| id) {
+                (visit.title, visit.links, visit.signature) = (None, None, 0);
+                (visit.language, visit.kind) = (0, 0);
+                if let Some(facts) = facts {
+                    self.describe(visit, &facts, id);
                 }
-                Some(visit)
             }
-            None => {
-                (page.visit, change.fetched) = (None, u32::from(page.flags.has_any(flags::ACCOUNT)));
-                page.flags.set(flags::FETCHED, false);
-                None
+            let told = newest(ledger::tells, &all).filter(|(id, _)| self.veil.hides(*id));
+            if let Some((_, told)) = told.and_then(|_| newest(ledger::tells, &kept)) {
+                set_account(&mut page, (300..400).contains(&told.status), matches!(told.status, 404 | 410));
             }
-        };
+        } else {
+            let first = |id: UrlId| self.state.page(id).ok()?.visit;
+            let was_linked = page.via.is_some_and(|via| first(via).is_some() && first(via) < page.visit);
+            let was_counted = was_linked || all.first().is_some_and(|(_, first)| ledger::is_content(first));
+            (page.visit, change.fetched) = (None, u32::from(was_counted));
+            page.flags.set(flags::FETCHED, false);
+            set_account(&mut page, false, false);
+        }
         change.contents = before.contents.saturating_sub(visit.map_or(0, |visit| visit.contents));
         self.changes.insert(id, change);
         self.veil.pages.insert(id, (page, visit));
         Ok(())
     }
 
-    /// Describes a page by the facts of a version.
-    fn describe(&mut self, visit: &mut Visit, facts: &Facts, id: UrlId) -> Result<(), StateError> {
-        let Some(kind) = facts.document else { return Ok(()) };
+    /// Reads the links of a page's versions; returns the facts of the newest.
+    fn read_versions(
+        &mut self,
+        store: &Store,
+        id: UrlId,
+        kept: &[(CaptureId, Capture)],
+    ) -> Result<Option<Facts>, StateError> {
+        let are_contents = kept.iter().any(|(_, capture)| ledger::is_content(capture));
+        let is_meant = if are_contents { ledger::is_content } else { ledger::is_answer };
+        let mut newest = None;
+        for (version, capture) in kept.iter().filter(|(_, capture)| is_meant(capture)) {
+            let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+            self.left = left;
+            // Of a version whose record cannot be read, nothing more is known.
+            newest = facts_of(store, capture).ok();
+            let mut links = Vec::new();
+            for link in newest.iter().flat_map(|facts| &facts.links) {
+                let kind = LinkCode::new(link.kind, link.nofollow, link.template).to_byte();
+                links.extend(self.state.find(&link.url)?.map(|target| LinkTarget { target, kind }));
+            }
+            let before = self.lists.last().filter(|(before, ..)| *before == id);
+            if before.is_none_or(|(.., before)| *before != links) {
+                self.lists.push((id, *version, links));
+            }
+        }
+        Ok(newest)
+    }
+
+    /// Describes a page by the facts of its newest version, whose links were read last.
+    fn describe(&mut self, visit: &mut Visit, facts: &Facts, id: UrlId) {
+        let Some(kind) = facts.document else { return };
         if visit.contents > 0 {
             visit.kind = kind.code();
             let title = facts.title.clone().filter(|_| !(300..400).contains(&visit.content_status));
@@ -208,13 +239,8 @@ impl Making<'_> {
             let language = facts.language.as_deref().unwrap_or_default();
             visit.language = ledger::language_number(self.state, language);
         }
-        let mut links = Vec::new();
-        for link in &facts.links {
-            let kind = LinkCode::new(link.kind, link.nofollow, link.template).to_byte();
-            links.extend(self.state.find(&link.url)?.map(|target| LinkTarget { target, kind }));
-        }
-        visit.links = (!links.is_empty()).then(|| self.veil.add_links(id, links));
-        Ok(())
+        let links = self.lists.last().filter(|(source, _, links)| *source == id && !links.is_empty());
+        visit.links = links.cloned().map(|(.., links)| self.veil.add_links(id, links));
     }
 
     /// Finds the URLs that only hidden captures name, and through which other pages the others were found.
@@ -224,9 +250,9 @@ impl Making<'_> {
             let (id, page) = found?;
             let own = self.veil.pages.get(&id).copied();
             let is_gone = own.is_some_and(|(_, visit)| visit.is_none());
-            if is_gone || page.via.is_some_and(|via| self.is_changed(via)) {
+            if is_gone || page.via.is_some_and(|via| self.changes.contains_key(&via)) {
                 let (mut page, visit) = own.map_or_else(|| Ok((page, state.visit(id)?)), Ok)?;
-                page.via = page.via.filter(|via| !self.is_changed(*via));
+                page.via = page.via.filter(|via| !self.changes.contains_key(via));
                 open.insert(id, Found { first: self.first(visit.as_ref())?, page, visit });
             }
         }
@@ -262,13 +288,14 @@ impl Making<'_> {
         };
         let page = &mut found.page;
         if let Some(via) = page.via.filter(|_| linking.is_empty()) {
-            page.depth = depth_of(via)?.saturating_add(1);
+            page.depth = depth_of(via)?.saturating_add(step_of(page.hop));
             return Ok(());
         }
         let mut best: Option<(u8, &Linking)> = None;
         // A page that was captured before another one linked to it was not found by that link.
         for link in linking.iter().filter(|link| found.first.is_none_or(|first| link.since < first)) {
-            let depth = depth_of(link.source)?;
+            let hop = LinkCode::from_byte(link.kind).kind().map_or(0, |kind| kind.hop() as u8);
+            let depth = depth_of(link.source)?.saturating_add(step_of(hop));
             if best.is_none_or(|(least, _)| depth < least) {
                 best = Some((depth, link));
             }
@@ -276,7 +303,7 @@ impl Making<'_> {
         if let Some((depth, link)) = best {
             let kind = LinkCode::from_byte(link.kind).kind();
             page.hop = kind.map_or(page.hop, |kind| kind.hop() as u8);
-            (page.via, page.depth) = (Some(link.source), depth.saturating_add(1));
+            (page.via, page.depth) = (Some(link.source), depth);
             return Ok(());
         }
         let is_sure = page.flags.has_any(flags::SEED | flags::PUBLISHED) && !self.changes.contains_key(&id);
@@ -308,7 +335,10 @@ impl Making<'_> {
                 let (id, page) = found?;
                 let own = self.veil.pages.get(&id).copied();
                 let (mut page, visit) = own.unwrap_or((page, None));
-                let depth = page.via.and_then(|via| changed.get(&via)).map(|depth| depth.saturating_add(1));
+                let depth = page
+                    .via
+                    .and_then(|via| changed.get(&via))
+                    .map(|depth| depth.saturating_add(step_of(page.hop)));
                 if let Some(depth) = depth.filter(|depth| *depth != page.depth) {
                     page.depth = depth;
                     let visit = if own.is_some() { visit } else { state.visit(id)? };
@@ -319,15 +349,6 @@ impl Making<'_> {
             changed = next;
         }
         Ok(())
-    }
-
-    /// Whether the newest links of a page are not those that are stored.
-    fn is_changed(&self, id: UrlId) -> bool {
-        let shown = self.veil.pages.get(&id);
-        shown.is_some_and(|(_, visit)| {
-            let stored = self.state.visit(id).ok().flatten().and_then(|visit| visit.links);
-            visit.is_none_or(|visit| visit.links != stored)
-        })
     }
 
     /// The first shown capture of a page.
@@ -347,36 +368,30 @@ impl Making<'_> {
         open: &BTreeMap<UrlId, Found>,
     ) -> Result<(HashMap<UrlId, Vec<Linking>>, u64), StateError> {
         let (mut linking, mut count) = (HashMap::<_, Vec<Linking>>::new(), 0);
-        let mut listed = HashSet::new();
-        let mut take = |list: &LinkList, source: UrlId, visit: Option<Visit>| -> Result<(), StateError> {
-            count += list.links.len() as u64;
-            let mut open = list.links.iter().filter(|link| open.contains_key(&link.target)).peekable();
-            if open.peek().is_none() {
-                return Ok(());
-            }
-            // Which version a list is of is not stored: the first is taken for the first version's, others for the newest's.
-            let is_first = listed.insert(source) && !self.veil.pages.contains_key(&source);
-            let visit = visit.map_or_else(|| self.state.visit(source), |visit| Ok(Some(visit)))?;
-            let newest = visit.and_then(|visit| visit.last_capture);
-            let first = if is_first { self.first(visit.as_ref())? } else { newest };
-            let Some(since) = first else { return Ok(()) };
-            for link in open.filter(|link| link.target != source) {
+        let mut take = |source: UrlId, since: CaptureId, links: &[LinkTarget]| {
+            for link in links.iter().filter(|link| link.target != source && open.contains_key(&link.target)) {
                 linking.entry(link.target).or_default().push(Linking { source, kind: link.kind, since });
             }
-            Ok(())
         };
-        let (mut all, mut list) = (self.state.all_links(), LinkList::default());
+        for (source, since, links) in &self.lists {
+            count += links.len() as u64;
+            take(*source, *since, links);
+        }
+        let (mut all, mut list, mut listed) = (self.state.all_links(), LinkList::default(), HashSet::new());
         while all.read_next(&mut list)? {
-            let Some(source) = list.source else { continue };
-            match self.veil.pages.get(&source) {
-                Some((_, visit)) if visit.is_none_or(|visit| visit.links != list.position) => {}
-                known => take(&list, source, known.and_then(|(_, visit)| *visit))?,
+            let Some(source) = list.source.filter(|source| !self.changes.contains_key(source)) else {
+                continue;
+            };
+            count += list.links.len() as u64;
+            if list.links.iter().any(|link| open.contains_key(&link.target)) {
+                // Which version a list is of is not stored: the first is of the first, others are taken for the newest's.
+                let visit = self.state.visit(source)?;
+                let first = if listed.insert(source) { self.first(visit.as_ref())? } else { None };
+                let since = first.or(visit.and_then(|visit| visit.last_capture));
+                since.into_iter().for_each(|since| take(source, since, &list.links));
             }
         }
-        for list in self.veil.lists() {
-            let Some(source) = list.source else { continue };
-            take(list, source, self.veil.pages.get(&source).and_then(|(_, visit)| *visit))?;
-        }
+        linking.values_mut().for_each(|links| links.sort_by_key(|link| link.since));
         Ok((linking, count))
     }
 
@@ -458,12 +473,26 @@ impl Change {
     }
 }
 
+/// Sets what a page is in the graph of links by what it was found to be.
+fn set_account(page: &mut Page, is_redirect: bool, is_gone: bool) {
+    if page.flags.has_any(flags::PAGE) {
+        page.flags.set(flags::PAGE, false);
+        let own = if is_gone { flags::VANISHED } else { flags::ACCOUNT };
+        page.flags.set(if is_redirect { flags::ALIAS } else { own }, true);
+    }
+}
+
+/// Links that a hop adds to the way from a seed.
+fn step_of(hop: u8) -> u8 {
+    u8::from(matches!(hop, b'L' | b'M' | b'X'))
+}
+
 /// The facts of a version: those of the capture that holds its payload. Links say something of that capture's page only.
-fn facts_of(store: &Store, capture: &Capture) -> Result<Option<Facts>, StoreError> {
+fn facts_of(store: &Store, capture: &Capture) -> Result<Facts, StoreError> {
     let holder = store.original(capture)?.unwrap_or(*capture);
     let mut facts = Facts::from_fields(&store.metadata(&holder)?);
     if holder.url != capture.url {
         facts.links.clear();
     }
-    Ok(Some(facts))
+    Ok(facts)
 }

@@ -307,7 +307,7 @@ fn an_outline_in_many_pieces_is_the_one_in_a_single_piece() {
 }
 
 #[test]
-fn a_node_names_no_page_that_it_hides_and_ranks_it_nevertheless() {
+fn a_node_neither_names_nor_ranks_what_it_hides() {
     let two = archives(&web(36), 2);
     let (expected, _) = ranked(&two, &[]);
     std::fs::write(two[1].path.join("access.toml"), "[[rule]]\nprefix = \"test,s1\"\n").unwrap();
@@ -315,12 +315,10 @@ fn a_node_names_no_page_that_it_hides_and_ranks_it_nevertheless() {
     let places: Vec<String> = served.iter().map(url).collect();
     let lines = start(&mut rank_places(&places, &[])).wait().succeeded().json();
     let shown: Vec<&str> = lines.iter().filter_map(|line| line["name"].as_str()).collect();
-    assert_eq!(lines[0]["pages"], expected.len());
+    let pages = lines[0]["pages"].as_u64().unwrap() as usize;
+    assert!(pages < expected.len() && pages > expected.len() / 2, "{pages} of {}", expected.len());
     assert!(shown.len() < expected.len() && shown.len() > expected.len() / 2);
     let hidden = |name: &&str| name.starts_with("http://s1.test/");
-    assert!(lines.iter().skip(1).all(|line| {
-        (line["value"].as_f64().unwrap() - expected[line["name"].as_str().unwrap()]).abs() < 1e-9
-    }));
     // Pages without captures are not hidden.
     assert!(shown.iter().filter(|name| hidden(name)).count() < 10, "{shown:?}");
 }

@@ -16,6 +16,7 @@ use archive::nodes::{ANSWERS_BYTES_MAX, Asked, Credentials, Http, Node, Source};
 use archive::query::{self, MEMORY_MIN, Question, UnreadRows};
 use archive::recorder::Memory;
 use archive::search;
+use archive::veil;
 use archive_storage::{Clock, Store, UrlId};
 use chrono::{DateTime, Utc};
 use clap::builder::{PathBufValueParser, TypedValueParser};
@@ -118,7 +119,11 @@ impl AskArgs {
     /// Opens the archives, some of which may be on other machines. If there are several, those that cannot be opened
     /// are reported, and so are missing partitions of their clusters.
     pub(crate) fn open(&self) -> anyhow::Result<Answering> {
-        let open = |path: &PathBuf| anyhow::Ok((Store::read_only(path)?, self.reader.access(path)?));
+        let open = |path: &PathBuf| {
+            let (mut store, access) = (Store::read_only(path)?, self.reader.access(path)?);
+            veil::lay(&mut store, &access)?;
+            anyhow::Ok((store, access))
+        };
         let node = |path: &PathBuf| path.to_str().filter(|name| Node::is_meant(name)).map(str::to_owned);
         let mut answering = Answering { stores: Vec::new(), nodes: Vec::new(), is_whole: true };
         if let [only] = self.paths()

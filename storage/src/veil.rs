@@ -61,12 +61,6 @@ impl Veil {
         position
     }
 
-    /// The lists of links that are in no file.
-    #[must_use]
-    pub fn lists(&self) -> &[LinkList] {
-        &self.lists
-    }
-
     pub(crate) fn title(&self, TextPosition(position): TextPosition) -> Option<&str> {
         self.titles.get(usize::try_from(position.checked_sub(IN_VEIL)?).ok()?).map(String::as_str)
     }

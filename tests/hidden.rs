@@ -114,8 +114,8 @@ impl Web {
         };
         self.records.push((record, is_hidden));
         self.urls.insert(unseen);
-        // The older text of a page whose newest is hidden is in no index.
-        if !(url.contains("newest") && !is_hidden) {
+        // The text of a version that a hidden one followed is in no index.
+        if is_hidden || !(url.contains("newest") || url.contains("between") && year < 2024) {
             // One letter differs: a word that may be suggested.
             let misspelt = format!("{}{}", &text[..8], if text.ends_with('q') { 'z' } else { 'q' });
             self.words.extend([title, text, link, misspelt]);
@@ -208,6 +208,10 @@ impl Web {
             }
         }
         let plain = paths.clone();
+        // These pages are of importance; their data say what else they have.
+        if path == "/pictures" || path.starts_with("/review") && formats.contains(&"json") {
+            paths.clear();
+        }
         for format in formats {
             paths.extend(plain.iter().map(|path| match format.strip_prefix('.') {
                 Some(_) => format!("{path}{format}"),
@@ -257,22 +261,39 @@ fn encoded(text: &str) -> String {
 
 /// An answer without what must differ.
 fn told(answer: &Answer, served: &Served) -> String {
-    // Dates, and lengths of what is compared here.
-    let fields = answer.fields.iter().filter(|(name, _)| !matches!(name.as_str(), "date" | "content-length"));
+    // Dates, lengths of what is compared here, and numbers of captures, which show that there are others.
+    let left_out = ["date", "content-length", "x-archive-capture", "content-disposition"];
+    let fields = answer.fields.iter().filter(|(name, _)| !left_out.contains(&name.as_str()));
     let fields: Vec<String> = fields.map(|(name, value)| format!("{name}: {value}")).collect();
-    let body = match answer.get("content-type") {
-        // A package names its own time, and the digests of what it has.
-        Some("application/wacz") => String::new(),
-        Some("application/json") => match serde_json::from_slice::<Value>(&answer.body) {
-            Ok(json) => json_told(json).to_string(),
-            Err(_) => text_told(&answer.body),
-        },
-        _ => text_told(&answer.body),
-    };
     // Ports are given by the system.
-    let all = format!("{}\n{}\n{body}", answer.status, fields.join("\n"));
-    all.replace(&served.application, "APPLICATION").replace(&served.replay, "REPLAY")
+    let neutral = |text: &str| text.replace(&served.application, "ONE").replace(&served.replay, "OTHER");
+    let body = neutral(&String::from_utf8_lossy(&answer.body));
+    let body = match answer.get("content-type") {
+        // Packages and records are compressed, and name times of their own.
+        Some("application/wacz" | "application/warc") => String::new(),
+        _ => match serde_json::from_str::<Value>(&body) {
+            Ok(json) => json_told(json).to_string(),
+            Err(_) => text_told(&body),
+        },
+    };
+    format!("{}\n{}\n{body}", answer.status, neutral(&fields.join("\n")))
 }
+
+/// Where records lie and how long their files are depends on the others; the rest is weighed by importance.
+const LEFT_OUT: [&str; 12] = [
+    "segment",
+    "file",
+    "filename",
+    "offset",
+    "segment_bytes",
+    "score",
+    "next_visit",
+    "freshness",
+    "gain",
+    "samples",
+    "because",
+    "advice",
+];
 
 /// Lists are ordered by importance, which stays that of all links, and so does the score of a page, whose words are
 /// rarer among fewer.
@@ -284,21 +305,8 @@ fn json_told(json: Value) -> Value {
             list.into()
         }
         Value::Object(fields) => {
-            // Where a record lies depends on what lies before it; forecasts on the importance of all.
-            let kept = fields.into_iter().filter(|(name, _)| {
-                !name.contains("importance")
-                    && ![
-                        "score",
-                        "segment",
-                        "file",
-                        "offset",
-                        "segment_bytes",
-                        "next_visit",
-                        "freshness",
-                        "id",
-                    ]
-                    .contains(&name.as_str())
-            });
+            let is_told = |name: &str| !name.contains("importance") && !LEFT_OUT.contains(&name);
+            let kept = fields.into_iter().filter(|(name, _)| is_told(name));
             Value::Object(kept.map(|(name, value)| (name, json_told(value))).collect())
         }
         other => other,
@@ -306,18 +314,16 @@ fn json_told(json: Value) -> Value {
 }
 
 /// The same for HTML and tables: without fractions, places of records and sizes of files, and in no order.
-fn text_told(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(body).into_owned();
+fn text_told(text: &str) -> String {
     let mut parts: Vec<String> = text.split_inclusive(['<', '\n']).map(without_places).collect();
     parts.sort();
     parts.concat()
 }
 
 fn without_places(part: &str) -> String {
-    if [" at byte ", ".warc", " of pages", "KiB", "MiB", "pages before it", "Content-Disposition"]
-        .iter()
-        .any(|it| part.contains(it))
-    {
+    // Files, and forecasts, which are on one line.
+    let left_out = [" at byte ", ".warc", "KiB", "pages before it"];
+    if left_out.iter().any(|it| part.contains(it)) {
         return String::new();
     }
     let words = part.split_inclusive(|c: char| !(c.is_ascii_digit() || c == '.'));

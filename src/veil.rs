@@ -170,8 +170,7 @@ impl Making<'_> {
         let parted: Vec<CaptureId> = parted.collect();
         let mut kept = all.clone();
         kept.retain(|(id, _)| !self.veil.hides(*id));
-        let visit = ledger::visit_without(&before, &mut kept, &parted, &mut self.veil.flags);
-        let mut visit = visit;
+        let mut visit = ledger::visit_without(&before, &mut kept, &parted, &mut self.veil.flags);
         if let Some(visit) = &mut visit {
             let facts = self.read_versions(store, id, &kept)?;
             // An error page has links only as long as there is no other.

@@ -197,7 +197,9 @@ impl Web {
             Some(start) => self.below(start, is_replay),
         };
         for name in takes {
-            for value in self.values(name) {
+            // As words, a query is found in the URLs of pages whose text is in no index.
+            let is_apt = |value: &String| path == "/query" || *name != "q" || !value.contains(' ');
+            for value in self.values(name).into_iter().filter(is_apt) {
                 let asked = format!("{path}?{name}={}", encoded(&value));
                 if *name == "url" {
                     let more = takes.iter().filter(|more| *more != name);

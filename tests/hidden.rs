@@ -9,6 +9,8 @@ use archive::serve::{self, Address};
 use serde_json::Value;
 
 use crate::imports::import;
+use crate::nodes_asked::post;
+use crate::ranking::unchunked;
 use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::{answer, member, response};
 use crate::support::{Archive, Dice};
@@ -333,6 +335,25 @@ fn without_places(part: &str) -> String {
     words.map(|word| if is_fraction(word) { "#" } else { word }).collect()
 }
 
+/// The sites and URLs that an archive tells others.
+fn names(served: &Served) -> BTreeSet<String> {
+    let pages: Vec<u32> = (0..200).collect();
+    let asked = ["{\"sites\":{}}".to_owned(), format!("{{\"urls\":{{\"pages\":{pages:?}}}}}")];
+    let mut names = BTreeSet::new();
+    for asked in asked {
+        let asked = format!("{{\"version\":1,\"ask\":{asked}}}");
+        let answer = post(served, &["Content-Type: application/json"], &asked);
+        assert_eq!(answer.status, 200);
+        let lines = String::from_utf8(unchunked(&answer.body)).unwrap();
+        for line in lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+            // A hidden site has a number without a name.
+            names.extend(line["site"][0].as_str().filter(|name| !name.is_empty()).map(str::to_owned));
+            names.extend(line["url"][1].as_str().map(str::to_owned));
+        }
+    }
+    names
+}
+
 #[test]
 fn hidden_captures_are_as_if_there_had_never_been_any() {
     let mut dice = Dice::new("hidden_captures_are_as_if_there_had_never_been_any");
@@ -354,6 +375,9 @@ fn hidden_captures_are_as_if_there_had_never_been_any() {
     let [hidden, never] = thread::scope(|scope| {
         served.each_ref().map(|served| scope.spawn(|| answers(served))).map(|it| it.join().unwrap())
     });
+    let [known, expected] = served.each_ref().map(names);
+    assert!(expected.len() > 10);
+    assert_eq!(known, expected);
     let mut differ = Vec::new();
     for ((asked, hidden), never) in all.iter().zip(hidden).zip(never) {
         if hidden != never {

@@ -256,7 +256,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
 }
 
 /// Decodes a chunked body.
-fn unchunked(mut body: &[u8]) -> Vec<u8> {
+pub(crate) fn unchunked(mut body: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     loop {
         let end = body.windows(2).position(|two| two == b"\r\n").unwrap();

@@ -2,7 +2,7 @@
 //!
 //! Dependencies between modules point down only: the command line uses `serve` (on `replay`, [`nodes`] and `find`),
 //! `share` (on `exchange` and `watch`), `exchange`, `watch`, `publish`, `crawl`, `query` and `review`; these use
-//! `selection`, `recorder`, `graphs`, `change` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
+//! `selection`, `recorder`, `graphs`, `change`, `veil` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them build on
 //! [`access`], [`accounts`], [`decisions`], [`erased`], [`runs`], [`texts`], [`remote`], [`files`] and the crate
 //! [`archive_storage`].

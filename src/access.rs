@@ -234,15 +234,15 @@ impl Access {
         (0..self.rules.len()).filter(|rule| is_meant(&self.rules[*rule])).collect()
     }
 
-    /// Whether some of these rules hide a capture made at `time` (microseconds since 1970, as all times here): `Some`
-    /// with the time at which the first of them ends, if any does.
+    /// Whether some of these rules hide a capture made at `time` (microseconds since 1970, as all times here), and when
+    /// the first of them ends, if one does.
     #[must_use]
-    pub fn hiding_until(&self, rules: &[usize], time: i64) -> Option<Option<i64>> {
-        let time = DateTime::from_timestamp_micros(time)?;
+    pub fn hiding_until(&self, rules: &[usize], time: i64) -> (bool, Option<i64>) {
+        let Some(time) = DateTime::from_timestamp_micros(time) else { return (false, None) };
         let hiding = rules.iter().filter_map(|rule| self.rules.get(*rule));
         let mut hiding = hiding.filter(|rule| rule.hides(time, self.now)).peekable();
-        hiding.peek()?;
-        Some(hiding.filter_map(|rule| rule.ends(time)).map(|ends| ends.timestamp_micros()).min())
+        let is_hidden = hiding.peek().is_some();
+        (is_hidden, hiding.filter_map(|rule| rule.ends(time)).map(|ends| ends.timestamp_micros()).min())
     }
 
     fn is_shown_by(&self, rule: &Rule) -> bool {

@@ -83,9 +83,9 @@ impl Hidden {
         for found in state.captures() {
             let (id, capture) = found?;
             let rules = rules_of.get(capture.url.index()).and_then(|number| sets.get(*number as usize));
-            let hiding = access.hiding_until(rules.map_or(&[], Vec::as_slice), capture.time);
-            ends = ends.into_iter().chain(hiding.flatten()).min();
-            captures.push(hiding.is_some());
+            let (is_hidden, until) = access.hiding_until(rules.map_or(&[], Vec::as_slice), capture.time);
+            ends = ends.into_iter().chain(until).min();
+            captures.push(is_hidden);
             copies.extend(capture.original.map(|original| (id, original)));
         }
         // A copy is hidden whenever the capture that holds its payload is.

@@ -82,7 +82,8 @@ pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> a
             continue;
         }
         let status = if row.status == 0 { "-".to_owned() } else { row.status.to_string() };
-        let digest = row.digest.get(..12).unwrap_or_default().to_owned();
+        let has_bytes = capture.digest.iter().any(|byte| *byte != 0);
+        let digest = row.digest.get(..12).filter(|_| has_bytes).unwrap_or("-").to_owned();
         table.add_row([
             output::local(time),
             status,

@@ -248,7 +248,7 @@ fn history(t: Speech, data: &Page) -> Markup {
                             td { @if let Some(changed) = row.changed { (t.say(changed)) } @else { "–" } }
                             td { (row.content_type) }
                             td .number { @if let Some(bytes) = row.bytes { (t.count(bytes.into())) } @else { "–" } }
-                            td { code { (row.digest.get(..12).unwrap_or_default()) } }
+                            td { @if row.bytes.is_some() { code { (row.digest.get(..12).unwrap_or_default()) } } @else { "–" } }
                             td .small { (t.fill("{} at byte {}", &[&row.file, &t.count(row.offset)])) }
                             @if readable(data).is_some() { td { @if let Some(time) = row.time.filter(|_| row.is_version) {
                                 a href=(t.address("/read", &[("url", &data.url), ("at", &name_of(time))])) { (t.say("Read")) }

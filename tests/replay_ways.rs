@@ -293,7 +293,6 @@ fn no_way_leads_out_of_a_replayed_page() {
         "name",
         "frame",
         "download",
-        "away",
         "empty",
         "dataworker",
     ]

@@ -235,7 +235,7 @@ async fn answered(
         // It means nothing in other requests (RFC 9110, section 14.2).
         range: field("range").filter(|_| head.method == Method::GET),
         referer: field("referer"),
-        destination: destination(field("sec-fetch-mode"), field("sec-fetch-dest")),
+        destination: destination(field("sec-fetch-mode").as_deref(), field("sec-fetch-dest")),
         sent,
     };
     if origin == Origin::Application
@@ -316,8 +316,8 @@ async fn with_body(
 }
 
 /// What a browser requests: its worker's requests for pages differ from others only in their mode.
-fn destination(mode: Option<String>, stated: Option<String>) -> Option<String> {
-    let is_page = mode.as_deref() == Some("navigate") && stated.as_deref() == Some("empty");
+fn destination(mode: Option<&str>, stated: Option<String>) -> Option<String> {
+    let is_page = mode == Some("navigate") && stated.as_deref() == Some("empty");
     if is_page { Some(replay::NAVIGATED.to_owned()) } else { stated }
 }
 

@@ -243,22 +243,25 @@ fn reads(veil: Option<&Veil>, page: UrlId) -> bool {
     veil.is_none_or(|veil| !veil.unread.contains(&page))
 }
 
-/// Number of documents of a segment that have a term, as its index says, without those that are hidden.
+/// Number of documents of a segment that have a term: as its index says, which counts removed ones, too, or behind a veil
+/// without those that are hidden or removed, which may be hidden versions.
 pub(super) fn shown_with(
     segment: &SegmentReader,
     veil: Option<&Veil>,
     term: &Term,
     counted: u64,
 ) -> tantivy::Result<u64> {
-    if veil.is_none_or(|veil| veil.unread.is_empty()) {
+    if veil.is_none() {
         return Ok(counted);
     }
     let postings = segment.inverted_index(term.field())?.read_postings(term, IndexRecordOption::Basic)?;
     let Some(mut postings) = postings else { return Ok(0) };
     let (pages, mut shown) = (segment.fast_fields().u64("page")?, 0);
     while postings.doc() != TERMINATED {
-        let page = pages.first(postings.doc()).and_then(|page| u32::try_from(page).ok());
-        shown += u64::from(page.is_some_and(|page| reads(veil, UrlId(page))));
+        let document = postings.doc();
+        let is_alive = segment.alive_bitset().is_none_or(|alive| alive.is_alive(document));
+        let page = pages.first(document).and_then(|page| u32::try_from(page).ok());
+        shown += u64::from(is_alive && page.is_some_and(|page| reads(veil, UrlId(page))));
         postings.advance();
     }
     Ok(shown)

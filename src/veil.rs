@@ -274,7 +274,7 @@ impl Making<'_> {
         self.take_depths(depths)
     }
 
-    /// Chooses the shown link through which a page was found: the first of those nearest to a seed.
+    /// Chooses the shown link through which the books say that a page was found: the first of those nearest to a seed.
     fn find(
         &mut self,
         id: UrlId,
@@ -291,11 +291,14 @@ impl Making<'_> {
             return Ok(());
         }
         let mut best: Option<(u8, &Linking)> = None;
-        // A page that was captured before another one linked to it was not found by that link.
-        for link in linking.iter().filter(|link| found.first.is_none_or(|first| link.since < first)) {
+        // A page that was captured before others linked to it was not found by a link. Of a URL without an account, the
+        // books keep the last link.
+        let has_account = page.flags.has_any(flags::ACCOUNT | flags::REQUISITE);
+        let is_linked = found.first.is_none_or(|first| linking.iter().any(|link| link.since < first));
+        for link in linking.iter().filter(|_| is_linked || !has_account) {
             let hop = LinkCode::from_byte(link.kind).kind().map_or(0, |kind| kind.hop() as u8);
             let depth = depth_of(link.source)?.saturating_add(step_of(hop));
-            if best.is_none_or(|(least, _)| depth < least) {
+            if !has_account || best.is_none_or(|(least, _)| depth < least) {
                 best = Some((depth, link));
             }
         }

@@ -83,7 +83,7 @@ impl ArchiveRows<'_> {
         } else {
             // Older versions had other links.
             prepared::each_list(state, kinds, counts, check, |source, target| {
-                note(source, target.is_some())
+                note(source, target.is_some());
             })?;
         }
         let linking = (0..).zip(are_linking).filter_map(|(id, is_linking)| is_linking.then_some(UrlId(id)));

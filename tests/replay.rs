@@ -995,6 +995,6 @@ fn only_what_begins_with_our_script_runs_any() {
                 "{url}"
             );
         }
-        assert_eq!(runs("mp_", url, Some("empty")).1, false, "what scripts fetch has none of ours: {url}");
+        assert!(!runs("mp_", url, Some("empty")).1, "what scripts fetch has none of ours: {url}");
     }
 }

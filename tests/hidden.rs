@@ -331,17 +331,21 @@ fn json_told(json: Value) -> Value {
 
 /// The same for HTML and tables: without fractions, places of records and sizes of files, and in no order.
 fn text_told(text: &str) -> String {
-    // When a page is due depends on what signatures of its older versions would say, and on importance.
-    let due = text.find("Next due").and_then(|at| Some(at..at + text[at..].find("</dl>")?));
-    let text = due.map_or_else(|| text.to_owned(), |due| text[..due.start].to_owned() + &text[due.end..]);
+    // When a page is due depends on importance, and on what signatures of its older versions would say.
+    let mut text = text.to_owned();
+    for (first, end) in [("Next due", "</dl>"), (">Found<", "</tr>")] {
+        if let Some((at, length)) = text.find(first).and_then(|at| Some((at, text[at..].find(end)?))) {
+            text.replace_range(at..at + length, "");
+        }
+    }
     let mut parts: Vec<String> = text.split_inclusive(['<', '\n']).map(without_places).collect();
     parts.sort();
     parts.concat()
 }
 
 fn without_places(part: &str) -> String {
-    // Files, forecasts, and how a page was found.
-    let left_out = [" at byte ", ".warc", "KiB", "pages before it", "nearest seed", "a class=\"url\"", "br>"];
+    // Files, and forecasts.
+    let left_out = [" at byte ", ".warc", "KiB", "pages before it"];
     if left_out.iter().any(|it| part.contains(it)) {
         return String::new();
     }

@@ -26,7 +26,7 @@ impl Browser {
         Self::start_with(has_scripts, &[])
     }
 
-    /// As [`Browser::start`], with more options of the browser.
+    /// As [`Browser::start`], with more options of the browser; with any, it does not wait until a page is loaded.
     pub(crate) fn start_with(has_scripts: bool, more: &[String]) -> Option<Self> {
         let program = installed("chromedriver").and_then(|driver| Some((driver, installed("chromium")?)))?.0;
         let mut command = Command::new(program);
@@ -49,7 +49,9 @@ impl Browser {
             "args": arguments,
             "prefs": { "profile.managed_default_content_settings.javascript": scripts },
         });
-        let wanted = json!({ "capabilities": { "alwaysMatch": { "goog:chromeOptions": options } } });
+        let strategy = if more.is_empty() { "normal" } else { "none" };
+        let always = json!({ "goog:chromeOptions": options, "pageLoadStrategy": strategy });
+        let wanted = json!({ "capabilities": { "alwaysMatch": always } });
         browser.session = browser.ask("POST", "/session", &wanted)["sessionId"].as_str().unwrap().to_owned();
         Some(browser)
     }

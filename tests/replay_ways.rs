@@ -245,16 +245,10 @@ fn documents(listeners: &Listeners) -> Vec<(&'static str, &'static str, String)>
 }
 
 /// Opens pages one after the other, each until what it began has arrived.
-fn visit(
-    listeners: &Listeners,
-    folder: &str,
-    addresses: &[String],
-    option: &str,
-) -> (BTreeSet<String>, [usize; 2]) {
+fn visit(listeners: &Listeners, folder: &str, addresses: &[String]) -> (BTreeSet<String>, [usize; 2]) {
     let log = format!("{folder}/net-{}.json", addresses.len());
     {
-        let options = [listeners.options(&log), vec![option.to_owned()]].concat();
-        let browser = Browser::start_with(true, &options).unwrap();
+        let browser = Browser::start_with(true, &listeners.options(&log)).unwrap();
         for address in addresses {
             browser.go(address);
             thread::sleep(SETTLING[usize::from(!address.ends_with("/page"))]);
@@ -279,26 +273,11 @@ fn no_way_leads_out_of_a_replayed_page() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let page = format!("http://{}/page", listener.local_addr().unwrap());
     live(listener, documents(&open));
-    let (names, [connections, datagrams]) = visit(&open, place, &[page], "--mute-audio");
-    let missing: Vec<_> = [
-        "preconnect",
-        "dns",
-        "turn",
-        "img",
-        "fetch",
-        "beacon",
-        "events",
-        "pay",
-        "hint",
-        "name",
-        "frame",
-        "download",
-        "empty",
-        "dataworker",
-    ]
-    .into_iter()
-    .filter(|way| !["leak", "look"].iter().any(|kind| names.contains(&format!("{way}-page.{kind}.test"))))
-    .collect();
+    let (names, [connections, datagrams]) = visit(&open, place, &[page]);
+    let missing: Vec<_> = ["preconnect", "dns", "img", "fetch", "beacon", "hint", "name", "frame"]
+        .into_iter()
+        .filter(|way| !["leak", "look"].iter().any(|kind| names.contains(&format!("{way}-page.{kind}.test"))))
+        .collect();
     println!("live: {} names, {connections} connections, {datagrams} datagrams: {names:?}", names.len());
     assert!(missing.is_empty() && connections > 10 && datagrams > 0, "{missing:?} are no ways any more");
 
@@ -318,10 +297,6 @@ fn no_way_leads_out_of_a_replayed_page() {
         addresses.extend(["", "id_"].map(|modifier| address(modifier, path)));
     }
     // The first page is loaded twice, without a worker and with one.
-    let (names, counts) = visit(&closed, place, &addresses, "--mute-audio");
-    assert_eq!((names, counts), (BTreeSet::new(), [0, 0]));
-    // The replay's script closes the ways by itself where browsers have no list of connections.
-    let paged = ["", "mp_", "if_"].map(|modifier| address(modifier, "/page"));
-    let (names, counts) = visit(&closed, place, &paged, "--disable-features=ConnectionAllowlists");
+    let (names, counts) = visit(&closed, place, &addresses);
     assert_eq!((names, counts), (BTreeSet::new(), [0, 0]));
 }

@@ -23,13 +23,9 @@ use crate::support::{Archive, Dice, TestWeb, captures, judges, ledger_balances};
 /// Number of power failures.
 const FAILURES: u64 = 40;
 
-/// Folder of the archive on the simulated disk.
-const FOLDER: &str = "/web.archive";
-
 /// Returns the URLs that an archive has captured, without robots.txt: those that a run counts.
-fn counted(disk: &SimulatedDisk) -> BTreeSet<String> {
-    let opened =
-        recorder::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default()).unwrap();
+fn counted(disk: &SimulatedDisk, folder: &Path) -> BTreeSet<String> {
+    let opened = recorder::open_on(Arc::new(disk.clone()), folder, SegmentOptions::default()).unwrap();
     assert!(opened.broken.is_empty(), "{:?}", opened.broken);
     let state = opened.store.state();
     Credits::open(state).unwrap().audit(state).unwrap();
@@ -45,11 +41,10 @@ fn counted(disk: &SimulatedDisk) -> BTreeSet<String> {
 
 /// Crawls until nothing is left or the power fails; returns the number of acknowledged captures, and whether the crawl
 /// ended.
-fn crawl(disk: &SimulatedDisk, seeds: &[Seed], options: &Options) -> (u64, bool) {
+fn crawl((disk, folder): (&SimulatedDisk, &Path), seeds: &[Seed], options: &Options) -> (u64, bool) {
     let mut acknowledged = 0;
     let mut attempt = || -> Result<End, Box<dyn std::error::Error>> {
-        let mut store =
-            recorder::open_on(Arc::new(disk.clone()), Path::new(FOLDER), SegmentOptions::default())?.store;
+        let mut store = recorder::open_on(Arc::new(disk.clone()), folder, SegmentOptions::default())?.store;
         let scope = scope_of(seeds, &ScopeKind::Any, u8::MAX);
         let plan = Purpose::Discover { seeds: seeds.to_vec(), scope };
         let (end, _) = crawl::run(&mut store, plan, options, &Control::default(), &mut |status| {
@@ -74,9 +69,14 @@ fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
     };
     let seeds: Vec<Seed> = crawl::read_seeds(&served.web.seeds(2).join("\n")).unwrap();
 
+    // Segments and state are on the simulated disk, the files beside them in a folder of the same name.
+    let (archive, beside) = (Archive::new(), Archive::new());
+    for folder in [&archive, &beside] {
+        fs::create_dir(&folder.path).unwrap();
+    }
     let calm = SimulatedDisk::new(1);
-    assert!(crawl(&calm, &seeds, &options).1);
-    let (operations, undisturbed) = (calm.operations(), counted(&calm));
+    assert!(crawl((&calm, &beside.path), &seeds, &options).1);
+    let (operations, undisturbed) = (calm.operations(), counted(&calm, &beside.path));
 
     let mut disk = SimulatedDisk::new(dice.below(u64::MAX));
     let (mut before, mut counted_in_all) = (BTreeSet::new(), 0);
@@ -84,9 +84,9 @@ fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
         // Some failures occur while the archive is being opened and repaired, most of them within a part of the crawl.
         let after = dice.below(if number % 4 == 0 { 20 } else { operations / 8 });
         disk.fail_power_at(disk.operations() + after);
-        let (acknowledged, _) = crawl(&disk, &seeds, &options);
+        let (acknowledged, _) = crawl((&disk, &archive.path), &seeds, &options);
         disk = disk.crash();
-        let kept = counted(&disk);
+        let kept = counted(&disk, &archive.path);
         assert!(
             kept.is_superset(&before),
             "failure {number}, after {after} operations: lost {:?}",
@@ -94,18 +94,16 @@ fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
         );
         let new = (kept.len() - before.len()) as u64;
         assert!(new >= acknowledged, "failure {number}: {acknowledged} acknowledged, {new} kept");
-        assert_eq!(counted(&disk), kept, "opening again changes something");
+        assert_eq!(counted(&disk, &archive.path), kept, "opening again changes something");
         counted_in_all += acknowledged;
         before = kept;
     }
     println!("{counted_in_all} captures acknowledged and {} kept over {FAILURES} failures", before.len());
     assert!(counted_in_all > 0, "no run came so far that it acknowledged anything");
-    assert!(crawl(&disk, &seeds, &options).1);
-    assert_same(&counted(&disk), &undisturbed, "captured in spite of power failures");
+    assert!(crawl((&disk, &archive.path), &seeds, &options).1);
+    assert_same(&counted(&disk, &archive.path), &undisturbed, "captured in spite of power failures");
 
-    let archive = Archive::new();
     for (path, bytes) in disk.files() {
-        let path = archive.folder().join(path.strip_prefix("/").unwrap());
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, bytes).unwrap();
     }

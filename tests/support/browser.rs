@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::installed;
 
 /// Timeout for the start of a browser and for the content of a page.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Headless Chromium, which ends when this is dropped.
 pub(crate) struct Browser {
@@ -50,7 +50,10 @@ impl Browser {
             "prefs": { "profile.managed_default_content_settings.javascript": scripts },
         });
         let strategy = if more.is_empty() { "normal" } else { "none" };
-        let always = json!({ "goog:chromeOptions": options, "pageLoadStrategy": strategy });
+        // On a busy machine, a script that looks at a whole page takes longer than the usual 30 seconds.
+        let timeouts = json!({ "script": PATIENCE.as_millis() as u64 });
+        let always =
+            json!({ "goog:chromeOptions": options, "pageLoadStrategy": strategy, "timeouts": timeouts });
         let wanted = json!({ "capabilities": { "alwaysMatch": always } });
         browser.session = browser.ask("POST", "/session", &wanted)["sessionId"].as_str().unwrap().to_owned();
         Some(browser)

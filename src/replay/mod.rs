@@ -200,11 +200,14 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     };
     // The language affects only the banner of mementos, and these are revalidated each time.
     let is_own = response.get("Memento-Datetime").is_none();
-    if is_own && response.get("Content-Type").is_some_and(|stated| stated.starts_with("text/html")) {
+    let is_own_page =
+        is_own && response.get("Content-Type").is_some_and(|stated| stated.starts_with("text/html"));
+    if is_own_page {
         response.add("Vary", "Accept-Language");
     }
     if response.get(POLICY).is_none() {
-        let kind = show::kind_of(response.get("Content-Type").unwrap_or_default(), &response.body);
+        let of_answer = || show::kind_of(response.get("Content-Type").unwrap_or_default(), &response.body);
+        let kind = if is_own_page { policy::Kind::Own } else { of_answer() };
         response.set(POLICY, &policy::of_answer(request.application, kind, !asked.is_among_pages()));
     }
     // Pages of our own lead to other archives.

@@ -41,6 +41,8 @@ pub(super) enum Kind {
     Transformed,
     /// A PDF. Browsers show none in a sandbox.
     Pdf,
+    /// A page of the replay itself: it has forms, and no scripts.
+    Own,
     /// Everything else that can be shown.
     Plain,
 }
@@ -54,7 +56,7 @@ pub(super) fn of_answer(application: &str, kind: Kind, is_sandboxed: bool) -> St
         Kind::Scripted if is_sandboxed => &format!("; {SANDBOX}"),
         Kind::Scripted => "",
         Kind::Transformed => &format!("; script-src 'self'; {UNSCRIPTED}"),
-        Kind::Pdf => "; script-src 'none'",
+        Kind::Pdf | Kind::Own => "; script-src 'none'",
         Kind::Plain => &format!("; script-src 'none'; {UNSCRIPTED}"),
     };
     format!("default-src {OWN}; {ALWAYS}; {}{own}", ancestors(application))
@@ -120,7 +122,7 @@ mod tests {
 
     #[test]
     fn only_pages_with_our_script_and_files_of_scripts_run_any() {
-        for kind in [Kind::Scripted, Kind::Transformed, Kind::Pdf, Kind::Plain] {
+        for kind in [Kind::Scripted, Kind::Transformed, Kind::Pdf, Kind::Own, Kind::Plain] {
             let policy = of_answer("", kind, true);
             let runs =
                 policy.contains("allow-scripts") || !policy.contains("sandbox") && !policy.contains("'none'");

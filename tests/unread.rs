@@ -92,7 +92,14 @@ fn unread(address: &str, request: &str, clients: usize, times: usize) -> Vec<Tcp
         let mut client = TcpStream::connect(address).unwrap();
         client.set_nonblocking(true).unwrap();
         match client.write(requests.as_bytes()) {
-            Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
+            // Whoever has just come may be the one that makes room.
+            Err(error) => assert!(
+                matches!(
+                    error.kind(),
+                    ErrorKind::WouldBlock | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe
+                ),
+                "{error}"
+            ),
             Ok(sent) => assert!(sent >= request.len()),
         }
         client

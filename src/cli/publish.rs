@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let outcome =
         publish::publish(store.state_mut(), &mut credits, &announced, args.cluster.as_deref(), clock.now())
             .map_err(usage)?;
-    publish::remember(&mut store, &mut credits)?;
+    credits.write_remarks::<publish::PublishError>(store.state_mut(), &args.archive.path)?;
     recorder::close(store)?;
     if args.json {
         output::json_line(&outcome)?;

@@ -1,5 +1,7 @@
 //! Which URLs wait to be fetched, and why others do not.
 
+use std::path::Path;
+
 use archive_storage::address::url_hash;
 use archive_storage::{HostId, Page, State, StateError, UrlId};
 
@@ -8,7 +10,7 @@ use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::page_flags as flags;
 use super::pay::account;
 use super::refusal::Refusal;
-use crate::remarks::{self, Remark};
+use crate::remarks::{self, Remark, RemarksError};
 
 /// A URL that became worth fetching, or rose in value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,18 +80,28 @@ impl Credits {
         self.remarked.push((id, what, state.totals().captures));
     }
 
-    /// Returns the remarks since the last [`Credits::forget_remarks`].
+    /// Adds the remarks since the last call to their file. To be called before the state is committed: what is only in the
+    /// file is repeated by a rebuild, what is only in the state would be lost.
     ///
     /// # Errors
-    /// When the store fails.
-    pub fn remarks(&self, state: &State) -> Result<Vec<Remark>, StateError> {
+    /// When the store fails or the file cannot be written.
+    pub fn write_remarks<E: From<StateError> + From<RemarksError>>(
+        &mut self,
+        state: &mut State,
+        archive: &Path,
+    ) -> Result<(), E> {
         let remark = |&(id, what, captures): &(UrlId, &str, u64)| {
             Ok(Remark { url: state.url(id)?, what: what.to_owned(), captures })
         };
-        self.remarked.iter().map(remark).collect()
+        let new: Vec<Remark> = self.remarked.iter().map(remark).collect::<Result<_, StateError>>()?;
+        if let Some(mark) = remarks::add(archive, &new)? {
+            mark.keep(state)?;
+        }
+        self.forget_remarks();
+        Ok(())
     }
 
-    /// Drops the remarks, which are in a file by now.
+    /// Drops the remarks, which are in their file.
     pub fn forget_remarks(&mut self) {
         self.remarked.clear();
     }

@@ -17,7 +17,7 @@ use std::io;
 use std::path::PathBuf;
 
 use archive_storage::address::canonical;
-use archive_storage::{State, Store, UrlId};
+use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
@@ -283,18 +283,6 @@ pub fn publish(
     credits.set_published(state, &queue)?;
     credits.save(state)?;
     Ok(outcome)
-}
-
-/// Writes the announcements where a rebuild finds them; to be called before the state is committed.
-///
-/// # Errors
-/// When the file cannot be written.
-pub fn remember(store: &mut Store, credits: &mut Credits) -> Result<(), PublishError> {
-    if let Some(mark) = remarks::add(store.path(), &credits.remarks(store.state())?)? {
-        mark.keep(store.state_mut())?;
-    }
-    credits.forget_remarks();
-    Ok(())
 }
 
 fn set_cluster(

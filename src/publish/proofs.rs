@@ -14,7 +14,7 @@ use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::notices::{FOLDER, KEPT, Notice, queued};
-use super::{Announcement, PublishError, publish, remember};
+use super::{Announcement, PublishError, publish};
 use crate::ledger::{Credits, Published};
 use crate::runs::Tallies;
 
@@ -80,7 +80,8 @@ impl Pending {
         }
         credits.set_published(store.state_mut(), &queue)?;
         credits.save(store.state_mut())?;
-        remember(store, &mut credits)?;
+        let archive = store.path().to_owned();
+        credits.write_remarks::<PublishError>(store.state_mut(), &archive)?;
         Ok(pending)
     }
 
@@ -114,7 +115,8 @@ impl Pending {
         taken.dropped = dropped.len();
         dropped.append(&mut done);
         if !dropped.is_empty() {
-            remember(store, &mut credits)?;
+            let archive = store.path().to_owned();
+            credits.write_remarks::<PublishError>(store.state_mut(), &archive)?;
             store.checkpoint()?;
         }
         for path in dropped {

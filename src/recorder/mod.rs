@@ -41,7 +41,6 @@ use crate::beside;
 use crate::ledger::{Candidate, Credits, Outcome, Refusal};
 use crate::originals;
 use crate::prepared;
-use crate::remarks;
 use crate::search::newest_searched;
 
 pub(crate) use checking::check;
@@ -228,12 +227,8 @@ impl<'a> Recorder<'a> {
             self.credits.audit(state)?;
             self.audited_at = Some(captures);
         }
-        // Before the state: what is only in the file is repeated by a rebuild, what is only in the state would be lost.
         let archive = self.store.path().to_owned();
-        if let Some(mark) = remarks::add(&archive, &self.credits.remarks(self.store.state())?)? {
-            mark.keep(self.store.state_mut())?;
-        }
-        self.credits.forget_remarks();
+        self.credits.write_remarks::<RecorderError>(self.store.state_mut(), &archive)?;
         beside::note(self.store.state_mut(), &archive)?;
         Ok(self.credits.save(self.store.state_mut())?)
     }

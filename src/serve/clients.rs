@@ -22,6 +22,9 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout};
 /// Maximum number of concurrent connections.
 pub(super) const CONNECTIONS_MAX: usize = 512;
 
+/// How long a connection is a new one, which does not make room while others have been answered already.
+const NEW_MAX: Duration = Duration::from_secs(2);
+
 /// How long a new connection waits for the one that makes room for it.
 const LEAVING_MAX: Duration = Duration::from_secs(1);
 
@@ -51,11 +54,14 @@ pub(super) struct Clients {
 #[derive(Debug)]
 pub(super) struct Client {
     network: IpAddr,
+    /// When the server began, and when the connection did.
     began: Instant,
+    since: Instant,
     /// When the client last sent or took something, in milliseconds.
     moved: AtomicU64,
-    /// Whether it has proved who it is, and whether the server owes it an answer.
+    /// Whether it has proved who it is, whether it has got an answer, and whether the server owes it one.
     is_known: AtomicBool,
+    is_answered: AtomicBool,
     is_waiting: AtomicBool,
     dropped: Notify,
 }
@@ -104,15 +110,18 @@ impl Clients {
 }
 
 /// The connection that makes room: rather a stranger's than one of somebody who has logged in; of these, one of the
-/// address with the most connections; rather one whose client is to act than one that waits for the server; and the one
-/// that has been still for the longest time.
+/// address with the most connections; rather one that has been answered than a new one, which otherwise would leave before
+/// its request is read while others ask over and over; rather one whose client is to act than one that waits for the
+/// server; and the one that has been still for the longest time.
 fn least_worthy(all: &HashMap<u64, Arc<Client>>) -> Option<u64> {
     let mut counts = HashMap::<IpAddr, usize>::new();
     all.values().for_each(|client| *counts.entry(client.network).or_default() += 1);
     let worth = |client: &Client| {
         let is = |fact: &AtomicBool| fact.load(Ordering::Relaxed);
         let moved = client.moved.load(Ordering::Relaxed);
-        (is(&client.is_known), Reverse(counts.get(&client.network).copied()), is(&client.is_waiting), moved)
+        let is_new = !is(&client.is_answered) && client.since.elapsed() < NEW_MAX;
+        let count = Reverse(counts.get(&client.network).copied());
+        (is(&client.is_known), count, is_new, is(&client.is_waiting), moved)
     };
     all.iter().min_by_key(|(_, client)| worth(client)).map(|(number, _)| *number)
 }
@@ -130,8 +139,10 @@ impl Client {
         let client = Self {
             network: network(address),
             began,
+            since: Instant::now(),
             moved: AtomicU64::new(0),
             is_known: AtomicBool::new(false),
+            is_answered: AtomicBool::new(false),
             is_waiting: AtomicBool::new(false),
             dropped: Notify::new(),
         };
@@ -152,6 +163,7 @@ impl Client {
     pub(super) fn waits(&self, is_waiting: bool) {
         self.moves();
         self.is_waiting.store(is_waiting, Ordering::Relaxed);
+        self.is_answered.fetch_or(!is_waiting, Ordering::Relaxed);
     }
 }
 
@@ -316,12 +328,13 @@ mod tests {
         let mut add = |number: u64, address: &str, is_known: bool, is_waiting: bool, moved: u64| {
             let client = Client::new(address.parse().unwrap(), began);
             client.is_known.store(is_known, Ordering::Relaxed);
+            client.is_answered.store(number != 3, Ordering::Relaxed);
             client.is_waiting.store(is_waiting, Ordering::Relaxed);
             client.moved.store(moved, Ordering::Relaxed);
             all.insert(number, Arc::new(client));
         };
         add(1, "192.0.2.1", false, false, 0);
-        add(2, "2001:db8::1", false, false, 5);
+        add(2, "2001:db8::1", false, true, 5);
         add(3, "2001:db8::2:1", false, false, 4);
         add(4, "2001:db8::3:1", false, true, 1);
         for number in 5..9 {
@@ -332,8 +345,8 @@ mod tests {
             all.remove(&next);
             order.push(next);
         }
-        // Two of the network with three, and then the stillest of those that are alone.
-        assert_eq!(order, [3, 2, 1, 4]);
+        // Two of the network with three, not the new one; then who is to act, and the other; the new one stays.
+        assert_eq!(order, [4, 2, 1, 3]);
     }
 
     #[tokio::test]

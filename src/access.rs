@@ -249,7 +249,7 @@ impl Access {
         rule.shown_to.is_some_and(|least| self.role >= Some(least))
     }
 
-    /// Whether a capture may be shown. Behind a veil ([`crate::veil`]), what is hidden is not even found.
+    /// Whether a capture may be shown. Behind a veil, what is hidden is not even found.
     ///
     /// # Errors
     /// When the state cannot be read.

@@ -47,6 +47,7 @@ pub mod selection;
 pub mod serve;
 pub mod share;
 pub mod spare;
+pub mod stored_graph;
 pub mod texts;
 pub mod topic;
 pub mod topics;

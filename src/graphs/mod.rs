@@ -1,15 +1,11 @@
-//! Graphs to rank: those of archives, real ones from files, and generated ones of sizes beyond any memory.
+//! Graphs to rank: real ones from files, and generated ones of sizes beyond any memory.
 
 mod arcs;
-mod books;
 mod bv;
 mod generate;
-mod joined;
-mod outline;
 pub mod parts;
 pub mod random;
 pub mod slices;
-mod stored;
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -17,12 +13,8 @@ use std::path::{Path, PathBuf};
 use flate2::read::MultiGzDecoder;
 
 pub use arcs::host_of;
-pub use books::{Books, Entry, Folder};
 pub use bv::write as write_bv;
 pub use generate::HostWeb;
-pub use joined::{How, JoinError, Joined};
-pub use outline::{Outline, OutlineError, OutlineRows, send as send_outline};
-pub use stored::{PageGraph, StoredError, site_graph};
 
 use crate::importance::{Graph, GraphError};
 

@@ -34,12 +34,12 @@ pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VER
 
 use crate::decisions::DecisionsError;
 use crate::find::FindError;
-use crate::graphs::JoinError;
 use crate::ledger::{AnsweringError, CreditError};
 use crate::query::{self, ArchiveRowsError, RowsError};
 use crate::replay;
 use crate::review::next::NextError;
 use crate::selection::freshness::CopiesError;
+use crate::stored_graph::JoinError;
 use archive_storage::StateError;
 
 /// Maximum number of archives queried as one.

@@ -17,7 +17,7 @@ use super::asked::{Asked, Failure, Source};
 use super::wire::{Ask, Line, URLS_MAX};
 use super::{AskError, NodeError};
 use crate::access::Access;
-use crate::graphs::{JoinError, Outline, OutlineError, OutlineRows, send_outline};
+use crate::stored_graph::{JoinError, Outline, OutlineError, OutlineRows, send_outline};
 
 /// Maximum size of the rows in one answer, in bytes.
 const ROOM_MAX: u64 = 64 << 20;

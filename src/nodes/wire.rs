@@ -8,11 +8,11 @@ use super::planned::{CopiesSent, CopiesWanted};
 use super::reviewed::{PlaceSent, RowSent};
 use crate::cluster::Partition;
 use crate::find::{self, Best, Linked, Shown, Times, Words};
-use crate::graphs::OutlineRows;
 use crate::query::Portion;
 use crate::replay::Values;
 use crate::review::Sample;
 use crate::search::{Fit, Statistics};
+use crate::stored_graph::OutlineRows;
 
 /// Version of requests and answers; other versions are refused.
 pub const VERSION: u32 = 1;

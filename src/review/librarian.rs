@@ -8,8 +8,8 @@ use super::content;
 use super::learned::{Hosts, LearnError, Learned, without_www};
 use crate::columns::{self, ColumnError, LIKELY, RowKind};
 use crate::decisions::{CurrentDecisions, Decisions, Subject, Verdict};
-use crate::graphs::{StoredError, site_graph};
 use crate::ledger::{CashRules, Topic};
+use crate::stored_graph::{StoredError, site_graph};
 
 /// Mean rating from which on a site counts as chosen.
 const CHOSEN_FROM: f64 = 3.0;

@@ -5,11 +5,12 @@ use std::process::ExitCode;
 
 use archive::access::Access;
 use archive::columns::{self, RowKind};
-use archive::graphs::{self, Outline, PageGraph, site_graph};
+use archive::graphs;
 use archive::importance::Graph;
 use archive::importance::ranking::Column;
 use archive::nodes::Asked;
 use archive::query;
+use archive::stored_graph::{Outline, PageGraph, site_graph};
 use archive_storage::{SiteId, Store, UrlId};
 
 use super::{Args, read_chosen};

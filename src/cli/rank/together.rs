@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use archive::columns::RowKind;
 use archive::graphs::parts::{Chaotic, Outcome};
-use archive::graphs::{Books, Folder, How, JoinError, Joined};
 use archive::importance::rank::{Damping, Ranking};
 use archive::importance::ranking::{Column, Method};
 use archive::query::Limits;
+use archive::stored_graph::{Books, Folder, How, JoinError, Joined};
 
 use super::source::Source;
 use super::{Args, Found, threads};

@@ -15,9 +15,10 @@ use flate2::write::GzEncoder;
 use super::sent::{Pieces, Stop};
 use super::{ExportError, Exported, Part, Selection, Settings, expect_some, nothing};
 use crate::files::{FileError, WholeFile, is_standard_output};
-use crate::graphs::{self, Books as _, JoinError, Joined, Outline, PageGraph, write_bv};
+use crate::graphs::write_bv;
 use crate::importance::Graph;
 use crate::nodes::{ExportRows, Sender};
+use crate::stored_graph::{self, Books as _, JoinError, Joined, Outline, PageGraph};
 
 /// Extensions of a graph's files. Readers open the properties first, so these are published last.
 const ENDINGS: [&str; 4] = ["graph", "offsets", "urls.gz", "properties"];
@@ -62,12 +63,12 @@ pub fn write(
     Ok(Exported { rows, records: 0, bytes })
 }
 
-fn folders<'a>(parts: &[Part<'a>]) -> Result<Vec<graphs::Folder<'a>>, JoinError> {
+fn folders<'a>(parts: &[Part<'a>]) -> Result<Vec<stored_graph::Folder<'a>>, JoinError> {
     let stores = parts.iter().filter_map(|part| match part {
         Part::Folder(store, _) => Some(*store),
         Part::Node(_) => None,
     });
-    stores.map(graphs::Folder::of).collect()
+    stores.map(stored_graph::Folder::of).collect()
 }
 
 /// Returns the pages of the selections, sorted by URL, with their numbers in the graph. `ids` holds their numbers in

@@ -33,9 +33,9 @@ use self::wacz::UntilFailure;
 use self::warc::Packing;
 use crate::change::VersionError;
 use crate::files::{FileError, Output};
-use crate::graphs::{JoinError, StoredError};
 use crate::nodes::{self, AskError, Chosen, Sender};
 use crate::query::{ArchiveRowsError, Limits, RowsError, UnreadRows};
+use crate::stored_graph::{JoinError, StoredError};
 
 /// The format of an export to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,13 +22,13 @@ pub struct Link {
 
 impl Link {
     /// Returns the target.
-    pub(in crate::graphs) fn target(&self) -> (u16, u32) {
+    pub(crate) fn target(&self) -> (u16, u32) {
         (self.part, self.to)
     }
 }
 
 /// Sorts links by target and merges duplicates.
-pub(in crate::graphs) fn merge(links: &mut Vec<Link>, is_weighted: bool) {
+pub(crate) fn merge(links: &mut Vec<Link>, is_weighted: bool) {
     links.sort_unstable_by_key(|link| (link.target(), link.from));
     links.dedup_by(|next, kept| {
         let is_same = (next.target(), next.from) == (kept.target(), kept.from);

@@ -24,8 +24,8 @@ use std::io;
 use crate::importance::rank::RankError;
 
 pub use links::Link;
-pub(super) use links::merge;
-pub(super) use part::PAGE_BYTES;
+pub(crate) use links::merge;
+pub(crate) use part::PAGE_BYTES;
 pub use part::{Account, Batch, Part};
 pub use run::{Chaotic, Outcome};
 

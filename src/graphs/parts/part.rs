@@ -10,7 +10,7 @@ use super::{PartError, SLACK};
 use crate::importance::rank::{Damping, RankError};
 
 /// Bytes of memory per page while ranking, without links to other parts.
-pub(in crate::graphs) const PAGE_BYTES: usize = 32;
+pub(crate) const PAGE_BYTES: usize = 32;
 
 /// Everything that the pages of one part give to those of another, as totals.
 #[derive(Clone, Debug, PartialEq)]

@@ -17,7 +17,7 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::books::{Books, Entry, Folder, See};
 use super::joined::JoinError;
-use super::parts::PAGE_BYTES;
+use crate::graphs::parts::PAGE_BYTES;
 use crate::ledger::{LinkCode, ends, leads_to, page_flags as flags};
 
 /// Maximum number of URLs of one archive: each takes 29 bytes of memory.

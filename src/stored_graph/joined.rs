@@ -12,7 +12,7 @@ use archive_storage::{StateError, UrlId};
 
 use super::books::{Books, Entry};
 use super::outline::OutlineError;
-use super::parts::{Link, PAGE_BYTES, Part, PartError, merge};
+use crate::graphs::parts::{Link, PAGE_BYTES, Part, PartError, merge};
 use crate::importance::rank::Damping;
 use crate::importance::{Graph, GraphError};
 use crate::ledger::{ALIASES_MAX, AnsweringError, CreditError, answering_of, page_flags as flags};

@@ -18,11 +18,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use archive::control::Control;
 use archive::crawl::{self, Options, Politeness, Purpose, Seed, Timings};
 use archive::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
 use archive::ledger::{Credits, Facts, Outcome, ScopeKind};
 use archive::parse::{Limits, Parsed, Source, parse};
-use archive::recorder::{self, Control, Memory};
+use archive::recorder::{self, Memory};
 use archive::search::{self, Document};
 use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
 use archive_storage::warc::{HttpHead, split};

@@ -18,8 +18,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use archive::control::Control;
 use archive::exchange::import::{self, Listener, Note, Status};
-use archive::recorder::{self, Control, Memory};
+use archive::recorder::{self, Memory};
 use archive::{prepared, serve};
 use archive_storage::segment::SegmentOptions;
 use serde_json::json;

@@ -3,10 +3,11 @@
 //!     cargo run --release --example small_crawl -- my.archive https://www.example.org/
 
 use anyhow::bail;
+use archive::control::Control;
 use archive::crawl::{self, Options, Purpose, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::ScopeKind;
-use archive::recorder::{self, Control};
+use archive::recorder;
 use archive_storage::segment::SegmentOptions;
 
 fn main() -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ mod beside;
 pub mod change;
 pub mod cluster;
 pub mod columns;
+pub mod control;
 pub mod crawl;
 pub mod decisions;
 pub mod duration;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use archive::change::xml::{Delta, Tree};
+use archive::control::Control;
 use archive::crawl::{self, Purpose};
 use archive::ledger::{Credits, capture_flags};
 use archive::parse::{DocumentKind, Limits, with_xml_tree};
-use archive::recorder::{self, Control};
+use archive::recorder;
 use archive::selection::{Choice, most_obsolete};
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Clock, Store, UrlId, Visit};

@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use archive::control::Control;
 use archive::crawl::{self, Options, Politeness, Purpose, scope_of};
 use archive::exchange::copy::RESTORE_ENDING;
 use archive::ledger::ScopeKind;
-use archive::recorder::{self, Control};
+use archive::recorder;
 use archive_storage::Digest;
 use archive_storage::segment::{Codec, SegmentOptions};
 use serde_json::Value;

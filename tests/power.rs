@@ -9,9 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive::control::Control;
 use archive::crawl::{self, End, Options, Purpose, Seed, scope_of};
 use archive::ledger::{Credits, ScopeKind};
-use archive::recorder::{self, Control};
+use archive::recorder;
 use archive_storage::CaptureKind;
 use archive_storage::backend::SimulatedDisk;
 use archive_storage::segment::SegmentOptions;

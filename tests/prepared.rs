@@ -3,11 +3,12 @@
 use std::fs;
 
 use archive::access::Access;
+use archive::control::Control;
 use archive::crawl::{self, Purpose};
 use archive::ledger::{Credits, capture_flags, page_flags};
 use archive::prepared::{self, KnownPages, Sampled};
 use archive::query::{Answer, ArchiveRows, Context, Plan, Question};
-use archive::recorder::{self, Control};
+use archive::recorder;
 use archive::refresh::rate::RatePrior;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Capture, Clock, Page, Store, Visit};

@@ -4,8 +4,9 @@
 use std::fs;
 use std::time::Duration;
 
+use archive::control::Control;
 use archive::exchange::import::{self, Listener, Note, Options, Status};
-use archive::recorder::{self, Control, Memory};
+use archive::recorder::{self, Memory};
 use archive_storage::segment::SegmentOptions;
 use libfuzzer_sys::fuzz_target;
 

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use archive::access::Access;
+use archive::control::Control;
 use archive::crawl::{self, End, Options, Politeness, Purpose, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
-use archive::recorder::{self, Control};
+use archive::recorder;
 use archive::selection::{Choice, most_obsolete};
 use archive_storage::{Clock as RecordClock, Store};
 use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};

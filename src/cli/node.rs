@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use archive::cluster::{Asked, Member, Mode, PARTITIONS_MAX, SlotsOfMachine, Vacancies, Vacancy};
+use archive::control::Control;
 use archive::crawl::WORKERS_MAX;
 use archive::exchange::copy::{self, Remote};
 use archive::ledger::Credits;
-use archive::recorder::Control;
 use archive_storage::Store;
 
 use super::{EXIT_STOPPED, EXIT_USAGE, interrupt, output};

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use archive::control::Control;
 use archive::crawl::{self, End, Options, Purpose};
 use archive::publish::{Pending, Taken};
-use archive::recorder::Control;
 use archive::runs::Tallies;
 use archive_storage::Store;
 

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use archive::access::Access;
 use archive::cluster;
+use archive::control::Control;
 use archive::crawl::{self, End, Manners, Options, Purpose, Status};
 use archive::ledger::{Credits, Refusal};
 use archive::publish::hubs::{self, Asked};
 use archive::query::{self, Question};
-use archive::recorder::{self, Control};
+use archive::recorder;
 use archive::runs::Tallies;
 use archive::search;
 use archive::selection::{Choice, Idle, Source, agenda};

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use archive::control::Control;
 use archive::exchange::repack::{self, Batch, Done, Listener, Options};
 use archive::memory::parse_bytes;
-use archive::recorder::{self, Control, Memory};
+use archive::recorder::{self, Memory};
 use archive_storage::segment::{SegmentError, SegmentInfo};
 use archive_storage::{Store, StoreError};
 use indicatif::{HumanBytes, ProgressBar};

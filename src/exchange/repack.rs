@@ -17,7 +17,7 @@ use archive_storage::segment::{
 use archive_storage::{SegmentId, Store, StoreError};
 use serde::Serialize;
 
-use crate::recorder::Control;
+use crate::control::Control;
 
 pub use beside::{Beside, Turn};
 

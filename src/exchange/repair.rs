@@ -25,11 +25,12 @@ use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use super::verify::{INDEXES, LOST, index_damage, lost};
 use crate::columns::{self, ColumnError};
+use crate::control::Control;
 use crate::erased;
 use crate::files::{FileError, if_there};
 use crate::ledger;
 use crate::prepared;
-use crate::recorder::{self, CHECKPOINT_EVERY, Control, Memory, RecorderError};
+use crate::recorder::{self, CHECKPOINT_EVERY, Memory, RecorderError};
 use crate::remarks;
 use crate::search;
 

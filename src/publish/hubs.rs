@@ -20,11 +20,11 @@ use url::{Url, form_urlencoded};
 
 use super::PublishError;
 use super::subscriptions::{FOLDER, LEASE_SECONDS, SUBSCRIPTIONS_MAX, Subscription, subscriptions};
+use crate::control::Control;
 use crate::fetch::{Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Settings, Task};
 use crate::parse::headers::{parameter, split_link};
 use crate::parse::html::{Element, Markup, value};
 use crate::parse::{Limits, charset, decode_content};
-use crate::recorder::Control;
 
 /// Path of the subscription callbacks.
 pub const CALLBACK: &str = "/websub/";

@@ -20,7 +20,6 @@
 
 mod checking;
 mod checkpoint_timer;
-mod control;
 mod error;
 mod indexer;
 mod memory;
@@ -45,7 +44,6 @@ use crate::search::newest_searched;
 
 pub(crate) use checking::check;
 pub use checking::close;
-pub use control::Control;
 pub use error::RecorderError;
 pub(crate) use indexer::{index_all, index_all_versions, index_versions_again};
 pub use memory::Memory;

@@ -49,9 +49,9 @@ use self::options::{following, origins};
 use self::people::People;
 use self::sending::Sending;
 use crate::access::Role;
+use crate::control::Control;
 use crate::find::Kept;
 use crate::nodes::Http;
-use crate::recorder::Control;
 use crate::replay;
 
 /// Maximum number of clients that follow runs concurrently; others are refused.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use archive::access::AccessError;
 use archive::cluster::{Publications, Version};
-use archive::recorder::Control;
+use archive::control::Control;
 use archive::share::orders::List;
 use archive::share::{self, Outcome, ShareError, Taken};
 use chrono::Utc;

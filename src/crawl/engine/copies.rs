@@ -15,8 +15,8 @@ use crossbeam::channel::{Receiver, Sender, bounded};
 use super::super::options::CopyTo;
 use super::{CrawlError, Run};
 use crate::cluster::Commit;
+use crate::control::Control;
 use crate::exchange::copy::{self, CopyError, Remote};
-use crate::recorder::Control;
 
 /// Delay before retrying a failed copy.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);

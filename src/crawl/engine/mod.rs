@@ -48,6 +48,7 @@ use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
 use crate::cluster::{ClusterError, Slots};
+use crate::control::Control;
 use crate::decisions::Decisions;
 use crate::erased::Erased;
 use crate::exchange::copy::CopyError;
@@ -56,7 +57,7 @@ use crate::ledger::{Candidate, Credits, PutOff};
 use crate::parse::Limits;
 use crate::publish::PublishError;
 use crate::reading::Crew;
-use crate::recorder::{Control, Recorder, RecorderError, Said, Settings};
+use crate::recorder::{Recorder, RecorderError, Said, Settings};
 use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, RefreshRules, UnderWay};
 
 /// Interval between reports of the run's progress to the caller.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 
 use super::{CopiedFile, CopyError, Progress, Remote, transfer};
-use crate::recorder::Control;
+use crate::control::Control;
 
 /// A problem with copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

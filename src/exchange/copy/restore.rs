@@ -16,8 +16,8 @@ use serde::Serialize;
 
 use super::snapshot::Local;
 use super::{CopiedFile, CopyError, Manifest, Progress, Remote, transfer};
+use crate::control::Control;
 use crate::files::{if_there, refuse_link};
-use crate::recorder::Control;
 
 /// Suffix of the folder's name until the archive is complete.
 pub const RESTORE_ENDING: &str = ".restoring";

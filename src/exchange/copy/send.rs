@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::manifest::{self, brought_by, object};
 use super::snapshot::{Local, Snapshot};
 use super::{CopiedFile, CopyError, Manifest, Progress, Remote, places, transfer};
-use crate::recorder::Control;
+use crate::control::Control;
 use crate::remote::{self, MachineTime, RemoteError};
 
 /// Explains the copies to people without this program.

@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 use super::manifest::hex;
 use super::snapshot::Local;
 use super::{CopiedFile, CopyError, Remote};
-use crate::recorder::Control;
+use crate::control::Control;
 use crate::remote::RemoteError;
 
 /// Number of threads that read files, compute digests and wait for the store.

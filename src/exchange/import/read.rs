@@ -15,7 +15,8 @@ use super::gather::{Gathered, Gatherer, Group};
 use super::room::{Bytes, Place, Room};
 use super::sources::{Source, in_order};
 use super::{Note, NoteKind};
-use crate::recorder::{Control, Memory};
+use crate::control::Control;
+use crate::recorder::Memory;
 
 /// Maximum bytes on disk of contents that are too long for memory, between reading and storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;

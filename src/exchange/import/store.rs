@@ -20,12 +20,13 @@ use super::prepare::{Prepared, Reading, Refused, Why, prepare};
 use super::read::{Item, Queued, Reader};
 use super::room::Place;
 use super::{Listener, Note, NoteKind, Options, Status};
+use crate::control::Control;
 use crate::erased::Erased;
 use crate::ledger::{Candidate, Outcome, fetched_url};
 use crate::originals;
 use crate::parse::Limits;
 use crate::reading::{self, Crew, Work};
-use crate::recorder::{Control, Recorder, RecorderError, Settings};
+use crate::recorder::{Recorder, RecorderError, Settings};
 
 /// Interval between two progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(200);

@@ -1,8 +1,8 @@
-//! Stops, pauses and resumes a running crawl or import.
+//! Stops, pauses and resumes whatever takes long: a crawl, an import, a copy, a server.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Shared between a crawl and its signal handler.
+/// Shared between an operation and its signal handler.
 #[derive(Debug, Default)]
 pub struct Control {
     stop: AtomicBool,

@@ -8,6 +8,7 @@
 mod agenda;
 mod budget;
 mod due;
+mod error;
 mod focus;
 pub mod freshness;
 mod order;
@@ -22,9 +23,10 @@ pub use agenda::agenda;
 pub use budget::Budgets;
 pub(crate) use budget::UnderWay;
 pub use due::{
-    Choice, Discovery, FOLDERS_FROM, Idle, NextVisit, PartVisit, RefreshRules, Source, Timetable,
-    TimetableError, Turns, Weighing, WeightError, Weights, most_obsolete,
+    Choice, Discovery, FOLDERS_FROM, Idle, NextVisit, PartVisit, RefreshRules, Source, Timetable, Turns,
+    Weighing, WeightError, Weights, most_obsolete,
 };
+pub use error::SelectionError;
 pub use focus::{FocusMode, FocusPolicy, UnknownMode};
 pub(crate) use focus::{Focused, is_redirect};
 pub(crate) use order::Ordering;

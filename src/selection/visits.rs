@@ -5,12 +5,12 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use url::Url;
 
+use super::error::SelectionError;
 use super::policy::CrawlPolicy;
 use super::stored_robots;
 use crate::access::Access;
 use crate::fetch::robots::Robots;
 use crate::ledger::{Facts, authority};
-use crate::recorder::RecorderError;
 
 /// One visit; times are UTC.
 #[derive(Debug, Clone, Serialize)]
@@ -73,7 +73,7 @@ pub fn visits_of(
     access: &Access,
     id: UrlId,
     most: usize,
-) -> Result<Vec<StoredVisit>, RecorderError> {
+) -> Result<Vec<StoredVisit>, SelectionError> {
     visits(store, access, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn visits(
     id: UrlId,
     robots_name: &str,
     most: usize,
-) -> Result<Vec<StoredVisit>, RecorderError> {
+) -> Result<Vec<StoredVisit>, SelectionError> {
     let url = store.state().url(id)?;
     let captures = access.history(store.state(), id)?.take(most).collect::<Result<Vec<_>, _>>()?;
     let mut visits = Vec::new();
@@ -124,7 +124,7 @@ pub(super) fn visits(
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn robots_of(store: &Store, url: &str) -> Result<Option<RobotsAnswer>, RecorderError> {
+pub fn robots_of(store: &Store, url: &str) -> Result<Option<RobotsAnswer>, SelectionError> {
     let policy = CrawlPolicy::of_last_crawl(store.state())?;
     robots(store, url, authority(url), &policy.robots_name, i64::MAX)
 }
@@ -136,7 +136,7 @@ pub(super) fn robots(
     host: &str,
     robots_name: &str,
     at: i64,
-) -> Result<Option<RobotsAnswer>, RecorderError> {
+) -> Result<Option<RobotsAnswer>, SelectionError> {
     let Ok(url) = Url::parse(url) else { return Ok(None) };
     let stored = stored_robots::find(store, host, robots_name, at)?;
     let own = format!("{}://{host}/robots.txt", url.scheme());

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::due::{Choice, NextVisit, Outlook, RefreshRules, Weights};
+use super::error::SelectionError;
 use super::focus::{FocusMode, Focused};
 use super::order::CrawlOrder;
 use super::policy::CrawlPolicy;
@@ -17,7 +18,6 @@ use crate::change::{missing_entities, version_until};
 use crate::ledger::{
     Credits, Facts, Refusal, ScopeVerdict, Tested, authority, host_name, page_flags as flags,
 };
-use crate::recorder::RecorderError;
 use crate::texts::{Language, put};
 use crate::topics::{self, TopicError};
 
@@ -146,7 +146,7 @@ pub fn why(
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
     t: Language,
-) -> Result<Why, RecorderError> {
+) -> Result<Why, SelectionError> {
     let state = store.state();
     let credits = Credits::open(state)?;
     let policy = CrawlPolicy::of_last_crawl(state)?;
@@ -186,13 +186,13 @@ pub fn why(
     })
 }
 
-fn missing(store: &Store, access: &Access, id: UrlId) -> Result<Vec<String>, RecorderError> {
+fn missing(store: &Store, access: &Access, id: UrlId) -> Result<Vec<String>, SelectionError> {
     let newest = version_until(store, access, id, i64::MAX)?;
     let missing = newest.map(|newest| missing_entities(store, access, &newest)).transpose()?;
     Ok(missing.flatten().unwrap_or_default())
 }
 
-fn announced(state: &State, id: UrlId, page: &Page, t: Language) -> Result<Option<String>, RecorderError> {
+fn announced(state: &State, id: UrlId, page: &Page, t: Language) -> Result<Option<String>, SelectionError> {
     if page.flags.has_any(flags::PUBLISHED) {
         let said = t.say("a change was announced: the next refresh or crawl fetches it first");
         return Ok(Some(said.to_owned()));
@@ -215,7 +215,7 @@ fn standing(
     id: UrlId,
     policy: &CrawlPolicy,
     is_fetched: bool,
-) -> Result<Option<FocusReport>, RecorderError> {
+) -> Result<Option<FocusReport>, SelectionError> {
     let Some(policy) = &policy.focus else { return Ok(None) };
     let standing = |probability, promise, parts| FocusReport {
         name: policy.topic.clone(),
@@ -296,7 +296,7 @@ fn scope(credits: &Credits, url: &str, page: &Page, t: Language) -> String {
     t.say(said).to_owned()
 }
 
-fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, RecorderError> {
+fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, SelectionError> {
     let state = store.state();
     let mut via = Vec::new();
     let mut hops = Vec::new();
@@ -317,7 +317,7 @@ fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, RecorderError> 
 
 /// Returns the time of the first capture of a page that has the link, or of its first capture if no record shows the
 /// link.
-fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, RecorderError> {
+fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, SelectionError> {
     let mut captures = Vec::new();
     for capture in store.state().history(page)? {
         captures.push(capture?.1);
@@ -339,7 +339,7 @@ fn spent(
     page: &Page,
     host: &str,
     policy: &CrawlPolicy,
-) -> Result<Spent, RecorderError> {
+) -> Result<Spent, SelectionError> {
     let record = state.host(page.host)?;
     let site = state.site(record.site)?;
     let importance = credits.site_importance(&site);
@@ -359,7 +359,7 @@ fn last_fetch(
     access: &Access,
     id: UrlId,
     policy: &CrawlPolicy,
-) -> Result<Option<LastFetch>, RecorderError> {
+) -> Result<Option<LastFetch>, SelectionError> {
     let Some(visit) = visits::visits(store, access, id, &policy.robots_name, 1)?.pop() else {
         return Ok(None);
     };

@@ -34,7 +34,7 @@ pub use idle::Idle;
 use lookup::Lookup;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};
 pub(super) use turn::Outlook;
-pub use turn::{NextVisit, PartVisit, Timetable, TimetableError, Turns};
+pub use turn::{NextVisit, PartVisit, Timetable, Turns};
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 

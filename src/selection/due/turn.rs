@@ -7,15 +7,15 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::{
-    Candidate, Choice, Lookup, Picks, RefreshRules, SECONDS_PER_DAY, Source, Survey, WeightError, Weights,
-    failing, learned,
+    Candidate, Choice, Lookup, Picks, RefreshRules, SECONDS_PER_DAY, Source, Survey, Weights, failing,
+    learned,
 };
 use crate::decisions::Decisions;
 use crate::ledger::{AliasImportance, CreditError, Credits, REQUISITE_DEPTH_MAX};
 use crate::prepared::{self, rates_of_others};
-use crate::recorder::RecorderError;
 use crate::refresh::budget::Rule;
 use crate::refresh::rate::RatePrior;
+use crate::selection::SelectionError;
 use crate::selection::requisites::{PartTurn, is_part};
 use crate::selection::utc;
 
@@ -84,7 +84,7 @@ impl Outlook<'_> {
     ///
     /// # Errors
     /// If the store fails.
-    pub(in crate::selection) fn of(&self, page: UrlId) -> Result<Option<NextVisit>, RecorderError> {
+    pub(in crate::selection) fn of(&self, page: UrlId) -> Result<Option<NextVisit>, SelectionError> {
         let state = self.store.state();
         let own = self.of_page(page)?;
         if own.is_some() || !is_part(&state.page(page)?) {
@@ -102,7 +102,7 @@ impl Outlook<'_> {
         Ok(Some(next))
     }
 
-    fn of_page(&self, page: UrlId) -> Result<Option<NextVisit>, RecorderError> {
+    fn of_page(&self, page: UrlId) -> Result<Option<NextVisit>, SelectionError> {
         let Self { store, credits, choice, fetches_per_day, now } = *self;
         let state = store.state();
         let Some(visit) = state.visit(page)? else { return Ok(None) };
@@ -214,29 +214,14 @@ impl Market {
     }
 }
 
-/// Why due times are not available.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum TimetableError {
-    /// The archive cannot be read.
-    #[error(transparent)]
-    Recorder(#[from] RecorderError),
-    /// The ledger cannot be read.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// The page weights cannot be read.
-    #[error(transparent)]
-    Weight(#[from] WeightError),
-}
-
 impl Weights {
     /// Returns the weights of the last refresh of the archive, with people's current decisions.
     ///
     /// # Errors
     /// If any part cannot be read.
-    pub fn kept(store: &Store) -> Result<Self, TimetableError> {
+    pub fn kept(store: &Store) -> Result<Self, SelectionError> {
         let weights = Self::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
-        let decisions = Decisions::read(store.path()).map_err(RecorderError::from)?;
+        let decisions = Decisions::read(store.path())?;
         Ok(weights.with_decisions(store.state(), decisions)?)
     }
 }
@@ -257,7 +242,7 @@ impl Timetable {
     ///
     /// # Errors
     /// If the archive cannot be read.
-    pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, TimetableError> {
+    pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, SelectionError> {
         let state = store.state();
         let choice = Choice::new(RefreshRules::kept(state)?, Weights::kept(store)?).in_archive(store.path());
         let credits = Credits::open(state)?;
@@ -377,7 +362,7 @@ impl Compared {
 
 /// Returns all visits of an archive, or a sample of a large one. The sample is ready if the archive was closed
 /// properly.
-fn compared(store: &Store) -> Result<Compared, RecorderError> {
+fn compared(store: &Store) -> Result<Compared, SelectionError> {
     let state = store.state();
     let is_large = state.visit_count() > WHOLE_MAX;
     let step = if is_large { prepared::sample_step(state) as usize } else { 1 };

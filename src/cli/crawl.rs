@@ -13,6 +13,7 @@ use archive::crawl::{
 use archive::ledger::{Credits, Refusal, ScopeKind, page_flags};
 use archive::publish::KEYS_MAX;
 use archive::recorder;
+use archive::runs;
 use archive::selection::{CrawlOrder, FocusMode, FocusPolicy, robots_of};
 use archive::topics;
 use archive_storage::Store;
@@ -239,7 +240,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let begun = Instant::now();
     (options.cluster, options.is_continued) = (member, true);
     let (keys, noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;
-    (options.noticed, options.is_continued) = (noticed, false);
+    let mut account = runs::Run::begins("crawl", options.fetch.clock.now());
+    account.noticed = noticed;
+    (options.account, options.is_continued) = (Some(account), false);
     options.time = args.time.map(|time| time.saturating_sub(begun.elapsed()));
     if keys > 0 {
         let epoch = Credits::epoch(store.state())?;

@@ -13,10 +13,11 @@ use archive::crawl::{self, End, Options, Politeness, Purpose, read_seeds, scope_
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
 use archive::recorder;
+use archive::runs::Run;
 use archive::selection::{Choice, most_obsolete};
 use archive_storage::{Clock as RecordClock, Store};
 use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
-use chrono::TimeDelta;
+use chrono::{TimeDelta, Utc};
 
 use super::open::SegmentArgs;
 use super::progress::{ALL_FETCHED, Progress};
@@ -155,7 +156,7 @@ fn prepare(path: &Path) -> anyhow::Result<()> {
 
 fn options(server: &Server) -> anyhow::Result<Options> {
     Ok(Options {
-        name: "demo",
+        account: Some(Run::begins("demo", Utc::now())),
         workers: 64,
         // The test web is part of this process, so it needs no politeness.
         politeness: Politeness::at_once(8, 64),

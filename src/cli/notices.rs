@@ -6,7 +6,7 @@ use std::time::Duration;
 use archive::control::Control;
 use archive::crawl::{self, End, Options, Purpose};
 use archive::publish::{Pending, Taken};
-use archive::runs::Tallies;
+use archive::runs::{Run, Tallies};
 use archive_storage::Store;
 
 use super::output;
@@ -37,8 +37,9 @@ pub(crate) fn settle(
         // Key files are not part of a harvest.
         let harvest = crawl::HarvestRules::default();
         let patience = Some(time.min(KEYS_PATIENCE));
+        let account = Some(Run::begins("pings", options.fetch.clock.now()));
         let options =
-            Options { name: "pings", time: Some(time), patience, limit: None, harvest, ..options.clone() };
+            Options { account, time: Some(time), patience, limit: None, harvest, ..options.clone() };
         let keys = Purpose::Refresh { pages: pending.keys.clone() };
         let (end, _) = crawl::run(store, keys, &options, stop, &mut |_| {})?;
         if end == End::Drained {

@@ -13,7 +13,7 @@ use archive::ledger::{Credits, Refusal};
 use archive::publish::hubs::{self, Asked};
 use archive::query::{self, Question};
 use archive::recorder;
-use archive::runs::Tallies;
+use archive::runs::{self, Tallies};
 use archive::search;
 use archive::selection::{Choice, Idle, Source, agenda};
 use archive::watch::{self, Awaited};
@@ -353,7 +353,9 @@ impl Run<'_> {
     ) -> anyhow::Result<(Sum, Option<Progress>)> {
         let Member { mut store, awaited, noticed, is_changed, place, .. } = member;
         let Self { args, begun, stop, .. } = *self;
-        let mut options = Options { noticed, cluster: place, ..options.clone() };
+        let mut account = runs::Run::begins("refresh", options.fetch.clock.now());
+        account.noticed = noticed;
+        let mut options = Options { account: Some(account), cluster: place, ..options.clone() };
         let mut hubs = Options { time: None, ..options.clone() };
         if args.callback.is_some() && options.cluster.is_some() {
             let (most, part) = HUBS_TIME_IN_CLUSTER;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive::crawl::{self, End, Manners, Purpose};
 use archive::recorder;
+use archive::runs::Run;
 use archive::watch::{self, Format, Output, Watch, WatchError};
 use archive_storage::Store;
 use serde::Serialize;
@@ -263,7 +264,7 @@ fn report(args: &Report) -> anyhow::Result<ExitCode> {
 fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     let started = Instant::now();
     let mut options = args.fetch.options(&args.archive.path, Manners::default())?;
-    options.name = "watch";
+    options.account = Some(Run::begins("watch", options.fetch.clock.now()));
     let stop = interrupt::install()?;
     let mut store = args.turns.own(&args.archive.path, &options)?;
     options.cluster = args.turns.place(&mut store)?;

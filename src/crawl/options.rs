@@ -19,7 +19,7 @@ use crate::fetch;
 use crate::ledger::{Refusal, Scope};
 use crate::publish::hubs::Asked;
 use crate::recorder::{CHECKPOINT_EVERY, Memory};
-use crate::runs::Tallies;
+use crate::runs;
 use crate::selection::{CrawlPolicy, TopicStatus};
 
 /// Default of [`Options::sync_every`].
@@ -37,10 +37,9 @@ pub const WORKERS_MAX: usize = 4096;
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Name of the run among the archive's [`crate::runs`]; if empty, its plan gives the name.
-    pub name: &'static str,
-    /// Pages fetched because of notices, for the run's account.
-    pub noticed: Tallies,
+    /// The run's account among the archive's [`crate::runs`], as far as the caller knows it; `None` for one that is
+    /// named after the purpose.
+    pub account: Option<runs::Run>,
     /// Maximum number of requests in flight; 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Number of threads that parse and compress.
@@ -109,8 +108,7 @@ impl Default for Options {
     /// limits.
     fn default() -> Self {
         Self {
-            name: "",
-            noticed: Tallies::default(),
+            account: None,
             workers: 256,
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,

@@ -37,8 +37,10 @@ impl Run<'_> {
             // It fetches no page.
             Purpose::Subscribe { .. } => return,
         };
-        let name = if self.options.name.is_empty() { name } else { self.options.name };
-        let mut run = runs::Run::begins(name, self.options.fetch.clock.now());
+        let now = self.options.fetch.clock.now();
+        let mut run = self.options.account.clone().unwrap_or_else(|| runs::Run::begins(name, now));
+        // Several runs may have the same options.
+        (run.began, run.reported) = (now, now);
         let politeness = &self.options.politeness;
         let delays = [politeness.host_delay, politeness.address_delay].map(|delay| delay.as_secs_f64());
         run.limits = Limits {
@@ -48,7 +50,6 @@ impl Run<'_> {
             workers: Some(self.options.workers),
             ..Limits::default()
         };
-        run.noticed = self.options.noticed.clone();
         match Writer::begin(self.recorder.store().path(), run) {
             Ok(writer) => self.account.writer = Some(writer),
             Err(error) => self.notice(format!("the run cannot give an account of itself: {error}")),

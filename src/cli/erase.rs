@@ -19,7 +19,6 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::cluster::orders::{self, OrderArgs};
-use super::open::SegmentArgs;
 use super::options::ArchiveArgs;
 use super::{UsageError, find_url, open, output, progress, url_of};
 
@@ -152,7 +151,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let captures = output::count((plan.captures.len() + plan.copies.len()) as u64, "capture");
     confirm(args, &format!("Erase {captures} of {}", output::count(plan.pages.len() as u64, "page")))?;
     let bar = progress::bar(0, "{bar:30} {bytes}/{total_bytes} {eta}  {msg}");
-    let outcome = erase::run(path, &open::options(SegmentArgs::default(), None), &plan, &mut |bytes, of| {
+    let outcome = erase::run(path, &open::erase_options(), &plan, &mut |bytes, of| {
         bar.set_length(of);
         bar.set_position(bytes);
     });

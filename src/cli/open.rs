@@ -4,10 +4,13 @@ use std::path::Path;
 
 use anyhow::Context;
 use archive::crawl;
-use archive::exchange::erase;
+use archive::exchange::erase::{self, Traces};
 use archive::fetch;
-use archive::files::refuse_link_in;
+use archive::files::{FileError, refuse_link_in};
+use archive::publish;
 use archive::recorder;
+use archive::topics;
+use archive::watch;
 use archive_storage::Store;
 use archive_storage::segment::{self, Codec, Guard, SegmentOptions};
 
@@ -103,12 +106,42 @@ pub(crate) fn own(path: &Path, asked: SegmentArgs, fetch: Option<&fetch::Setting
     Ok(opened.store)
 }
 
+/// What forgets the pages of an erase, besides the files that an erase knows itself.
+const TRACES: [Traces; 3] = [
+    Traces {
+        written_by_people: Some(watch::FOLDER),
+        forget: |archive, urls, done| {
+            done.reports = watch::forget_pages(archive, urls)?;
+            Ok(())
+        },
+    },
+    Traces {
+        written_by_people: Some(topics::FOLDER),
+        forget: |archive, urls, done| {
+            done.topics = topics::forget(archive, urls)?;
+            Ok(())
+        },
+    },
+    Traces {
+        written_by_people: None,
+        forget: |archive, urls, _| {
+            publish::forget(archive, urls).map_err(FileError::at(&archive.join(publish::FOLDER)))?;
+            Ok(())
+        },
+    },
+];
+
+/// How erases are carried out.
+pub(crate) fn erase_options() -> erase::Options {
+    erase::Options { segments: options(SegmentArgs::default(), None), traces: &TRACES }
+}
+
 /// Finishes an interrupted erase before anything else is written.
 pub(crate) fn finish_erase(path: &Path) -> anyhow::Result<()> {
     if let Some(intent) = erase::interrupted(path)? {
         let captures = output::count(intent.count() as u64, "capture");
         output::note(format_args!("the erase of {captures} was interrupted; finishing it first"));
-        erase::resume(path, &options(SegmentArgs::default(), None), &mut |_, _| {})?;
+        erase::resume(path, &erase_options(), &mut |_, _| {})?;
     }
     Ok(())
 }

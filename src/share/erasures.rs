@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
-use archive_storage::segment::{self, SegmentOptions};
+use archive_storage::segment;
 use archive_storage::{Owner, State, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,7 @@ pub(super) fn carry_out(
     archive: &Path,
     partition: &Partition,
     erasure: &Erasure,
-    options: &SegmentOptions,
+    options: &erase::Options,
 ) -> Result<Done, ShareError> {
     segment::check_repaired(archive)?;
     erase::resume(archive, options, &mut |_, _| {})?;

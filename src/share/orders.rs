@@ -9,7 +9,6 @@ use std::io;
 use std::path::Path;
 
 use archive_storage::address::{canonical, is_url_in_bounds, site_of};
-use archive_storage::segment::SegmentOptions;
 use archive_storage::{NAME_BYTES_MAX, Store};
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
@@ -22,6 +21,7 @@ use crate::cluster::{ClusterError, Mode, Partition, Publications};
 use crate::decisions::{Compared, Decision, Decisions, Import, Subject, What, check_name};
 use crate::erased::{Erased, FORGOTTEN};
 use crate::exchange::copy::{self, Place};
+use crate::exchange::erase;
 use crate::files::{self, WholeFile};
 use crate::ledger::Credits;
 
@@ -298,7 +298,7 @@ pub fn carry_out(
     published: &mut Publications,
     archive: &Path,
     wanted: Option<&Partition>,
-    options: &SegmentOptions,
+    options: &erase::Options,
     report: &mut dyn FnMut(List, u64, Result<Done, ShareError>),
 ) -> Result<(), ShareError> {
     if List::EACH.iter().all(|list| !published.newest.contains_key(list.name())) {

@@ -112,7 +112,7 @@ pub(super) fn carry_out(
     wanted: Option<&Partition>,
     hear: &mut dyn FnMut(Heard),
 ) -> Result<(), ShareError> {
-    let (shown, options) = (archive.display(), open::options(SegmentArgs::default(), None));
+    let (shown, options) = (archive.display(), open::erase_options());
     orders::carry_out(published, archive, wanted, &options, &mut |list, number, done| {
         let order = format!("{shown}: {}: order {number}", list.name());
         let Done { outcome, conflicts, copies } = match done {

@@ -23,6 +23,7 @@ mod plan;
 mod traces;
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -43,12 +44,12 @@ use crate::prepared;
 use crate::recorder::{self, RecorderError};
 use crate::remarks;
 use crate::search;
-use crate::watch::WatchError;
 
 use self::author::{Fate, Writer};
 pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
 pub use self::list::{list_damage, restore_list};
 pub use self::plan::{ErasePlan, Order};
+pub use self::traces::Traces;
 pub use super::exports::Export;
 
 /// Bytes of segments that are rewritten together; their new segments take additional disk space.
@@ -84,15 +85,24 @@ pub enum EraseError {
     /// The archive is being copied; the copy would contain the captures.
     #[error("{} is being copied; wait for the end of `archive copy`, or stop it", .0.display())]
     Copying(PathBuf),
-    /// The reports of a watch failed.
+    /// Files that name pages cannot be read or written.
     #[error(transparent)]
-    Watch(#[from] WatchError),
+    Traces(Box<dyn Error + Send + Sync>),
 }
 
 impl<E: Into<RecorderError>> From<E> for EraseError {
     fn from(error: E) -> Self {
         Self::Recorder(error.into())
     }
+}
+
+/// What an erase has to know beyond its plan.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// How new segments are written.
+    pub segments: SegmentOptions,
+    /// The files of other parts of the program that name pages: of all parts, or erased pages stay in them.
+    pub traces: &'static [Traces],
 }
 
 /// The result of an erase.
@@ -131,7 +141,7 @@ pub struct Done {
 /// If the disk fails. An erase that was begun is finished by [`resume`].
 pub fn run(
     path: &Path,
-    options: &SegmentOptions,
+    options: &Options,
     plan: &ErasePlan,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Done, EraseError> {
@@ -147,7 +157,7 @@ pub fn run(
 /// As [`run`].
 pub fn resume(
     path: &Path,
-    options: &SegmentOptions,
+    options: &Options,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<Done>, EraseError> {
     match interrupted(path)? {
@@ -167,11 +177,11 @@ fn keep_from_copies(path: &Path) -> Result<SnapshotLock, EraseError> {
 
 fn carry_out(
     path: &Path,
-    options: &SegmentOptions,
+    options: &Options,
     mut intent: Intent,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Done, EraseError> {
-    let mut store = recorder::open(path, options.clone())?.store;
+    let mut store = recorder::open(path, options.segments.clone())?.store;
     if intent.identity != store.state().identity() {
         let problem = "the state was rebuilt since".to_owned();
         return Err(EraseError::Intent { path: path.join(INTENT_FILE), problem });
@@ -194,9 +204,9 @@ fn carry_out(
     let first = first_time(store.state(), &intent)?;
     let urls = urls(store.state(), &intent)?;
     renew_state(store, &intent, &urls)?;
-    traces::remove(path, &intent, &urls, &mut done)?;
+    traces::remove(path, options.traces, &intent, &urls, &mut done)?;
     if intent.forget_url {
-        done.left = traces::left(path, Store::read_only(path)?.state(), &urls);
+        done.left = traces::left(path, options.traces, Store::read_only(path)?.state(), &urls);
     }
     done.copies = copy::places(path).map_err(FileError::at(&path.join(copy::PLACES_FILE)))?;
     done.exports = exports::since(path, first).map_err(FileError::at(&exports::path(path)))?;

@@ -1,6 +1,7 @@
 //! Removes erased pages from the other files in an archive's folder.
 
 use std::collections::HashSet;
+use std::error::Error;
 use std::fs;
 use std::path::Path;
 
@@ -16,10 +17,7 @@ use crate::decisions::Decisions;
 use crate::exchange::exports;
 use crate::files::{self, FileError, if_there};
 use crate::ledger::canonical_of;
-use crate::publish;
 use crate::runs;
-use crate::topics;
-use crate::watch;
 
 /// Maximum bytes of a file that people write, in which a forgotten URL is looked for.
 const LEFT_BYTES_MAX: u64 = 16 << 20;
@@ -30,18 +28,26 @@ const LEFT_AT_ONCE: usize = 256;
 /// Part of the names of files with bytes that recovery cut off a segment.
 const CUT: &str = ".cut-";
 
-/// Removes the pages from the reports of watches, announcements and run reports and, if their URLs are to be forgotten,
-/// from the decisions and the list of exports. Deletes topics learned from them, bytes that were cut off segments, and
-/// quarantined segments that contain one of the pages or cannot be read to their end.
+/// Files of a part of the program that name pages.
+#[derive(Clone, Copy, Debug)]
+pub struct Traces {
+    /// Folder in the archive with files that people write, which only people can change; `None` if there is none.
+    pub written_by_people: Option<&'static str>,
+    /// Removes pages, given by their URLs, from the archive's files, and adds what it removed to the result.
+    pub forget: fn(&Path, &HashSet<String>, &mut Done) -> Result<(), Box<dyn Error + Send + Sync>>,
+}
+
+/// Removes the pages from the files of `all` and run reports and, if their URLs are to be forgotten, from the decisions
+/// and the list of exports. Deletes bytes that were cut off segments, and quarantined segments that contain one of the
+/// pages or cannot be read to their end.
 pub(super) fn remove(
     archive: &Path,
+    all: &[Traces],
     intent: &Intent,
     urls: &HashSet<String>,
     done: &mut Done,
 ) -> Result<(), EraseError> {
-    done.reports = watch::forget_pages(archive, urls)?;
-    done.topics = topics::forget(archive, urls)?;
-    publish::forget(archive, urls).map_err(FileError::at(&archive.join(publish::FOLDER)))?;
+    all.iter().try_for_each(|traces| (traces.forget)(archive, urls, done)).map_err(EraseError::Traces)?;
     runs::forget(archive, urls).map_err(FileError::at(&archive.join(runs::FOLDER)))?;
     if intent.forget_url {
         Decisions::forget(archive, urls)?;
@@ -56,14 +62,14 @@ pub(super) fn remove(
 
 /// Returns the files that people wrote, and the settings, that still contain one of these URLs or its SURT: only people
 /// can say what is to become of them.
-pub(super) fn left(archive: &Path, state: &State, urls: &HashSet<String>) -> Vec<String> {
+pub(super) fn left(archive: &Path, all: &[Traces], state: &State, urls: &HashSet<String>) -> Vec<String> {
     let wanted: Vec<String> = urls.iter().flat_map(|url| [escape(url), escape(&surt(url))]).collect();
     let patterns = wanted.chunks(LEFT_AT_ONCE).filter_map(|some| Regex::new(&some.join("|")).ok());
     let patterns: Vec<Regex> = patterns.collect();
     let names = |bytes: &[u8]| patterns.iter().any(|pattern| pattern.is_match(bytes));
     let settings = state.settings("").filter(|(_, value)| names(value));
     let mut left: Vec<String> = settings.map(|(name, _)| format!("the setting {name}")).collect();
-    for folder in ["", watch::FOLDER, topics::FOLDER] {
+    for folder in all.iter().filter_map(|traces| traces.written_by_people).chain([""]) {
         for name in names_in(&archive.join(folder)).unwrap_or_default() {
             let path = Path::new(folder).join(name);
             if files::read(&archive.join(&path), LEFT_BYTES_MAX).is_ok_and(|bytes| names(&bytes)) {

@@ -1,7 +1,7 @@
 //! A web archiving crawler that ranks what it finds, keeps every version, and refreshes it.
 //!
-//! Dependencies between modules point down only: the command line uses `serve` (on `replay`, [`nodes`] and `find`),
-//! `share` (on `exchange` and `watch`), `exchange`, `watch`, `publish`, `crawl`, `query` and `review`; these use
+//! Dependencies between modules point down only: the command line uses `serve` (on `replay`, [`nodes`], [`export`] and
+//! `find`), `share` (on `exchange` and `watch`), `exchange`, `watch`, `publish`, `crawl`, `query` and `review`; these use
 //! `selection`, `recorder`, `graphs`, `change`, `veil` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them build on
 //! [`access`], [`accounts`], [`decisions`], [`erased`], [`runs`], [`texts`], [`remote`], [`files`] and the crate
@@ -20,6 +20,7 @@ pub mod decisions;
 pub mod duration;
 pub mod erased;
 pub mod exchange;
+pub mod export;
 pub mod fetch;
 pub mod files;
 pub mod find;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::exchange::export::{self, Format, Part, Selection, Settings};
 use archive::exchange::exports;
+use archive::export::{self, Format, Part, Selection, Settings};
 use archive::files::is_standard_output;
 use archive::nodes::Asked;
 use archive::query::{self, Limits, Question};
@@ -201,6 +201,5 @@ fn parts_of<'a>(args: &Args, asked: &'a mut Asked<'_>) -> anyhow::Result<(Vec<Pa
     let chosen = asked.choose(args.query.as_deref(), Utc::now())?;
     let is_graph = args.format == FormatName::Graph;
     let outlines = if is_graph { asked.outlines(None, None)? } else { Vec::new() };
-    let parts = asked.exported(chosen.as_ref()).into_iter().map(|part| Part::of(part, chosen.as_ref()));
-    Ok((parts.collect::<Result<_, _>>()?, outlines))
+    Ok((asked.parts(chosen.as_ref())?, outlines))
 }

@@ -1,11 +1,11 @@
-//! WARC files from and for other tools.
+//! What is done with a whole archive: WARC files of other tools are imported, what was stored is copied, packed again,
+//! erased, repaired, rebuilt and verified.
 //!
 //! Imported records become ordinary captures: they are stored in segments, credited by the same function and found by
-//! the same queries. Exports contain the stored records, and indexes of them in formats that other tools read.
+//! the same queries. `exports` lists what was exported, for erasures.
 
 pub mod copy;
 pub mod erase;
-pub mod export;
 pub mod exports;
 pub mod import;
 pub mod rebuild;

@@ -4,7 +4,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Utc};
 
 use super::wire::{Ask, Head, Line, Request, URLS_MAX, VERSION, Versioned};
-use super::{AskError, planned, ranked, reviewed};
+use super::{AskError, exported, planned, ranked, reviewed};
 use crate::access::Access;
 use crate::find::{Kept, Times};
 use crate::ledger::{Credits, captured_sites, known_sites};
@@ -127,9 +127,7 @@ pub fn answer(
         }
         Ask::Urls { pages } => ranked::urls(store, access, pages, take)?,
         Ask::Copies(wanted) => take(planned::copies(store, access, wanted, limits)?)?,
-        Ask::Export(_) => {
-            return Err(AskError::Wrong("exports are answered by servers alone".to_owned()));
-        }
+        Ask::Export(wanted) => exported::answer(store, access, wanted, limits, take)?,
         Ask::Waiting { query, now } => {
             reviewed::places(store, access, (query.as_deref(), *now), limits, take)?;
         }

@@ -1,5 +1,5 @@
 //! Exports from several archives, possibly on other machines: the selection of pages, and the rows that nodes send,
-//! piece by piece. `exchange/export` defines the rows.
+//! piece by piece ([`crate::export`]).
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -12,12 +12,13 @@ use base64::prelude::BASE64_STANDARD;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::answer::instant;
+use super::answer::{Take, instant};
 use super::asked::{Asked, Asking, Source, unasked};
 use super::node::{Http, Node};
 use super::wire::{Ask, Line};
 use super::{AskError, NodeError};
 use crate::access::Access;
+use crate::export::{self, ExportError, ExportPlace, ExportRows, Part, Remote, Selection};
 use crate::query::{Limits, Plan, Question, Running};
 use crate::search::Statistics;
 
@@ -33,50 +34,12 @@ const PAGES_BYTES_MAX: u64 = 64 << 30;
 /// Minimum number of bytes that an answer counts for, which also limits the number of answers.
 const ANSWER_BYTES_MIN: u64 = 1 << 20;
 
-/// Kind of rows to export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ExportRows {
-    /// WARC records.
-    Records,
-    /// Index lines (CDXJ).
-    Index,
-    /// Links.
-    Links,
-    /// Rows of a table of captures.
-    Captures,
-    /// Rows of a table of captures, with their texts.
-    Texts,
-    /// Pages: numbers and URLs.
-    Pages,
-}
-
-impl ExportRows {
-    /// Maximum size of all rows that one node may send, in bytes.
-    fn bytes_max(self) -> u64 {
-        match self {
-            Self::Records | Self::Texts => RECORDS_BYTES_MAX,
-            Self::Index | Self::Links | Self::Captures => ROWS_BYTES_MAX,
-            Self::Pages => PAGES_BYTES_MAX,
-        }
-    }
-}
-
-/// Position at which the next answer continues.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExportPlace {
-    /// Segment number; 0 for links.
-    pub segment: u32,
-    /// Offset within the segment, in the unit of the rows.
-    pub offset: u64,
-    /// Digest of the names of the segments up to this one and of the state's generation. If it differs, positions from
-    /// earlier answers are no longer valid.
-    pub names: u64,
-}
-
-impl ExportPlace {
-    fn key(self) -> (u32, u64) {
-        (self.segment, self.offset)
+/// Maximum size of all rows that one node may send, in bytes.
+fn bytes_max(rows: ExportRows) -> u64 {
+    match rows {
+        ExportRows::Records | ExportRows::Texts => RECORDS_BYTES_MAX,
+        ExportRows::Index | ExportRows::Links | ExportRows::Captures => ROWS_BYTES_MAX,
+        ExportRows::Pages => PAGES_BYTES_MAX,
     }
 }
 
@@ -93,14 +56,6 @@ pub struct Wanted {
     pub room: u64,
 }
 
-impl Wanted {
-    /// Size limit of the answer in bytes; the row that exceeds it is still included.
-    #[must_use]
-    pub fn room(&self) -> u64 {
-        self.room.min(ROOM_MAX)
-    }
-}
-
 /// The pages that a query selects from several archives, with the input that it needed from all of them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Chosen {
@@ -113,10 +68,12 @@ pub struct Chosen {
 
 impl Chosen {
     /// The selected pages of one archive.
-    ///
-    /// # Errors
-    /// When the query is wrong, or the archive cannot be read.
-    pub fn pages(&self, store: &Store, access: &Access, limits: Limits) -> Result<HashSet<UrlId>, AskError> {
+    pub(super) fn pages(
+        &self,
+        store: &Store,
+        access: &Access,
+        limits: Limits,
+    ) -> Result<HashSet<UrlId>, AskError> {
         let plan = Plan::of_several(&self.query, instant(self.now)?)?;
         plan.expect_whole()?;
         let plan = plan.with_related(self.related.clone()).ok_or_else(|| {
@@ -128,18 +85,37 @@ impl Chosen {
     }
 }
 
-/// One of several archives to export.
-#[derive(Debug)]
-pub enum Exported<'a> {
-    /// A local folder, restricted by access rules.
-    Folder(&'a Store, Access),
-    /// An archive served by another machine.
-    Node(Sender<'a>),
+/// The captures that were chosen in an archive, or all.
+fn selection(
+    store: &Store,
+    access: &Access,
+    chosen: Option<&Chosen>,
+    limits: Limits,
+) -> Result<Selection, AskError> {
+    let Some(chosen) = chosen else { return Ok(Selection::all(store, access).map_err(ExportError::from)?) };
+    let pages = chosen.pages(store, access, limits)?;
+    Ok(Selection::of_pages(store, access, pages, chosen.query.clone()).map_err(ExportError::from)?)
+}
+
+/// Sends the requested rows of an archive that `access` shows, and the position at which the next answer continues.
+pub(super) fn answer(
+    store: &Store,
+    access: &Access,
+    Wanted { rows, chosen, from, room }: &Wanted,
+    limits: Limits,
+    take: &mut Take<'_>,
+) -> Result<(), AskError> {
+    let selection = selection(store, access, chosen.as_ref(), limits)?;
+    let wanted = (*rows, *from, (*room).min(ROOM_MAX));
+    let next = export::send(store, &selection, wanted, &mut |piece| {
+        take(Line::Rows(BASE64_STANDARD.encode(piece))).map_err(io::Error::other)
+    })?;
+    next.map_or(Ok(()), |next| take(Line::Place(next)))
 }
 
 /// A node that sends rows.
 #[derive(Debug)]
-pub struct Sender<'a> {
+struct Sender<'a> {
     node: &'a Node,
     http: &'a Http,
     chosen: Option<Chosen>,
@@ -166,53 +142,51 @@ impl Asked<'_> {
         Ok(Some(Chosen { query: query.to_owned(), now, words, related }))
     }
 
-    /// The archives that answer, in their order, ready for export.
-    #[must_use]
-    pub fn exported(&self, chosen: Option<&Chosen>) -> Vec<Exported<'_>> {
-        let exported = self.sources.iter().map(|(_, source)| match source {
-            Source::Folder(store, access) => Exported::Folder(store, access.clone()),
-            Source::Node(node) => Exported::Node(Sender { node, http: &self.http, chosen: chosen.cloned() }),
+    /// The archives that answer, in their order, restricted to what was chosen of them.
+    ///
+    /// # Errors
+    /// When a folder cannot be read.
+    pub fn parts(&self, chosen: Option<&Chosen>) -> Result<Vec<Part<'_>>, AskError> {
+        let parts = self.sources.iter().map(|(_, source)| {
+            Ok(match source {
+                Source::Folder(store, access) => {
+                    Part::Folder(store, selection(store, access, chosen, Limits::USUAL)?)
+                }
+                Source::Node(node) => {
+                    Part::Node(Box::new(Sender { node, http: &self.http, chosen: chosen.cloned() }))
+                }
+            })
         });
-        exported.collect()
+        parts.collect()
     }
 }
 
-impl Sender<'_> {
-    /// The query that selects the node's pages.
-    #[must_use]
-    pub fn query(&self) -> Option<&str> {
-        Some(&self.chosen.as_ref()?.query)
-    }
-
-    /// Name of the node, as given by the user.
-    #[must_use]
-    pub fn name(&self) -> &str {
+impl Remote for Sender<'_> {
+    fn name(&self) -> &str {
         self.node.name()
     }
 
-    /// Passes the node's rows to `take`, piece by piece, each in an unnamed temporary file positioned at its beginning.
-    ///
-    /// Returns the identity of the state that page numbers refer to.
-    ///
-    /// # Errors
-    /// [`AskError::Lost`], and the errors of `take`.
-    pub fn send<E: From<AskError>>(
+    fn query(&self) -> Option<&str> {
+        Some(&self.chosen.as_ref()?.query)
+    }
+
+    fn send(
         &self,
         rows: ExportRows,
-        take: &mut dyn FnMut(File) -> Result<(), E>,
-    ) -> Result<Option<u64>, E> {
-        let (mut from, mut state, mut sum) = (None, None, Sum { left: rows.bytes_max() });
+        take: &mut dyn FnMut(File) -> Result<(), ExportError>,
+    ) -> Result<Option<u64>, ExportError> {
+        let (mut from, mut state, mut sum) = (None, None, Sum { left: bytes_max(rows) });
         loop {
             let Piece { file, bytes, state: known, next } =
                 self.piece(rows, from).map_err(|error| self.lost(error))?;
             if *state.get_or_insert(known) != known {
-                return Err(self.lost(NodeError::Failed("it was rebuilt meanwhile".to_owned())).into());
+                return Err(self.lost(NodeError::Failed("it was rebuilt meanwhile".to_owned())));
             }
             sum.take(bytes).map_err(|error| self.lost(error))?;
             take(file)?;
             match next {
-                Some(next) if from.is_some_and(|from: ExportPlace| next.key() <= from.key()) => {
-                    return Err(self.senseless("its rows do not go on").into());
+                Some(next) if from.is_some_and(|from| key(next) <= key(from)) => {
+                    return Err(self.senseless("its rows do not go on"));
                 }
                 Some(next) => from = Some(next),
                 None => return Ok(known),
@@ -220,14 +194,14 @@ impl Sender<'_> {
         }
     }
 
-    /// The error for rows that are invalid.
-    #[must_use]
-    pub fn senseless(&self, what: &str) -> AskError {
+    fn senseless(&self, what: &str) -> ExportError {
         self.lost(NodeError::senseless(what))
     }
+}
 
-    fn lost(&self, error: NodeError) -> AskError {
-        AskError::Lost { name: self.node.name().to_owned(), error }
+impl Sender<'_> {
+    fn lost(&self, error: NodeError) -> ExportError {
+        ExportError::Remote(AskError::Lost { name: self.node.name().to_owned(), error }.into())
     }
 
     fn piece(&self, rows: ExportRows, from: Option<ExportPlace>) -> Result<Piece, NodeError> {
@@ -253,6 +227,11 @@ impl Sender<'_> {
         file.rewind().map_err(failed)?;
         Ok(Piece { file, bytes: sent, state: head.state, next })
     }
+}
+
+/// The order of positions.
+fn key(place: ExportPlace) -> (u32, u64) {
+    (place.segment, place.offset)
 }
 
 /// The rows of one answer.
@@ -283,8 +262,8 @@ mod tests {
     #[test]
     fn a_node_sends_as_many_rows_as_the_limit_and_no_more() {
         for rows in [ExportRows::Records, ExportRows::Index] {
-            let mut sum = Sum { left: rows.bytes_max() };
-            sum.take(rows.bytes_max() - ANSWER_BYTES_MIN).unwrap();
+            let mut sum = Sum { left: bytes_max(rows) };
+            sum.take(bytes_max(rows) - ANSWER_BYTES_MIN).unwrap();
             // Empty answers count as well: they must not continue for ever.
             sum.take(0).unwrap();
             assert!(sum.take(0).unwrap_err().to_string().contains("more rows than"));

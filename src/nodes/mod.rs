@@ -26,13 +26,14 @@ use std::time::Duration;
 pub use answer::answer;
 pub use asked::{Asked, Source};
 pub use credentials::Credentials;
-pub use exported::{Chosen, ExportPlace, ExportRows, Exported, Sender, Wanted};
+pub use exported::{Chosen, Wanted};
 pub use known::{Known, Missing};
 pub use node::{Http, Node, origin};
 pub use planned::{Copies, CopiesSent, CopiesWanted};
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
 
 use crate::decisions::DecisionsError;
+use crate::export::ExportError;
 use crate::find::FindError;
 use crate::ledger::{AnsweringError, CreditError};
 use crate::query::{self, ArchiveRowsError, RowsError};
@@ -122,6 +123,9 @@ pub enum AskError {
     /// A folder's decisions cannot be read.
     #[error(transparent)]
     Decisions(#[from] DecisionsError),
+    /// A folder's rows cannot be exported.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A folder's sites cannot be ranked.
     #[error(transparent)]
     Next(#[from] NextError),

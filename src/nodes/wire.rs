@@ -3,10 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::exported::{ExportPlace, Wanted};
+use super::exported::Wanted;
 use super::planned::{CopiesSent, CopiesWanted};
 use super::reviewed::{PlaceSent, RowSent};
 use crate::cluster::Partition;
+use crate::export::ExportPlace;
 use crate::find::{self, Best, Linked, Shown, Times, Words};
 use crate::query::Portion;
 use crate::replay::Values;

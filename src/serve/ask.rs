@@ -11,7 +11,6 @@ use hyper::body::Incoming;
 
 use super::opened::Seen;
 use super::page::{Bounded, Reply};
-use crate::exchange::export::{self, ExportError};
 use crate::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
 use crate::query::Limits;
 use crate::remote::causes;
@@ -71,16 +70,7 @@ fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Bound
     let head = Head { origins: Some(origins.map(String::clone)), ..Head::of(seen.store)? };
     line(&serde_json::to_vec(&head).map_err(into)?)?;
     let mut take = |answer| line(&serde_json::to_vec(&answer).map_err(into)?);
-    match &ask {
-        Ask::Export(wanted) => {
-            let sent = export::answer(seen.store, &seen.access, wanted, limits(), &mut take);
-            sent.map_err(|error| match error {
-                ExportError::Ask(error) => error,
-                error => into(error),
-            })?;
-        }
-        ask => nodes::answer(seen.store, &seen.access, ask, limits(), Some(seen.lately.kept()), &mut take)?,
-    }
+    nodes::answer(seen.store, &seen.access, &ask, limits(), Some(seen.lately.kept()), &mut take)?;
     out.flush().map_err(into)
 }
 

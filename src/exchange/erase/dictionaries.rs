@@ -14,7 +14,6 @@ use archive_storage::{SegmentId, Store};
 use memchr::memmem;
 
 use super::{EraseError, Intent};
-use crate::exchange::export::ExportError;
 
 /// Number of bytes that a fingerprint is computed from.
 const GRAM_BYTES: usize = 20;
@@ -137,8 +136,7 @@ fn each_record(
     let file = store.state().segment(id).map(|entry| entry.file.clone()).unwrap_or_default();
     let mut start = None;
     for record in segment::records(store.path(), id, &file, from)? {
-        let record =
-            record.map_err(|source| EraseError::Unreadable(ExportError::Record { segment: id, source }))?;
+        let record = record.map_err(|source| EraseError::Record { segment: id, source })?;
         let record_type = record.header.record_type();
         if record_type == RecordType::Warcinfo {
             continue;

@@ -28,11 +28,11 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use archive_storage::segment::{RewriteOptions, SegmentError, SegmentInfo, SegmentOptions};
+use archive_storage::warc::ReadError;
 use archive_storage::{CaptureId, Location, Rebuild, Scrub, SegmentId, State, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::copy::{self, Place, SnapshotLock};
-use super::export::ExportError;
 use super::exports;
 use super::verify::INDEXES;
 use crate::beside;
@@ -77,8 +77,13 @@ pub enum EraseError {
         problem: String,
     },
     /// A segment cannot be read to its end.
-    #[error(transparent)]
-    Unreadable(ExportError),
+    #[error("segment {segment}: {source}; `archive repair` puts damaged segments aside")]
+    Record {
+        /// The segment.
+        segment: SegmentId,
+        /// What is wrong with its next record.
+        source: ReadError,
+    },
     /// The prepared columns cannot be written.
     #[error(transparent)]
     Prepared(#[from] prepared::Error),

@@ -10,7 +10,7 @@ use archive_grammar::Quoted;
 use chrono::Utc;
 
 use super::{Asked, Problem, Reply, Speech};
-use crate::exchange::export::{self, ExportError, Selection};
+use crate::export::{self, ExportError, Selection};
 use crate::query::Question;
 
 /// Maximum size of a package in bytes.

@@ -4,11 +4,10 @@ use std::io::{BufRead as _, BufReader, Write};
 
 use archive_storage::{LinksPosition, SegmentId, StateError, Store};
 
-use super::sent::{Pieces, Stop};
+use super::rows::{ExportRows, Pieces, Stop};
 use super::walk::START;
 use super::{ExportError, Exported, Part, Selection, lost};
 use crate::ledger::LinkCode;
-use crate::nodes::ExportRows;
 use crate::parse::LinkKind;
 
 /// Number of URLs that are cached, about 60 bytes each, because link targets come in no order.
@@ -40,12 +39,12 @@ pub(super) fn write(
             Part::Folder(store, selection) => {
                 each_page((store, selection), START.1, &mut |_, lines, count| add(lines, count))?;
             }
-            Part::Node(sender) => drop(sender.send::<ExportError>(ExportRows::Links, &mut |piece| {
+            Part::Node(sender) => drop(sender.send(ExportRows::Links, &mut |piece| {
                 let (mut lines, mut line) = (BufReader::new(piece), Vec::new());
                 while lines.read_until(b'\n', &mut line).map_err(lost)? > 0 {
                     let columns = line.iter().filter(|byte| **byte == b'\t').count() + 1;
                     if columns != COLUMNS || line.last() != Some(&b'\n') {
-                        return Err(sender.senseless("these are no links").into());
+                        return Err(sender.senseless("these are no links"));
                     }
                     add(&line, 1)?;
                     line.clear();

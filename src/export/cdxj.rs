@@ -13,7 +13,7 @@ use archive_storage::{Location, SegmentEntry, SegmentId, SegmentState, Store, se
 use serde::Deserialize;
 
 use super::received;
-use super::sent::{Pieces, Stop};
+use super::rows::{Pieces, Stop};
 use super::walk::{START, are_description, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 
@@ -43,7 +43,7 @@ pub(super) fn write(
                 store.state().segments().try_for_each(|(_, entry)| is_new(&entry.file))?;
                 sources.extend(of_part(store, selection)?);
             }
-            Part::Node(sender) => sources.extend(received::of_node(sender, &mut is_new)?),
+            Part::Node(sender) => sources.extend(received::of_node(&**sender, &mut is_new)?),
         }
     }
     merge(sources, out, progress)

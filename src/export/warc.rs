@@ -8,10 +8,9 @@ use archive_storage::warc::{Record, RecordReader, RecordType};
 use archive_storage::{SegmentId, Store};
 use rayon::prelude::*;
 
-use super::sent::{Pieces, Stop};
+use super::rows::{ExportRows, Pieces, Remote, Stop};
 use super::walk::{START, are_description, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
-use crate::nodes::{ExportRows, Sender};
 
 /// Bytes of content that are compressed in parallel.
 const BATCH_BYTES: usize = 16 << 20;
@@ -111,7 +110,7 @@ pub(super) fn write(
             Part::Folder(store, selection) => {
                 walk(store, selection, START, &mut |_, _, records| add(records))?;
             }
-            Part::Node(sender) => receive(sender, &mut add)?,
+            Part::Node(sender) => receive(&**sender, &mut add)?,
         }
     }
     batch.write(out, each)?;
@@ -138,11 +137,11 @@ pub(super) fn send(
 
 /// Assembles the captures that a node sends.
 fn receive(
-    sender: &Sender<'_>,
+    sender: &dyn Remote,
     add: &mut dyn FnMut(Vec<Record>) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
     let mut capture: Vec<Record> = Vec::new();
-    let endless = || ExportError::from(sender.senseless("a capture has no end"));
+    let endless = || sender.senseless("a capture has no end");
     sender.send(ExportRows::Records, &mut |piece| {
         for record in RecordReader::new(BufReader::new(piece)) {
             let record = record.map_err(|_| sender.senseless("these are no records"))?;

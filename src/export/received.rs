@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use super::cdxj::Lines;
+use super::rows::{ExportRows, Remote};
 use super::{ExportError, lost};
-use crate::nodes::{ExportRows, Sender};
 
 /// First byte of the line with a segment's name, which precedes the lines of the segment. No URL contains this byte.
 pub(super) const NAME: u8 = 0;
@@ -27,10 +27,10 @@ struct Kept {
 
 /// Receives the lines of each segment of a node; calls `is_new` with the names of the segments.
 pub(super) fn of_node(
-    sender: &Sender<'_>,
+    sender: &dyn Remote,
     is_new: &mut dyn FnMut(&str) -> Result<(), ExportError>,
 ) -> Result<Vec<Lines<'static>>, ExportError> {
-    let wrong = |what: &str| ExportError::from(sender.senseless(what));
+    let wrong = |what: &str| sender.senseless(what);
     let mut out = BufWriter::new(tempfile::tempfile().map_err(lost)?);
     let (mut segments, mut line, mut before): (Vec<Kept>, _, _) = (Vec::new(), Vec::new(), Vec::new());
     sender.send(ExportRows::Index, &mut |piece| {

@@ -1,7 +1,8 @@
 //! Export of stored records, and of indexes of them, in formats that other tools read.
 //!
 //! An export contains all captures or the result of a query, together with the originals of revisits: a capture is
-//! never exported without the capture that holds its payload. A regular file gets its name when it is complete; pipes
+//! never exported without the capture that holds its payload. Archives on other machines ([`Remote`]) send the rows of
+//! which a format is made (`rows`). A regular file gets its name when it is complete; pipes
 //! and devices are written to directly.
 
 mod cdxj;
@@ -9,12 +10,13 @@ mod columnar;
 mod graph;
 mod links;
 mod received;
+mod rows;
 mod selection;
-mod sent;
 mod wacz;
 mod walk;
 mod warc;
 
+use std::error::Error;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
@@ -26,15 +28,14 @@ use flate2::write::GzEncoder;
 use zip::ZipWriter;
 
 pub use graph::write as graph;
+pub use rows::{ExportPlace, ExportRows, Remote, send};
 pub use selection::Selection;
-pub use sent::answer;
 
 use self::wacz::UntilFailure;
 use self::warc::Packing;
 use crate::change::VersionError;
 use crate::files::{FileError, Output};
-use crate::nodes::{self, AskError, Chosen, Sender};
-use crate::query::{ArchiveRowsError, Limits, RowsError, UnreadRows};
+use crate::query::{ArchiveRowsError, RowsError, UnreadRows};
 use crate::stored_graph::{JoinError, StoredError};
 
 /// The format of an export to one file.
@@ -117,9 +118,9 @@ pub enum ExportError {
         .0.display()
     )]
     GraphName(PathBuf),
-    /// Another archive, or the request to it, failed.
+    /// An archive on another machine, or the request to it, failed.
     #[error(transparent)]
-    Ask(#[from] AskError),
+    Remote(Box<dyn Error + Send + Sync>),
     /// The segments that were already sent have been rewritten.
     #[error("its segments were rewritten meanwhile; export again")]
     Replaced,
@@ -142,23 +143,10 @@ pub enum Part<'a> {
     /// A folder, and the captures selected from it.
     Folder(&'a Store, Selection),
     /// An archive on another machine.
-    Node(Sender<'a>),
+    Node(Box<dyn Remote + 'a>),
 }
 
-impl<'a> Part<'a> {
-    /// Returns an archive as it answered together with others, restricted to what was chosen of it.
-    ///
-    /// # Errors
-    /// If a folder cannot be read.
-    pub fn of(exported: nodes::Exported<'a>, chosen: Option<&Chosen>) -> Result<Self, ExportError> {
-        Ok(match exported {
-            nodes::Exported::Folder(store, access) => {
-                Self::Folder(store, Selection::of(store, &access, chosen, Limits::USUAL)?)
-            }
-            nodes::Exported::Node(sender) => Self::Node(sender),
-        })
-    }
-
+impl Part<'_> {
     /// Number of captures; `None` if only a node knows it.
     #[must_use]
     pub fn count(&self) -> Option<u64> {

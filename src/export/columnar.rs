@@ -26,12 +26,11 @@ use self::file::ParquetFile;
 use self::original::{Originals, capture_of};
 use self::page::{Known, Pages};
 use self::row::{Context, Row};
-use super::sent::{Pieces, Stop};
+use super::rows::{ExportRows, Pieces, Stop};
 use super::walk::{START, are_description, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 use crate::access::Access;
 use crate::change;
-use crate::nodes::ExportRows;
 use crate::search::TEXT_BYTES_MAX;
 
 /// Maximum number of rows in a row group, and of bytes of their texts.

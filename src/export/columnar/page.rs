@@ -4,7 +4,7 @@ use archive_storage::{Store, UrlId};
 use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
-use crate::exchange::export::ExportError;
+use crate::export::ExportError;
 use crate::query::{ArchiveRows, PageText, Rows};
 
 /// Current facts about a page.

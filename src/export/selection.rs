@@ -8,8 +8,7 @@ use archive_storage::{Capture, Location, SegmentId, Store, StoreError, UrlId};
 
 use super::ExportError;
 use crate::access::Access;
-use crate::nodes;
-use crate::query::{Limits, UnreadRows};
+use crate::query::UnreadRows;
 
 /// Captures of an archive as of its last checkpoint.
 #[derive(Debug, Clone, Default)]
@@ -74,21 +73,6 @@ impl Selection {
             }
         }
         Ok(Self { chosen: Some(chosen.in_order()), ..Self::default() })
-    }
-
-    /// Selects what a query has chosen in an archive that is exported with others, or all captures.
-    ///
-    /// # Errors
-    /// If the query is invalid or the archive cannot be read.
-    pub fn of(
-        store: &Store,
-        access: &Access,
-        chosen: Option<&nodes::Chosen>,
-        limits: Limits,
-    ) -> Result<Self, ExportError> {
-        let Some(chosen) = chosen else { return Ok(Self::all(store, access)?) };
-        let pages = chosen.pages(store, access, limits)?;
-        Ok(Self::of_pages(store, access, pages, chosen.query.clone())?)
     }
 
     /// Selects all captures of `pages` that `access` shows, and the captures of other pages that hold their payloads.

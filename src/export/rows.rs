@@ -1,31 +1,84 @@
-//! Answers of an archive that is exported together with others: rows in pieces, up to the limit of an answer, and the
+//! Rows of an archive that is exported together with others, as bytes: in pieces, up to the limit of an answer, and the
 //! position at which the next answer continues. Each answer opens the archive anew, so that a crawl can proceed between
 //! two answers.
 
+use std::fmt::Debug;
+use std::fs::File;
+use std::io;
 use std::time::{Duration, Instant};
 
 use archive_storage::{SegmentId, Store};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::walk::START;
-use super::{ExportError, Selection, cdxj, columnar, graph, links, warc};
-use crate::access::Access;
-use crate::nodes::{AskError, ExportPlace, ExportRows, Line, Wanted};
-use crate::query::Limits;
+use super::{ExportError, Selection, cdxj, columnar, graph, links, lost, warc};
 
 /// Bytes of a piece; the last row may exceed it.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Maximum bytes of one row in a line of an answer, so that no line is too long.
+/// Maximum bytes of a piece with a part of one row, so that no line of an answer is too long.
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Maximum time of an answer; the next one continues. A crawl waits at most this long.
 const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// Receives the lines of an answer.
-type Take<'a> = dyn FnMut(Line) -> Result<(), AskError> + 'a;
+/// Kind of rows to export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExportRows {
+    /// WARC records.
+    Records,
+    /// Index lines (CDXJ).
+    Index,
+    /// Links.
+    Links,
+    /// Rows of a table of captures.
+    Captures,
+    /// Rows of a table of captures, with their texts.
+    Texts,
+    /// Pages: numbers and URLs.
+    Pages,
+}
+
+/// Position at which the next answer continues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExportPlace {
+    /// Segment number; 0 for links.
+    pub segment: u32,
+    /// Offset within the segment, in the unit of the rows.
+    pub offset: u64,
+    /// Digest of the names of the segments up to this one and of the state's generation. If it differs, positions from
+    /// earlier answers are no longer valid.
+    pub names: u64,
+}
+
+/// An archive on another machine that sends rows.
+pub trait Remote: Debug {
+    /// Its name, as given by the user.
+    fn name(&self) -> &str;
+
+    /// The query that selects its pages; `None` if all are.
+    fn query(&self) -> Option<&str>;
+
+    /// Passes its rows to `take`, piece by piece, each in an unnamed temporary file positioned at its beginning.
+    ///
+    /// Returns the identity of the state that page numbers refer to.
+    ///
+    /// # Errors
+    /// [`ExportError::Remote`], and the errors of `take`.
+    fn send(
+        &self,
+        rows: ExportRows,
+        take: &mut dyn FnMut(File) -> Result<(), ExportError>,
+    ) -> Result<Option<u64>, ExportError>;
+
+    /// The error for rows that are invalid.
+    fn senseless(&self, what: &str) -> ExportError;
+}
+
+/// Receives the pieces of an answer.
+type Take<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
 /// Why an answer ends before all rows are sent.
 pub(super) enum Stop {
@@ -41,31 +94,28 @@ impl<E: Into<ExportError>> From<E> for Stop {
     }
 }
 
-/// Sends the requested rows of an archive that `access` shows: all lines of the answer except the first.
+/// Sends the selected rows from a position on, about as many bytes as there is room for; the row that exceeds it is
+/// still sent. Returns the position of the first row that is left for another answer.
 ///
 /// # Errors
-/// If the query is invalid, the segments have been replaced since the previous answer, the archive cannot be read, or
-/// `take` fails.
-pub fn answer(
+/// If the segments have been replaced since the previous answer, the archive cannot be read, or `take` fails.
+pub fn send(
     store: &Store,
-    access: &Access,
-    wanted: &Wanted,
-    limits: Limits,
+    selection: &Selection,
+    (rows, from, room): (ExportRows, Option<ExportPlace>, u64),
     take: &mut Take<'_>,
-) -> Result<(), ExportError> {
-    let from = match wanted.from {
+) -> Result<Option<ExportPlace>, ExportError> {
+    let from = match from {
         Some(from) if names_up_to(store, SegmentId(from.segment)) != from.names => {
             return Err(ExportError::Replaced);
         }
         Some(from) => (SegmentId(from.segment), from.offset),
         None => START,
     };
-    let chosen = wanted.chosen.as_ref();
-    let selection = Selection::of(store, access, chosen, limits)?;
     let until = Instant::now() + TIME_MAX;
-    let mut out = Pieces { piece: Vec::new(), rows: 0, left: wanted.room(), until, next: None, take };
-    let part = (store, &selection);
-    let ended = match wanted.rows {
+    let mut out = Pieces { piece: Vec::new(), rows: 0, left: room, until, next: None, take };
+    let part = (store, selection);
+    let ended = match rows {
         ExportRows::Records => warc::send(part, from, &mut out),
         ExportRows::Index => cdxj::send(part, from, &mut out),
         ExportRows::Links => links::send(part, from, &mut out),
@@ -79,11 +129,11 @@ pub fn answer(
         Err(Stop::Failed(error)) => return Err(error),
     };
     out.flush()?;
-    if let Some((segment, offset)) = next {
-        let names = names_up_to(store, segment);
-        take(Line::Place(ExportPlace { segment: segment.0, offset, names }))?;
-    }
-    Ok(take(Line::End { matched: None })?)
+    Ok(next.map(|(segment, offset)| ExportPlace {
+        segment: segment.0,
+        offset,
+        names: names_up_to(store, segment),
+    }))
 }
 
 /// Returns a hash of the names of an archive's segments up to `last`, and of the generation, which changes when link
@@ -135,7 +185,7 @@ impl Pieces<'_> {
 
     fn flush(&mut self) -> Result<(), ExportError> {
         if !self.piece.is_empty() {
-            (self.take)(Line::Rows(BASE64_STANDARD.encode(&self.piece)))?;
+            (self.take)(&self.piece).map_err(lost)?;
             self.piece.clear();
         }
         Ok(())

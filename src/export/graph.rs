@@ -12,12 +12,11 @@ use archive_storage::{SegmentId, Store, UrlId};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::sent::{Pieces, Stop};
+use super::rows::{ExportRows, Pieces, Remote, Stop};
 use super::{ExportError, Exported, Part, Selection, Settings, expect_some, nothing};
 use crate::files::{FileError, WholeFile, is_standard_output};
 use crate::graphs::write_bv;
 use crate::importance::Graph;
-use crate::nodes::{ExportRows, Sender};
 use crate::stored_graph::{self, Books as _, JoinError, Joined, Outline, PageGraph};
 
 /// Extensions of a graph's files. Readers open the properties first, so these are published last.
@@ -90,7 +89,7 @@ fn order(
             }
             Part::Node(sender) => {
                 let mut urls = match outlines.get(place) {
-                    Some(outline) => receive(sender, outline)?,
+                    Some(outline) => receive(&**sender, outline)?,
                     None => HashMap::new(),
                 };
                 named.extend(numbered.filter_map(|(number, id)| Some((urls.remove(id)?, number))));
@@ -121,8 +120,8 @@ pub(super) fn send(
 }
 
 /// Returns the URLs of a node's pages by their numbers in its outline. Pages found since then are skipped.
-fn receive(sender: &Sender<'_>, outline: &Outline) -> Result<HashMap<u32, String>, ExportError> {
-    let senseless = || ExportError::from(sender.senseless("these are not the pages that it sent before"));
+fn receive(sender: &dyn Remote, outline: &Outline) -> Result<HashMap<u32, String>, ExportError> {
+    let senseless = || sender.senseless("these are not the pages that it sent before");
     let mut urls = HashMap::new();
     let state = sender.send(ExportRows::Pages, &mut |piece| {
         for line in BufReader::new(piece).lines() {

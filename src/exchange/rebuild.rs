@@ -34,12 +34,6 @@ pub enum RebuildError {
         .0.iter().map(SegmentInfo::missing).collect::<Vec<_>>().join(", ")
     )]
     Missing(Vec<SegmentInfo>),
-    /// The prepared columns cannot be written.
-    #[error(transparent)]
-    Prepared(#[from] prepared::Error),
-    /// The file system failed.
-    #[error(transparent)]
-    Io(#[from] FileError),
 }
 
 impl<E: Into<RecorderError>> From<E> for RebuildError {

@@ -24,7 +24,7 @@ use super::erase;
 use super::import::{self, Listener, Note, Status};
 use super::rebuild::{self, RebuildError};
 use super::verify::{INDEXES, LOST, index_damage, lost};
-use crate::columns::{self, ColumnError};
+use crate::columns;
 use crate::control::Control;
 use crate::erased;
 use crate::files::{FileError, if_there};
@@ -44,12 +44,6 @@ pub enum RepairError {
     /// The rebuild failed.
     #[error("{0}")]
     Rebuild(#[from] RebuildError),
-    /// The folder of columns cannot be read.
-    #[error(transparent)]
-    Column(#[from] ColumnError),
-    /// The file system failed.
-    #[error(transparent)]
-    Io(#[from] FileError),
 }
 
 impl<E: Into<RecorderError>> From<E> for RepairError {

@@ -7,10 +7,12 @@ use archive_storage::{StateError, StoreError};
 
 use crate::access::AccessError;
 use crate::change::VersionError;
+use crate::columns::ColumnError;
 use crate::decisions::DecisionsError;
 use crate::erased::ErasedError;
+use crate::files::FileError;
 use crate::ledger::CreditError;
-use crate::prepared::PreparedError;
+use crate::prepared::{self, PreparedError};
 use crate::remarks::RemarksError;
 use crate::search;
 use crate::topics::TopicError;
@@ -46,6 +48,15 @@ pub enum RecorderError {
     /// A file of prepared columns is damaged.
     #[error(transparent)]
     Prepared(#[from] PreparedError),
+    /// Prepared columns cannot be written.
+    #[error(transparent)]
+    Columns(#[from] prepared::Error),
+    /// Columns that were computed elsewhere cannot be read.
+    #[error(transparent)]
+    Column(#[from] ColumnError),
+    /// A file beside the segments and the state cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A document cannot be validated.
     #[error(transparent)]
     Version(#[from] VersionError),

@@ -46,7 +46,8 @@ impl Copies {
         to: &CopyTo,
         may_copy: impl Fn() -> Result<(), CopyError> + Send + 'scope,
     ) -> Result<Self, CrawlError> {
-        let (remote, archive, keep) = (Remote::open(&to.url)?, archive.to_owned(), to.keep);
+        let remote = Remote::open(&to.url).map_err(CrawlError::Copy)?;
+        let (archive, keep) = (archive.to_owned(), to.keep);
         let ((asked, orders), (results, made)) = (bounded::<()>(1), bounded(1));
         let control = Arc::new(Control::default());
         let stop = Arc::clone(&control);
@@ -64,7 +65,10 @@ impl Copies {
                 }
             }
         };
-        thread::Builder::new().name("copies".to_owned()).spawn_scoped(scope, work)?;
+        thread::Builder::new()
+            .name("copies".to_owned())
+            .spawn_scoped(scope, work)
+            .map_err(CrawlError::Start)?;
         let (covered, held) = (None, Vec::new());
         Ok(Self { asked, made, control, covered, held, is_due: false, try_again: None, trouble: None })
     }
@@ -159,7 +163,7 @@ impl Run<'_> {
 
     fn take_copy(&mut self, made: Made) -> Result<(), CrawlError> {
         let Some(copies) = &mut self.copies else { return Ok(()) };
-        let (released, news) = copies.ended(made)?;
+        let (released, news) = copies.ended(made).map_err(CrawlError::Copy)?;
         if let Some(news) = news {
             self.warn(news);
         }
@@ -174,7 +178,7 @@ impl Run<'_> {
             copies.begin()?;
             let made = copies.made.recv().map_err(|_| CrawlError::ThreadEnded)?;
             match made {
-                Err(error) if is_last => return Err(error.into()),
+                Err(error) if is_last => return Err(CrawlError::Copy(error)),
                 made => self.take_copy(made)?,
             }
             if is_last {

@@ -78,7 +78,7 @@ pub enum CrawlError {
     Recorder(RecorderError),
     /// Threads or sockets cannot be started.
     #[error("cannot start fetching: {0}")]
-    Start(#[from] std::io::Error),
+    Start(std::io::Error),
     /// The file of waiting URLs cannot be written or read.
     #[error("cannot store the waiting URLs in a file: {0}")]
     Frontier(std::io::Error),
@@ -95,13 +95,13 @@ pub enum CrawlError {
     },
     /// The run cannot take part in its cluster, or cannot continue.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Cluster(ClusterError),
     /// Subscriptions to hubs cannot be read or written.
     #[error(transparent)]
     Hubs(#[from] PublishError),
     /// The archive cannot be copied.
     #[error("the archive cannot be copied: {0}")]
-    Copy(#[from] CopyError),
+    Copy(CopyError),
     /// A thread ended unexpectedly.
     #[error("a thread of the crawl has ended unexpectedly")]
     ThreadEnded,
@@ -143,7 +143,7 @@ pub fn run(
     let mut recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
-    let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender)?;
+    let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender).map_err(CrawlError::Start)?;
     let topic = options.policy.focus.as_ref().map(|focus| focus.read_topic(recorder.store().path()));
     let counters = Counters::default();
     let limits = limits(options);
@@ -164,12 +164,14 @@ pub fn run(
         let processing = Processing { encoder: recorder.store().encoder()?, reading, watch };
         // Dropped at the end of the run, without waiting for documents.
         let path = recorder.store().path();
-        let _crew = Crew::start(processing, options.threads, path, limits, &answers, &done_sender)?;
+        let _crew = Crew::start(processing, options.threads, path, limits, &answers, &done_sender)
+            .map_err(CrawlError::Start)?;
         drop(done_sender);
         drop(answers);
         // In the archive's folder, where there is space. The file has no name, so that it vanishes with the process.
-        let file_of_frontier =
-            tempfile::tempfile_in(recorder.store().path()).or_else(|_| tempfile::tempfile())?;
+        let file_of_frontier = tempfile::tempfile_in(recorder.store().path())
+            .or_else(|_| tempfile::tempfile())
+            .map_err(CrawlError::Start)?;
         let file = SettingsFile::in_archive(recorder.store().path());
         let captures = recorder.state().totals().captures;
         recorder.start_syncing(scope)?;
@@ -213,7 +215,7 @@ pub fn run(
             pace: Pace::default(),
             account: Account::default(),
             peers: None,
-            slots: options.has_slots.then(Slots::from_stdin).transpose()?,
+            slots: options.has_slots.then(Slots::from_stdin).transpose().map_err(CrawlError::Start)?,
             copies: None,
         };
         run.join_peers()?;

@@ -63,13 +63,14 @@ impl Run<'_> {
         let Some(member) = &self.options.cluster else { return Ok(()) };
         if member.partition.count > 1 {
             if self.options.politeness.address_delay > ADDRESS_DELAY_MAX {
-                return Err(ClusterError::AddressDelay.into());
+                return Err(CrawlError::Cluster(ClusterError::AddressDelay));
             }
             self.frontier.turns = Some(Turns::new(member.partition.number, member.partition.count));
         }
         let marks = self.recorder.credits().marks();
         let known = Credits::epoch(self.recorder.state())?;
-        let node = Node::start(member, self.recorder.store().path(), &marks, known)?;
+        let node =
+            Node::start(member, self.recorder.store().path(), &marks, known).map_err(CrawlError::Cluster)?;
         Credits::set_epoch(self.recorder.state_mut(), node.epoch)?;
         let partition = &member.partition;
         self.notice(format!("partition {partition}, epoch {}, mode {}", node.epoch, partition.mode));
@@ -136,7 +137,7 @@ impl Run<'_> {
                 }
             }
             Event::Quiet(marks) => peers.standing.is_quiet(marks),
-            Event::Failed(error) => return Err(error.into()),
+            Event::Failed(error) => return Err(CrawlError::Cluster(error)),
             Event::Sent(to, number) => Credits::forget_sent(self.recorder.state_mut(), to, number)?,
             Event::Received(batch, bytes) => self.take_in(&batch, bytes, now)?,
             Event::Rebuilt(rebuilt) => {
@@ -258,9 +259,9 @@ impl Run<'_> {
             // If the node has ended, its events give the reason.
             Err(ClusterError::ThreadEnded) => {
                 self.hear_peers(Instant::now())?;
-                Err(ClusterError::ThreadEnded.into())
+                Err(CrawlError::Cluster(ClusterError::ThreadEnded))
             }
-            handed => Ok(handed?),
+            handed => handed.map_err(CrawlError::Cluster),
         }
     }
 
@@ -335,7 +336,7 @@ impl Run<'_> {
                 Event::Failed(error) if error.is_passing() => {
                     self.warn(format!("{error}; the next run sends what is left to send"));
                 }
-                Event::Failed(error) => return Err(error.into()),
+                Event::Failed(error) => return Err(CrawlError::Cluster(error)),
                 _ => {}
             }
         }

@@ -65,9 +65,6 @@ pub enum EraseError {
     /// The archive failed.
     #[error(transparent)]
     Recorder(RecorderError),
-    /// A file outside the segments and the state cannot be read or written.
-    #[error(transparent)]
-    Io(#[from] FileError),
     /// The file of an erase that was begun cannot be read.
     #[error("{}: {problem}; the erase that it describes is not finished: remove the file and run the same command again", path.display())]
     Intent {
@@ -84,9 +81,6 @@ pub enum EraseError {
         /// What is wrong with its next record.
         source: ReadError,
     },
-    /// The prepared columns cannot be written.
-    #[error(transparent)]
-    Prepared(#[from] prepared::Error),
     /// The archive is being copied; the copy would contain the captures.
     #[error("{} is being copied; wait for the end of `archive copy`, or stop it", .0.display())]
     Copying(PathBuf),

@@ -14,7 +14,6 @@ use crate::prepared;
 use crate::remarks;
 use crate::search;
 use crate::topics::{self, TopicError};
-use crate::watch;
 
 /// Why a verification failed.
 #[derive(Debug, thiserror::Error)]
@@ -31,12 +30,20 @@ pub enum VerifyError {
     Topic(#[from] TopicError),
 }
 
-/// Verifies the archive in `path`: every `every`th capture (1 for all) and, if all are checked, every file. `progress`
-/// gets the number of captures checked so far.
+/// Returns what is wrong with the files that people wrote for another part of the program, if anything.
+pub type Check = fn(&Path) -> Option<String>;
+
+/// Verifies the archive in `path`: every `every`th capture (1 for all) and, if all are checked, every file, those of
+/// other parts of the program by `others`. `progress` gets the number of captures checked so far.
 ///
 /// # Errors
 /// If there is no archive, its state has another format, or a folder cannot be read.
-pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Verified, VerifyError> {
+pub fn run(
+    path: &Path,
+    every: u64,
+    others: &[Check],
+    progress: &mut dyn FnMut(u64),
+) -> Result<Verified, VerifyError> {
     let mut verified = archive_storage::verify(path, every, progress)?;
     if every > 1 {
         return Ok(verified);
@@ -62,7 +69,6 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
     }
     // What people wrote cannot be recomputed.
     let by_people = [
-        watch::check(path).err().map(|error| error.to_string()),
         Decisions::read(path).err().map(|error| error.to_string()),
         Access::read(path).err().map(|error| error.to_string()),
         exports::damage(path),
@@ -70,7 +76,7 @@ pub fn run(path: &Path, every: u64, progress: &mut dyn FnMut(u64)) -> Result<Ver
     for what in topics::damage(path)? {
         verified.find(None, None, what);
     }
-    for error in by_people.into_iter().flatten() {
+    for error in others.iter().map(|check| check(path)).chain(by_people).flatten() {
         verified.find(None, None, format!("{error}; put back a copy of it, or correct it"));
     }
     Ok(verified)

@@ -6,7 +6,6 @@ use archive_storage::{SiteId, State, StateError};
 
 /// Why sites cannot be assigned to archives.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum AnsweringError {
     /// A state cannot be read.
     #[error(transparent)]

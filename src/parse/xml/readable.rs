@@ -25,7 +25,6 @@ const TEXT_BYTES_MAX: usize = 1000;
 /// Contents of an XML document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-#[non_exhaustive]
 pub enum Readable {
     /// RSS and Atom.
     Feed {

@@ -2,7 +2,7 @@
 //!
 //! Dependencies between modules point down only: the command line uses `serve` (on `replay`, [`nodes`], [`export`] and
 //! `find`), `share` (on `exchange` and `watch`), `exchange`, `watch`, `publish`, `crawl`, `query` and `review`; these use
-//! `selection`, `recorder`, `graphs`, `change`, `veil` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
+//! `selection`, `recorder`, `stored_graph`, `change`, `veil` and `ledger`; the ledger uses [`cluster`], `importance`, `refresh`,
 //! `search`, `reading`, `parse` and `fetch`; [`topic`] uses `importance` and [`learn`]; all of them build on
 //! [`access`], [`accounts`], [`decisions`], [`erased`], [`runs`], [`texts`], [`remote`], [`files`] and the crate
 //! [`archive_storage`].
@@ -34,6 +34,7 @@ pub mod nodes;
 mod originals;
 pub mod parse;
 pub mod prepared;
+pub mod program;
 pub mod publish;
 pub mod query;
 mod reading;

@@ -12,6 +12,7 @@ use archive::control::Control;
 use archive::crawl::{self, End, Options, Politeness, Purpose, read_seeds, scope_of};
 use archive::fetch;
 use archive::ledger::{Credits, ScopeKind};
+use archive::program;
 use archive::recorder;
 use archive::runs::Run;
 use archive::selection::{Choice, most_obsolete};
@@ -161,7 +162,7 @@ fn options(server: &Server) -> anyhow::Result<Options> {
         // The test web is part of this process, so it needs no politeness.
         politeness: Politeness::at_once(8, 64),
         fetch: fetch::Settings {
-            user_agent: concat!("archive/", env!("CARGO_PKG_VERSION"), " (demo)").to_owned(),
+            user_agent: format!("{} (demo)", program::PRODUCT),
             connect_to: vec![format!("*:*:{}", server.address()).parse()?],
             allow_private: true,
             ..fetch::Settings::default()

@@ -1,6 +1,7 @@
 //! Fetches input of the crawler that is not archived, through reqwest.
 
 use anyhow::{Context, bail};
+use archive::program;
 
 /// Maximum size of a list of seeds.
 const TEXT_BYTES_MAX: u64 = 64 << 20;
@@ -14,8 +15,7 @@ pub(crate) fn text(url: &str) -> anyhow::Result<String> {
 async fn fetch(url: &str) -> anyhow::Result<String> {
     // reqwest is built without a crypto provider of its own; use the crawler's for the whole process.
     drop(rustls::crypto::ring::default_provider().install_default());
-    let client =
-        reqwest::Client::builder().user_agent(concat!("archive/", env!("CARGO_PKG_VERSION"))).build()?;
+    let client = reqwest::Client::builder().user_agent(program::PRODUCT).build()?;
     let mut response = client.get(url).send().await?.error_for_status()?;
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await? {

@@ -7,6 +7,7 @@ use archive::crawl;
 use archive::exchange::erase::{self, Traces};
 use archive::fetch;
 use archive::files::{FileError, refuse_link_in};
+use archive::program;
 use archive::publish;
 use archive::recorder;
 use archive::topics;
@@ -64,7 +65,7 @@ enum GuardName {
 
 /// The options for writing segments: the fields of every `warcinfo` record, and the requested format of new segments.
 pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> SegmentOptions {
-    let mut info = vec![("software".to_owned(), concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned())];
+    let mut info = vec![("software".to_owned(), program::PRODUCT.to_owned())];
     let mut options =
         SegmentOptions { codec: asked.codec(), guard: asked.guard(), ..SegmentOptions::default() };
     // A command that fetches nothing has no crawl settings to record, and can wait for dictionaries to be built.

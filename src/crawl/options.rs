@@ -17,6 +17,7 @@ use crate::cluster::Member;
 use crate::exchange::repack;
 use crate::fetch;
 use crate::ledger::{Refusal, Scope};
+use crate::program;
 use crate::publish::hubs::Asked;
 use crate::recorder::{CHECKPOINT_EVERY, Memory};
 use crate::runs;
@@ -118,10 +119,7 @@ impl Default for Options {
             front_max: 1_000_000,
             manners: None,
             politeness: Politeness::default(),
-            fetch: fetch::Settings {
-                user_agent: concat!("archive/", env!("CARGO_PKG_VERSION")).to_owned(),
-                ..fetch::Settings::default()
-            },
+            fetch: fetch::Settings { user_agent: program::PRODUCT.to_owned(), ..fetch::Settings::default() },
             sync_every: SYNC_EVERY,
             policy: CrawlPolicy::default(),
             checkpoint_every: CHECKPOINT_EVERY,

@@ -18,6 +18,7 @@ use zip::{CompressionMethod, ZipWriter};
 
 use super::warc::{self, Packing, Written};
 use super::{ExportError, Exported, Part, lost};
+use crate::program;
 
 /// Version of the format.
 const VERSION: &str = "1.1.1";
@@ -69,7 +70,7 @@ pub(super) fn write<W: Write + Seek>(
         title: &title,
         description: parts.first().and_then(Part::words),
         wacz_version: VERSION,
-        software: concat!("archive/", env!("CARGO_PKG_VERSION")),
+        software: program::PRODUCT,
         created: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
         resources: &package.resources,
     };

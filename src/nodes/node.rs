@@ -15,6 +15,7 @@ use super::credentials::Credentials;
 use super::wire::{Ask, Head, LINE_BYTES_MAX, Line, Request, VERSION, Versioned};
 use super::{AskError, NodeError};
 use crate::cluster::PARTITIONS_MAX;
+use crate::program;
 use crate::remote;
 
 /// Time limit for establishing a connection.
@@ -67,7 +68,7 @@ impl Http {
         // reqwest is built without a crypto provider of its own; the crawler's is installed once per process.
         drop(rustls::crypto::ring::default_provider().install_default());
         let client = reqwest::Client::builder()
-            .user_agent(concat!("archive/", env!("CARGO_PKG_VERSION")))
+            .user_agent(program::PRODUCT)
             // Redirects are not followed: passwords are only for the node that the user named.
             .redirect(Policy::none())
             .connect_timeout(CONNECT_TIMEOUT)

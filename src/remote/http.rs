@@ -17,6 +17,7 @@ use url::Url;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::duration::read_duration;
+use crate::program;
 
 /// Maximum bytes of an answer that is not an object, such as a page of a listing or an error.
 pub(super) const ANSWER_BYTES_MAX: usize = 16 << 20;
@@ -38,7 +39,7 @@ impl HttpConnector for Connector {
         drop(rustls::crypto::ring::default_provider().install_default());
         let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).as_deref() == Some("true");
         let client = reqwest::Client::builder()
-            .user_agent(concat!("archive/", env!("CARGO_PKG_VERSION")))
+            .user_agent(program::PRODUCT)
             .https_only(!allows_http)
             // The request's signature is for this store only.
             .redirect(Policy::none())

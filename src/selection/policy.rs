@@ -8,6 +8,7 @@ use super::budget::Budgets;
 use super::focus::FocusPolicy;
 use super::order::CrawlOrder;
 use crate::ledger::{CreditError, POLICY_SETTING};
+use crate::program;
 use crate::topic::Recall;
 
 /// What a crawl fetches and leaves out; each run may differ.
@@ -69,7 +70,7 @@ pub struct TopicStatus {
 impl Default for CrawlPolicy {
     fn default() -> Self {
         Self {
-            robots_name: env!("CARGO_PKG_NAME").to_owned(),
+            robots_name: program::NAME.to_owned(),
             order: CrawlOrder::default(),
             focus: None,
             budgets: Budgets::default(),

@@ -7,6 +7,7 @@ use archive_storage::Digest;
 use super::report::{PageNews, Report};
 use super::{Watch, WatchError, data_time};
 use crate::change::{Comparison, Mark, lines};
+use crate::program;
 use crate::texts::Language;
 
 /// Maximum number of entries in a feed.
@@ -41,7 +42,7 @@ pub(super) fn feed(
     put_element("id", &identifier(watch), &mut out);
     put_element("updated", &data_time(updated.unwrap_or(watch.since)), &mut out);
     out.push_str("<author><name>archive</name></author>\n");
-    out.push_str(concat!("<generator version=\"", env!("CARGO_PKG_VERSION"), "\">archive</generator>\n"));
+    out.push_str(&format!("<generator version=\"{}\">archive</generator>\n", program::VERSION));
     out.push_str(&entries);
     out.push_str("</feed>\n");
     Ok(out)

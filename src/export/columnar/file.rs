@@ -12,6 +12,7 @@ use flate2::write::GzEncoder;
 use super::columns::{Cell, Column, ColumnType};
 use super::row::Row;
 use super::thrift::{Struct, varint};
+use crate::program;
 
 /// First and last bytes of a file.
 const MAGIC: &[u8; 4] = b"PAR1";
@@ -103,7 +104,7 @@ impl<'a> ParquetFile<'a> {
             .structures(2, schema.into_iter())
             .i64(3, self.rows)
             .structures(4, self.groups.into_iter())
-            .text(6, concat!("archive version ", env!("CARGO_PKG_VERSION")))
+            .text(6, &format!("archive version {}", program::VERSION))
             .end();
         self.out.write_all(&metadata)?;
         self.out.write_all(&(metadata.len() as u32).to_le_bytes())?;

@@ -467,6 +467,29 @@ fn nothing_of_a_forgotten_seed_is_left_and_what_people_wrote_is_named() {
 }
 
 #[test]
+fn a_report_forgets_a_page_and_a_watch_that_names_it_is_named() {
+    let archive = Archive::new();
+    let connection = format!("::{}", serve_secrets());
+    let options = ["--delay", "0", "--disk-min", "0", "--connect-to", &connection];
+    let crawl = |seed: &str| {
+        start(&mut archive.crawl(&[seed.to_owned()], &options)).wait().succeeded();
+    };
+    crawl("http://t.test/");
+    archive.run("watch", &["page", "--name", "all"]).succeeded();
+    archive.run("watch", &["page url = \"http://s.test/mkseed\"", "--name", "one"]).succeeded();
+    crawl("http://s.test/mkseed");
+    archive.run("watch report", &[&["all", "--now"], &options[..]].concat()).succeeded();
+    let reported = |place: &String| place.starts_with("watches/all");
+    assert!(places(&archive.path, "mkseed").iter().any(reported));
+
+    let whole = ["host = \"s.test\"", "--forget-url", "--reason", "r", "--yes"];
+    let done = archive.json("erase", &whole).remove(0);
+    assert_eq!((&done["reports"], &done["left"]), (&1.into(), &serde_json::json!(["watches/one.json"])));
+    assert_eq!(places(&archive.path, "mkseed"), ["watches/one.json"]);
+    archive.verify();
+}
+
+#[test]
 fn a_lost_list_of_what_was_erased_is_missed_and_made_again() {
     let body = "<title>BACK</title>";
     let back = response("urn:back", "http://s.test/mkseed", "2031-01-01T00:00:00Z", body);

@@ -12,7 +12,7 @@ use archive_storage::{SegmentId, Store, UrlId};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::rows::{ExportRows, Pieces, Remote, Stop};
+use super::rows::{ExportRows, Pieces, RowSender, Stop};
 use super::{ExportError, Exported, Part, Selection, Settings, expect_some, nothing};
 use crate::files::{FileError, WholeFile, is_standard_output};
 use crate::graphs::write_bv;
@@ -120,7 +120,7 @@ pub(super) fn send(
 }
 
 /// Returns the URLs of a node's pages by their numbers in its outline. Pages found since then are skipped.
-fn receive(sender: &dyn Remote, outline: &Outline) -> Result<HashMap<u32, String>, ExportError> {
+fn receive(sender: &dyn RowSender, outline: &Outline) -> Result<HashMap<u32, String>, ExportError> {
     let senseless = || sender.senseless("these are not the pages that it sent before");
     let mut urls = HashMap::new();
     let state = sender.send(ExportRows::Pages, &mut |piece| {

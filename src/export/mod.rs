@@ -1,7 +1,7 @@
 //! Export of stored records, and of indexes of them, in formats that other tools read.
 //!
 //! An export contains all captures or the result of a query, together with the originals of revisits: a capture is
-//! never exported without the capture that holds its payload. Archives on other machines ([`Remote`]) send the rows of
+//! never exported without the capture that holds its payload. Archives on other machines ([`RowSender`]) send the rows of
 //! which a format is made (`rows`). A regular file gets its name when it is complete; pipes
 //! and devices are written to directly.
 
@@ -28,7 +28,7 @@ use flate2::write::GzEncoder;
 use zip::ZipWriter;
 
 pub use graph::write as graph;
-pub use rows::{ExportPlace, ExportRows, Remote, send};
+pub use rows::{ExportPlace, ExportRows, RowSender, send};
 pub use selection::Selection;
 
 use self::wacz::UntilFailure;
@@ -143,7 +143,7 @@ pub enum Part<'a> {
     /// A folder, and the captures selected from it.
     Folder(&'a Store, Selection),
     /// An archive on another machine.
-    Node(Box<dyn Remote + 'a>),
+    Node(Box<dyn RowSender + 'a>),
 }
 
 impl Part<'_> {

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use super::cdxj::Lines;
-use super::rows::{ExportRows, Remote};
+use super::rows::{ExportRows, RowSender};
 use super::{ExportError, lost};
 
 /// First byte of the line with a segment's name, which precedes the lines of the segment. No URL contains this byte.
@@ -27,7 +27,7 @@ struct Kept {
 
 /// Receives the lines of each segment of a node; calls `is_new` with the names of the segments.
 pub(super) fn of_node(
-    sender: &dyn Remote,
+    sender: &dyn RowSender,
     is_new: &mut dyn FnMut(&str) -> Result<(), ExportError>,
 ) -> Result<Vec<Lines<'static>>, ExportError> {
     let wrong = |what: &str| sender.senseless(what);

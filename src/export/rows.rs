@@ -54,7 +54,7 @@ pub struct ExportPlace {
 }
 
 /// An archive on another machine that sends rows.
-pub trait Remote: Debug {
+pub trait RowSender: Debug {
     /// Its name, as given by the user.
     fn name(&self) -> &str;
 

@@ -8,7 +8,7 @@ use archive_storage::warc::{Record, RecordReader, RecordType};
 use archive_storage::{SegmentId, Store};
 use rayon::prelude::*;
 
-use super::rows::{ExportRows, Pieces, Remote, Stop};
+use super::rows::{ExportRows, Pieces, RowSender, Stop};
 use super::walk::{START, are_description, walk};
 use super::{ExportError, Exported, Part, Selection, lost};
 
@@ -137,7 +137,7 @@ pub(super) fn send(
 
 /// Assembles the captures that a node sends.
 fn receive(
-    sender: &dyn Remote,
+    sender: &dyn RowSender,
     add: &mut dyn FnMut(Vec<Record>) -> Result<(), ExportError>,
 ) -> Result<(), ExportError> {
     let mut capture: Vec<Record> = Vec::new();

@@ -18,7 +18,7 @@ use super::node::{Http, Node};
 use super::wire::{Ask, Line};
 use super::{AskError, NodeError};
 use crate::access::Access;
-use crate::export::{self, ExportError, ExportPlace, ExportRows, Part, Remote, Selection};
+use crate::export::{self, ExportError, ExportPlace, ExportRows, Part, RowSender, Selection};
 use crate::query::{Limits, Plan, Question, Running};
 use crate::search::Statistics;
 
@@ -161,7 +161,7 @@ impl Asked<'_> {
     }
 }
 
-impl Remote for Sender<'_> {
+impl RowSender for Sender<'_> {
     fn name(&self) -> &str {
         self.node.name()
     }

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::time::{Duration, Instant};
 
-use archive::crawl::{Frontier, Pick, Politeness};
+use archive_crawl::{Frontier, Pick, Politeness};
 use archive_storage::{HostId, UrlId};
 use serde_json::json;
 

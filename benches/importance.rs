@@ -6,11 +6,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use archive::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
-use archive::graphs::{self, HostWeb, Recorded, Web};
-use archive::importance::rank::PageRank;
 use archive_lab::orders::{self, OrderKind, Seeds};
 use archive_lab::transfers;
+use archive_math::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
+use archive_math::graphs::{self, HostWeb, Recorded, Web};
+use archive_math::importance::rank::PageRank;
 use divan::Bencher;
 use divan::counter::ItemsCount;
 

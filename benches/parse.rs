@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use archive::parse::{Limits, Source, parse};
+use archive_web::parse::{Limits, Source, parse};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use flate2::read::MultiGzDecoder;

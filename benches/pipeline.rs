@@ -18,17 +18,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use archive::control::Control;
-use archive::crawl::{self, Options, Politeness, Purpose, Seed, Timings};
-use archive::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
-use archive::ledger::{Credits, Facts, Outcome, ScopeKind};
-use archive::parse::{Limits, Parsed, Source, parse};
-use archive::recorder::{self, Memory};
-use archive::search::{self, Document};
+use archive_base::control::Control;
+use archive_books::ledger::{Credits, Facts, Outcome, ScopeKind};
+use archive_books::recorder::{self, Memory};
+use archive_books::search::{self, Document};
+use archive_crawl::{Options, Politeness, Purpose, Seed, Timings};
 use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{CaptureId, CaptureKind, Digest, Store, UrlId};
 use archive_testweb::{Config, Server, Web};
+use archive_web::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
+use archive_web::parse::{Limits, Parsed, Source, parse};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use crossbeam::channel::bounded;
@@ -97,7 +97,7 @@ impl Served {
 }
 
 fn measure(seeds: &str, connect: Option<SocketAddr>) -> Outcomes<()> {
-    let seeds = crawl::read_seeds(seeds).map_err(|errors| format!("seeds: {errors:?}"))?;
+    let seeds = archive_crawl::read_seeds(seeds).map_err(|errors| format!("seeds: {errors:?}"))?;
     let folder = tempfile::tempdir()?;
     let (plain, indexed, alone) =
         (folder.path().join("plain"), folder.path().join("indexed"), folder.path().join("alone"));
@@ -229,14 +229,14 @@ fn options(connect: Option<SocketAddr>) -> Options {
 
 /// Compresses as `archive crawl` does.
 fn segment_options() -> SegmentOptions {
-    SegmentOptions { trained_level: crawl::TRAINED_LEVEL, ..SegmentOptions::default() }
+    SegmentOptions { trained_level: archive_crawl::TRAINED_LEVEL, ..SegmentOptions::default() }
 }
 
 fn crawled(path: &Path, seeds: &[Seed], options: &Options) -> Outcomes<Timings> {
     let mut store = recorder::open(path, segment_options())?.store;
-    let scope = crawl::scope_of(seeds, &ScopeKind::Site, 255);
+    let scope = archive_crawl::scope_of(seeds, &ScopeKind::Site, 255);
     let plan = Purpose::Discover { seeds: seeds.to_vec(), scope };
-    let (_, status) = crawl::run(&mut store, plan, options, &Control::default(), &mut |_| ())?;
+    let (_, status) = archive_crawl::run(&mut store, plan, options, &Control::default(), &mut |_| ())?;
     store.close()?;
     Ok(status.timings)
 }
@@ -343,7 +343,7 @@ fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &
     let mut store = recorder::open(path, segment_options())?.store;
     let encoder = store.encoder()?;
     let mut credits = Credits::open(store.state())?;
-    credits.set_scope(store.state_mut(), crawl::scope_of(seeds, &ScopeKind::Site, 255))?;
+    credits.set_scope(store.state_mut(), archive_crawl::scope_of(seeds, &ScopeKind::Site, 255))?;
     let urls: Vec<String> = seeds.iter().map(|seed| seed.url.to_string()).collect();
     credits.add_seeds(store.state_mut(), &urls)?;
     let (mut times, mut candidates) = (Stored::default(), Vec::new());

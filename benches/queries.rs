@@ -20,15 +20,15 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use archive::access::Access;
-use archive::ledger::{Credits, Facts, Outcome};
-use archive::memory::peak_bytes;
-use archive::parse::{DocumentKind, Elements, Link, LinkKind};
-use archive::query::Question;
-use archive::search::{self, Document, Options};
-use archive::{prepared, recorder};
+use archive_ask::query::Question;
+use archive_base::access::Access;
+use archive_base::memory::peak_bytes;
+use archive_books::ledger::{Credits, Facts, Outcome};
+use archive_books::search::{self, Document, Options};
+use archive_books::{prepared, recorder};
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{CaptureKind, Location, SegmentId, Store};
+use archive_web::parse::{DocumentKind, Elements, Link, LinkKind};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 

@@ -11,11 +11,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive::ledger::{Credits, capture_flags, page_flags};
-use archive::memory::peak_bytes;
-use archive::refresh::budget::Rule;
-use archive::refresh::rate::{ChangeObservations, Observation};
-use archive::selection::{Choice, FOLDERS_FROM, RefreshRules, Source, Weights, agenda};
+use archive_base::memory::peak_bytes;
+use archive_books::ledger::{Credits, capture_flags, page_flags};
+use archive_choose::{Choice, FOLDERS_FROM, RefreshRules, Source, Weights, agenda};
+use archive_math::refresh::budget::Rule;
+use archive_math::refresh::rate::{ChangeObservations, Observation};
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
 use archive_storage::{Capture, CaptureKind, Location, Mode, SegmentId, State, UrlId, Visit, Watermarks};

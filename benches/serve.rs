@@ -18,11 +18,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive::control::Control;
-use archive::exchange::import::{self, Listener, Note, Status};
-use archive::recorder::{self, Memory};
-use archive::{prepared, serve};
+use archive::serve;
+use archive_base::control::Control;
+use archive_books::prepared;
+use archive_books::recorder::{self, Memory};
 use archive_storage::segment::SegmentOptions;
+use archive_vault::import::{self, Listener, Note, Status};
 use serde_json::json;
 
 #[global_allocator]

@@ -3,8 +3,8 @@
 //!     cargo run --release --example query_archive -- web.archive 'page type = html order by importance desc limit 10'
 
 use anyhow::{Context as _, bail};
-use archive::access::Access;
-use archive::query::{ArchiveRows, Context, Plan, Value};
+use archive_ask::query::{ArchiveRows, Context, Plan, Value};
+use archive_base::access::Access;
 use archive_storage::Store;
 
 fn main() -> anyhow::Result<()> {

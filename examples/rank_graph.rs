@@ -2,8 +2,8 @@
 //!
 //!     cargo run --release --example rank_graph
 
-use archive::importance::Graph;
-use archive::importance::rank::PageRank;
+use archive_math::importance::Graph;
+use archive_math::importance::rank::PageRank;
 
 /// Links as (from, to): every other node links to 0; 0 links only to 1, and 2 also links to 1.
 const LINKS: [(u32, u32); 6] = [(0, 1), (1, 0), (2, 0), (2, 1), (3, 0), (4, 0)];

@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release --example refresh_policy
 
-use archive::refresh::change_model::Relations;
-use archive::refresh::policies::{Known, Policy, PolicyName, Sighting};
+use archive_math::refresh::change_model::Relations;
+use archive_math::refresh::policies::{Known, Policy, PolicyName, Sighting};
 
 const PAGES: usize = 200;
 const DAYS: usize = 120;

@@ -3,12 +3,12 @@
 //!     cargo run --release --example small_crawl -- my.archive https://www.example.org/
 
 use anyhow::bail;
-use archive::control::Control;
-use archive::crawl::{self, Options, Purpose, read_seeds, scope_of};
-use archive::fetch;
-use archive::ledger::ScopeKind;
-use archive::recorder;
+use archive_base::control::Control;
+use archive_books::ledger::ScopeKind;
+use archive_books::recorder;
+use archive_crawl::{Options, Purpose, read_seeds, scope_of};
 use archive_storage::segment::SegmentOptions;
+use archive_web::fetch;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -25,14 +25,14 @@ fn main() -> anyhow::Result<()> {
     };
     let mut options = Options { limit: Some(20), fetch, ..Options::default() };
     if own_server {
-        options.politeness = crawl::Politeness::at_once(4, 16);
+        options.politeness = archive_crawl::Politeness::at_once(4, 16);
     }
 
     // Opening creates the archive if it is missing, and repairs the damage of a crash.
     let opened = recorder::open(folder.as_ref(), SegmentOptions::default())?;
     let mut store = opened.store;
     let plan = Purpose::Discover { seeds, scope };
-    let (end, status) = crawl::run(&mut store, plan, &options, &Control::default(), &mut |_| {})?;
+    let (end, status) = archive_crawl::run(&mut store, plan, &options, &Control::default(), &mut |_| {})?;
     store.close()?;
     println!("{end:?}: {} pages, {} captures, {} errors", status.pages, status.captures, status.errors);
     Ok(())

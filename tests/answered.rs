@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use archive::prepared::{self, ANSWERS_FILE, Answers as Noted, Column, Said};
+use archive_books::prepared::{self, ANSWERS_FILE, Answers as Noted, Column, Said};
 use archive_storage::{CaptureKind, Store};
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use serde_json::Value;

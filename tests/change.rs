@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use archive::change::xml::{Delta, Tree};
-use archive::control::Control;
-use archive::crawl::{self, Purpose};
-use archive::ledger::{Credits, capture_flags};
-use archive::parse::{DocumentKind, Limits, with_xml_tree};
-use archive::recorder;
-use archive::selection::{Choice, most_obsolete};
+use archive_base::control::Control;
+use archive_books::change::xml::{Delta, Tree};
+use archive_books::ledger::{Credits, capture_flags};
+use archive_books::recorder;
+use archive_choose::{Choice, most_obsolete};
+use archive_crawl::Purpose;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Clock, Store, UrlId, Visit};
 use archive_testweb::{Config, Form};
+use archive_web::parse::{DocumentKind, Limits, with_xml_tree};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::crawl::{everything, lively};
@@ -74,7 +74,7 @@ fn a_change_is_one_of_the_content_and_that_of_the_bytes_is_kept_too() {
         assert_eq!(visit.versions, 1 + u32::from(bytes), "{url}");
         let changed_at = if content { second.time } else { first.time };
         assert_eq!(i64::from(visit.last_changed), changed_at / 1_000_000, "{url}");
-        let observed = archive::refresh::rate::ChangeObservations::from_bytes(&visit.extension);
+        let observed = archive_math::refresh::rate::ChangeObservations::from_bytes(&visit.extension);
         assert_eq!((observed.visits(), observed.changes()), (1, u16::from(content)), "{url}");
         changed += u32::from(content);
         unchanged += u32::from(!bytes);
@@ -104,7 +104,8 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     let run = |pages: Vec<UrlId>| {
         let mut store = recorder::open(&archive.path, SegmentOptions::default()).unwrap().store;
         let stop = Control::default();
-        crawl::run(&mut store, Purpose::Refresh { pages }, &options(&served), &stop, &mut |_| ()).unwrap();
+        archive_crawl::run(&mut store, Purpose::Refresh { pages }, &options(&served), &stop, &mut |_| ())
+            .unwrap();
         store.close().unwrap();
     };
     run(signals);

@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use archive::columns::{self, RowKind};
-use archive::ledger::Credits;
-use archive::parse::DocumentKind;
-use archive::recorder;
-use archive::selection::{Choice, RefreshRules, Weights, most_obsolete};
+use archive_books::columns::{self, RowKind};
+use archive_books::ledger::Credits;
+use archive_books::recorder;
+use archive_choose::{Choice, RefreshRules, Weights, most_obsolete};
 use archive_storage::address::url_hash;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Store, Visit};
 use archive_testweb::Config;
+use archive_web::parse::DocumentKind;
 use chrono::TimeDelta;
 use serde_json::Value;
 

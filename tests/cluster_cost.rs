@@ -13,7 +13,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use archive::cluster::{Mode, Partition};
+use archive_books::cluster::{Mode, Partition};
 use archive_storage::Store;
 use archive_storage::address::site_of;
 use archive_testweb::Config;

@@ -6,7 +6,7 @@ use std::fs::{self, ReadDir};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use archive::ledger::Credits;
+use archive_books::ledger::Credits;
 use archive_storage::Store;
 use chrono::{SecondsFormat, TimeDelta, Utc};
 

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use archive::control::Control;
-use archive::crawl::{self, Options, Politeness, Purpose, scope_of};
-use archive::exchange::copy::RESTORE_ENDING;
-use archive::ledger::ScopeKind;
-use archive::recorder;
+use archive_base::control::Control;
+use archive_books::ledger::ScopeKind;
+use archive_books::recorder;
+use archive_crawl::{Options, Politeness, Purpose, scope_of};
 use archive_storage::Digest;
 use archive_storage::segment::{Codec, SegmentOptions};
+use archive_vault::copy::RESTORE_ENDING;
 use serde_json::Value;
 
 use crate::crawl::{everything, lively};
@@ -582,7 +582,7 @@ fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
     let archive = Archive::new();
     let (_, url) = place(&archive);
     let urls = served.web.seeds(6);
-    let seeds = crawl::read_seeds(&urls.join("\n")).unwrap();
+    let seeds = archive_crawl::read_seeds(&urls.join("\n")).unwrap();
     // Segments are closed and checkpoints made all the time, and an index is written.
     let options = Options {
         sync_every: Duration::from_millis(20),
@@ -600,7 +600,7 @@ fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
             let mut store = recorder::open(&archive.path, segments).unwrap().store;
             let plan =
                 Purpose::Discover { scope: scope_of(&seeds, &ScopeKind::Any, u8::MAX), seeds: seeds.clone() };
-            crawl::run(&mut store, plan, &options, &Control::default(), &mut |_| {}).unwrap();
+            archive_crawl::run(&mut store, plan, &options, &Control::default(), &mut |_| {}).unwrap();
             store.close().unwrap();
             is_over.store(true, Ordering::SeqCst);
         });

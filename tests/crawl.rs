@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use archive::ledger::page_flags;
+use archive_books::ledger::page_flags;
 use archive_storage::CaptureKind;
 use archive_testweb::{Clock, Config};
 

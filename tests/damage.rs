@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use archive::prepared::ANSWERS_FILE;
-use archive::runs::FOLDER;
+use archive_base::runs::FOLDER;
+use archive_books::prepared::ANSWERS_FILE;
 use archive_testweb::{ChangeRates, Config};
 use chrono::TimeDelta;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use archive::ledger::Credits;
+use archive_books::ledger::Credits;
 use archive_storage::Store;
 use archive_testweb::{ChangeRates, Clock, Config, PageIndex, Web};
 use chrono::{DateTime, TimeDelta, Utc};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use archive::ledger::{Refusal, page_flags};
+use archive_books::ledger::{Refusal, page_flags};
 use archive_storage::{CaptureKind, Store, UrlId};
 use archive_testweb::{Config, faults, traps};
 

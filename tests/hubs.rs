@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive::cluster::{Mode, Partition};
+use archive_books::cluster::{Mode, Partition};
 
 use crate::pings::{Site, captures, encoded, get, text, waiting};
 use crate::support::Archive;

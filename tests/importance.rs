@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::process::Command;
 
-use archive::ledger::Credits;
+use archive_books::ledger::Credits;
 use archive_storage::Store;
 use archive_testweb::{Clock, Config, truth};
 

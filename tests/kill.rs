@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-use archive::search::{self, Reader};
+use archive_books::search::{self, Reader};
 use chrono::TimeDelta;
 
 use crate::change::{clock, crawled};

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive::columns;
-use archive::search::{self, Reader};
+use archive_books::columns;
+use archive_books::search::{self, Reader};
 
 use crate::crawl::{everything, lively};
 use crate::support::program::{Running, start};

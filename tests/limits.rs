@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 
-use archive::prepared::ANSWERS_FILE;
+use archive_books::prepared::ANSWERS_FILE;
 use serde_json::Value;
 
 use crate::change::crawled;

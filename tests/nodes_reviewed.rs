@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-use archive::columns::{self, LIKELY, RowKind};
+use archive_books::columns::{self, LIKELY, RowKind};
 use archive_storage::Store;
 use serde_json::{Value, json};
 

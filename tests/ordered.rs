@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use archive::cluster::{Mode, ORDERS_MAX, Partition};
-use archive::share::orders::ORDER_BYTES_MAX;
+use archive_books::cluster::{Mode, ORDERS_MAX, Partition};
+use archive_peers::share::orders::ORDER_BYTES_MAX;
 use archive_storage::Store;
 use archive_storage::address::site_of;
 use serde_json::Value;

@@ -28,7 +28,7 @@ fn fetched(archive: &Archive) -> Vec<(UrlId, u8)> {
         let (_, capture) = capture.unwrap();
         (capture.url, state.page(capture.url).unwrap())
     });
-    let is_page = |page: &archive_storage::Page| archive::ledger::page_flags::is_page(page.flags);
+    let is_page = |page: &archive_storage::Page| archive_books::ledger::page_flags::is_page(page.flags);
     pages.filter(|(_, page)| is_page(page)).map(|(id, page)| (id, page.depth)).collect()
 }
 

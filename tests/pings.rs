@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive::cluster::{Mode, Partition};
+use archive_books::cluster::{Mode, Partition};
 use serde_json::{Value, json};
 
 use crate::imports::import;

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::control::Control;
-use archive::crawl::{self, End, Options, Purpose, Seed, scope_of};
-use archive::ledger::{Credits, ScopeKind};
-use archive::recorder;
+use archive_base::control::Control;
+use archive_books::ledger::{Credits, ScopeKind};
+use archive_books::recorder;
+use archive_crawl::{End, Options, Purpose, Seed, scope_of};
 use archive_storage::CaptureKind;
 use archive_storage::backend::SimulatedDisk;
 use archive_storage::segment::SegmentOptions;
@@ -48,7 +48,7 @@ fn crawl((disk, folder): (&SimulatedDisk, &Path), seeds: &[Seed], options: &Opti
         let mut store = recorder::open_on(Arc::new(disk.clone()), folder, SegmentOptions::default())?.store;
         let scope = scope_of(seeds, &ScopeKind::Any, u8::MAX);
         let plan = Purpose::Discover { seeds: seeds.to_vec(), scope };
-        let (end, _) = crawl::run(&mut store, plan, options, &Control::default(), &mut |status| {
+        let (end, _) = archive_crawl::run(&mut store, plan, options, &Control::default(), &mut |status| {
             acknowledged = status.acknowledged;
         })?;
         store.close()?;
@@ -68,7 +68,7 @@ fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
         checkpoint_every: Duration::from_millis(70),
         ..served.options()
     };
-    let seeds: Vec<Seed> = crawl::read_seeds(&served.web.seeds(2).join("\n")).unwrap();
+    let seeds: Vec<Seed> = archive_crawl::read_seeds(&served.web.seeds(2).join("\n")).unwrap();
 
     // Segments and state are on the simulated disk, the files beside them in a folder of the same name.
     let (archive, beside) = (Archive::new(), Archive::new());

@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use archive::access::Access;
-use archive::control::Control;
-use archive::crawl::{self, Purpose};
-use archive::ledger::{Credits, capture_flags, page_flags};
-use archive::prepared::{self, KnownPages, Sampled};
-use archive::query::{Answer, ArchiveRows, Context, Plan, Question};
-use archive::recorder;
-use archive::refresh::rate::RatePrior;
+use archive_ask::query::{Answer, ArchiveRows, Context, Plan, Question};
+use archive_base::access::Access;
+use archive_base::control::Control;
+use archive_books::ledger::{Credits, capture_flags, page_flags};
+use archive_books::prepared::{self, KnownPages, Sampled};
+use archive_books::recorder;
+use archive_crawl::Purpose;
+use archive_math::refresh::rate::RatePrior;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Capture, Clock, Page, Store, Visit};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -422,7 +422,8 @@ fn refresh_with_another(served: &TestWeb, archive: &Archive) {
     let segments = SegmentOptions { info, ..SegmentOptions::default() };
     let mut store = recorder::open(&archive.path, segments).unwrap().store;
     let pages = store.state().visits(0).map(|visit| visit.unwrap().0).take(60).collect();
-    crawl::run(&mut store, Purpose::Refresh { pages }, &options, &Control::default(), &mut |_| ()).unwrap();
+    archive_crawl::run(&mut store, Purpose::Refresh { pages }, &options, &Control::default(), &mut |_| ())
+        .unwrap();
     store.close().unwrap();
     let found = archive.json("query", &["captures software = another select url"]).len();
     let others = archive.json("query", &["captures not software starts with \"archive/\" select url"]).len();

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use archive::parse::{DocumentKind, Limits, Source, parse};
 use archive_storage::address::surt;
 use archive_testweb::{Config, Form, PageIndex};
+use archive_web::parse::{DocumentKind, Limits, Source, parse};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use url::Url;

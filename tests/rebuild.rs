@@ -6,8 +6,8 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use archive::ledger::{language, page_flags};
-use archive::search;
+use archive_books::ledger::{language, page_flags};
+use archive_books::search;
 use archive_storage::{CaptureKind, Store, Validators};
 use archive_testweb::{ChangeRates, Config};
 use chrono::TimeDelta;

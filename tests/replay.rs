@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use archive::access::Access;
-use archive::replay::{self, PATH_BYTES_MAX, Request};
+use archive_base::access::Access;
+use archive_replay::{PATH_BYTES_MAX, Request};
 use archive_storage::Store;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -68,7 +68,7 @@ fn the_nearest_capture_is_shown_at_its_own_address() {
         ..Request::default()
     };
     let store = Store::read_only(&replay.archive.path).unwrap();
-    let answer = replay::answer(&store, &Access::unlimited(), &request).unwrap();
+    let answer = archive_replay::answer(&store, &Access::unlimited(), &request).unwrap();
     assert_eq!(
         answer.get("Location"),
         Some(&*format!("{BASE}/page?url=http%3A%2F%2Fa.org%2Fp%3Fx%3D1%26y%3D2"))
@@ -135,7 +135,7 @@ fn a_redirect_to_another_spelling_leads_to_its_captures() {
         panic!("{path} leads on and on");
     };
     for (number, (from, to)) in pairs.iter().enumerate() {
-        let to = archive::ledger::canonical_of(to);
+        let to = archive_books::ledger::canonical_of(to);
         for asked in
             [format!("/web/{}/{from}", STAMPS[0]), format!("/web/2020/{from}"), format!("/timegate/{from}")]
         {
@@ -384,7 +384,7 @@ fn other_spellings_are_found_in_the_file_of_keys_and_after_it() {
     assert_eq!(replay.leads("/web/http://a.org/page17"), path("http://a.org/Page17"));
 }
 
-fn ranged(replay: &Replay, url: &str, modifier: &str, range: Option<&str>) -> replay::Response {
+fn ranged(replay: &Replay, url: &str, modifier: &str, range: Option<&str>) -> archive_replay::Response {
     let path = &format!("/web/{}{modifier}/{url}", STAMPS[1]);
     replay.request(&Request { path, range, base: BASE, ..Request::default() })
 }

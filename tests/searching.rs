@@ -1,6 +1,6 @@
 //! `archive search`, as people type: results, their order, and the message if there are none.
 
-use archive::prepared;
+use archive_books::prepared;
 use archive_storage::Store;
 use serde_json::Value;
 

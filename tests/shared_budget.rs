@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
 
-use archive::access::Access;
-use archive::columns::{self, RowKind};
-use archive::ledger::Credits;
-use archive::query;
-use archive::selection::{Choice, RefreshRules, Source, Weighing, Weights, agenda};
+use archive_ask::query;
+use archive_base::access::Access;
+use archive_books::columns::{self, RowKind};
+use archive_books::ledger::Credits;
+use archive_choose::{Choice, RefreshRules, Source, Weighing, Weights, agenda};
 use archive_storage::address::url_hash;
 use archive_storage::{Store, UrlId};
 use archive_testweb::Config;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::process::Command;
 
-use archive::access;
-use archive::cluster::FILES_MAX;
-use archive::share::WATCH_BYTES_MAX;
+use archive_base::access;
+use archive_books::cluster::FILES_MAX;
+use archive_peers::share::WATCH_BYTES_MAX;
 use serde_json::Value;
 
 use crate::access::queried;

@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use archive::selection::RefreshRules;
+use archive_choose::RefreshRules;
 use archive_storage::Store;
 use archive_testweb::Config;
 

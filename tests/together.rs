@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use archive::prepared;
+use archive_books::prepared;
 use archive_storage::Store;
 use serde_json::Value;
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use archive::ledger::account_of;
+use archive_books::ledger::account_of;
 use archive_storage::Store;
 use serde_json::Value;
 

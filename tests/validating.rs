@@ -6,8 +6,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use archive::parse::{Limits, validate};
-use archive::prepared::ANSWERS_FILE;
+use archive_books::prepared::ANSWERS_FILE;
+use archive_web::parse::{Limits, validate};
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -23,7 +23,7 @@ use crate::support::{Archive, files_with, skip};
 /// Returns the errors of a self-contained document.
 fn mistakes(xml: &str) -> Vec<String> {
     let checked = validate(xml.as_bytes(), Some("text/xml"), &Limits::default(), &mut |_, _| None).unwrap();
-    let each = |it: &archive::parse::Mistake| format!("{}:{} {}", it.line, it.column, it.what);
+    let each = |it: &archive_web::parse::Mistake| format!("{}:{} {}", it.line, it.column, it.what);
     checked.mistakes.iter().map(each).collect()
 }
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive::access::Access;
-use archive::find::{Options, Results, Typed, find_in};
-use archive::query::{end_of, select};
+use archive_ask::find::{Options, Results, Typed, find_in};
+use archive_ask::query::{end_of, select};
+use archive_base::access::Access;
 use archive_storage::Store;
 use serde_json::Value;
 

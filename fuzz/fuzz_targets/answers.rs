@@ -2,9 +2,9 @@
 //! text parses as a request or fails with an error.
 #![no_main]
 
-use archive::find::{Gathered, Typed};
-use archive::nodes::{Ask, Line};
-use archive::query::{Limits, Plan};
+use archive_ask::find::{Gathered, Typed};
+use archive_ask::query::{Limits, Plan};
+use archive_peers::nodes::{Ask, Line};
 use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 

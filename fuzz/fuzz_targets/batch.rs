@@ -1,7 +1,7 @@
 //! The lines of a batch are refused, or parse as a batch that survives a round trip.
 #![no_main]
 
-use archive::cluster::{Batch, Mode, Partition, Route};
+use archive_books::cluster::{Batch, Mode, Partition, Route};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|lines: &str| {

@@ -13,5 +13,5 @@ fuzz_target!(|data: &[u8]| {
     let name = folder.path().join("g");
     fs::write(name.with_extension("properties"), properties).expect("an empty disk takes a file");
     fs::write(name.with_extension("graph"), graph).expect("an empty disk takes a file");
-    let _ = archive::graphs::read(&name);
+    let _ = archive_math::graphs::read(&name);
 });

@@ -2,7 +2,7 @@
 //! query, and is planned or refused with a mistake.
 #![no_main]
 
-use archive::query::{Context, Plan, Zone};
+use archive_ask::query::{Context, Plan, Zone};
 use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 

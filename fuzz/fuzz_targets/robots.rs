@@ -1,7 +1,7 @@
 //! Any robots.txt is parsed, and any path can be checked against it.
 #![no_main]
 
-use archive::fetch::robots::Robots;
+use archive_web::fetch::robots::Robots;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

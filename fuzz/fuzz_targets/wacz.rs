@@ -4,10 +4,10 @@
 use std::fs;
 use std::time::Duration;
 
-use archive::control::Control;
-use archive::exchange::import::{self, Listener, Note, Options, Status};
-use archive::recorder::{self, Memory};
+use archive_base::control::Control;
+use archive_books::recorder::{self, Memory};
 use archive_storage::segment::SegmentOptions;
+use archive_vault::import::{self, Listener, Note, Options, Status};
 use libfuzzer_sys::fuzz_target;
 
 /// A listener that ignores all progress of the import.

@@ -2,7 +2,7 @@
 //! with the same bytes as the text of their external DTD and entities.
 #![no_main]
 
-use archive::parse::{Limits, external_text, validate};
+use archive_web::parse::{Limits, external_text, validate};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {

@@ -2,13 +2,13 @@
 
 pub mod state;
 
-use archive::parse::{Limits, Parsed, Source, parse};
+use archive_web::parse::{Limits, Parsed, Source, parse};
 use url::Url;
 
 /// Reads a document as the crawler does and checks the invariants that hold for every document.
 ///
 /// # Panics
-/// If a limit or another guarantee of [`archive::parse`] is violated.
+/// If a limit or another guarantee of [`archive_web::parse`] is violated.
 pub fn read_document(content_type: &str, body: &[u8]) -> Parsed {
     let url = Url::parse("https://www.example.org/a/b.html").expect("this is a URL");
     let limits = Limits::default();

@@ -127,8 +127,8 @@ pub fn use_state(disk: &SimulatedDisk, mode: Mode) {
     let _ = state.newest_links(|_, _| Ok::<_, archive_storage::StateError>(()));
     let _ = state.hosts().try_for_each(|host| host.map(drop));
     let _ = state.sites().try_for_each(|site| site.map(drop));
-    let _ = archive::stored_graph::PageGraph::read(&state);
-    let _ = archive::stored_graph::site_graph(&state);
+    let _ = archive_books::stored_graph::PageGraph::read(&state);
+    let _ = archive_books::stored_graph::site_graph(&state);
     if mode == Mode::Own {
         let _ = write(&mut state);
     }

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use archive::access::{Access, FILE, Role, Rule};
+use archive_base::access::{Access, FILE, Role, Rule};
 use archive_storage::Store;
 use archive_storage::address::surt;
 use chrono::{DateTime, SecondsFormat, Utc};

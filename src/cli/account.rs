@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::access::Role;
-use archive::accounts::Accounts;
+use archive_base::access::Role;
+use archive_base::accounts::Accounts;
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};

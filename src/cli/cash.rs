@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use archive::access::Access;
-use archive::decisions::Decisions;
-use archive::ledger::{CashRules, Credits, Favour, SiteRule, Topic};
-use archive::query::{self, Context, Plan, Zone};
-use archive::review::favoured_sites;
+use archive_ask::query::{self, Context, Plan, Zone};
+use archive_ask::review::favoured_sites;
+use archive_base::access::Access;
+use archive_base::decisions::Decisions;
+use archive_books::ledger::{CashRules, Credits, Favour, SiteRule, Topic};
 use archive_storage::{Store, UrlId};
 use chrono::Utc;
 

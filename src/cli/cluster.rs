@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::cluster::{
+use archive_books::cluster::{
     Activity, Asked, Audit, Drained, InFlight, Member, Mode, PARTITIONS_MAX, Publications, Status, audit,
     drain, moved, plan,
 };
-use archive::share::Progress;
+use archive_peers::share::Progress;
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -265,7 +265,7 @@ fn row(status: &Status) -> Vec<String> {
         Activity::Ended(why) => format!("ended ({why})"),
         Activity::Drained => "waits for its next node".to_owned(),
     };
-    let pages = |marks: &std::collections::BTreeMap<u16, archive::cluster::Mark>| {
+    let pages = |marks: &std::collections::BTreeMap<u16, archive_books::cluster::Mark>| {
         HumanCount(marks.values().map(|mark| mark.pages).sum()).to_string()
     };
     vec![

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::control::Control;
-use archive::exchange::copy::{self, Copied, CopyError, Finding, Remote, Removed};
+use archive_base::control::Control;
+use archive_vault::copy::{self, Copied, CopyError, Finding, Remote, Removed};
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use serde::Serialize;
 

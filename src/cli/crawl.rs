@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use archive::crawl::{
+use archive_base::runs;
+use archive_books::ledger::{Credits, Refusal, ScopeKind, page_flags};
+use archive_books::recorder;
+use archive_books::topics;
+use archive_choose::{CrawlOrder, FocusMode, FocusPolicy, robots_of};
+use archive_crawl::publish::KEYS_MAX;
+use archive_crawl::{
     self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Manners, Purpose, Seed, Status, Timings, read_seeds,
     scope_of,
 };
-use archive::ledger::{Credits, Refusal, ScopeKind, page_flags};
-use archive::publish::KEYS_MAX;
-use archive::recorder;
-use archive::runs;
-use archive::selection::{CrawlOrder, FocusMode, FocusPolicy, robots_of};
-use archive::topics;
 use archive_storage::Store;
 use archive_storage::address::canonical;
 use archive_storage::segment::{Packing, Shrinking};
@@ -250,7 +250,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut progress = Progress::start(args.limit);
     let (end, status) =
-        crawl::run(&mut store, Purpose::Discover { seeds, scope }, &options, &stop, &mut |status| {
+        archive_crawl::run(&mut store, Purpose::Discover { seeds, scope }, &options, &stop, &mut |status| {
             progress.show(status);
         })?;
     let mut failed = failed_seeds(&store, &urls)?;

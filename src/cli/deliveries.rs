@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use archive::crawl::Options;
-use archive::watch::{self, Awaited, Delivery, Format, Watch};
+use archive_ask::watch::{self, Awaited, Delivery, Format, Watch};
+use archive_crawl::Options;
 use archive_storage::Store;
 
 use super::output;

@@ -7,17 +7,17 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use archive::access::Access;
-use archive::control::Control;
-use archive::crawl::{self, End, Options, Politeness, Purpose, read_seeds, scope_of};
-use archive::fetch;
-use archive::ledger::{Credits, ScopeKind};
-use archive::program;
-use archive::recorder;
-use archive::runs::Run;
-use archive::selection::{Choice, most_obsolete};
+use archive_base::access::Access;
+use archive_base::control::Control;
+use archive_base::program;
+use archive_base::runs::Run;
+use archive_books::ledger::{Credits, ScopeKind};
+use archive_books::recorder;
+use archive_choose::{Choice, most_obsolete};
+use archive_crawl::{End, Options, Politeness, Purpose, read_seeds, scope_of};
 use archive_storage::{Clock as RecordClock, Store};
 use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
+use archive_web::fetch;
 use chrono::{TimeDelta, Utc};
 
 use super::open::SegmentArgs;
@@ -180,7 +180,7 @@ fn run_plan(
     path: &Path,
 ) -> anyhow::Result<End> {
     let mut progress = Progress::start(None);
-    let (end, status) = crawl::run(store, plan, options, stop, &mut |status| progress.show(status))?;
+    let (end, status) = archive_crawl::run(store, plan, options, stop, &mut |status| progress.show(status))?;
     progress.finish(end, ALL_FETCHED, &status, path);
     Ok(end)
 }

@@ -3,9 +3,9 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::change::xml::Delta;
-use archive::change::{Comparison, Difference, Mark, compare, lines, versions_meant};
-use archive::texts::Language;
+use archive_base::texts::Language;
+use archive_books::change::xml::Delta;
+use archive_books::change::{Comparison, Difference, Mark, compare, lines, versions_meant};
 use archive_storage::{Capture, Store};
 use chrono::{DateTime, Utc};
 use serde::Serialize;

@@ -1,7 +1,7 @@
 //! Fetches input of the crawler that is not archived, through reqwest.
 
 use anyhow::{Context, bail};
-use archive::program;
+use archive_base::program;
 
 /// Maximum size of a list of seeds.
 const TEXT_BYTES_MAX: u64 = 64 << 20;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use archive::access::Access;
-use archive::decisions::check_name;
-use archive::erased::{Erased, REASON_BYTES_MAX};
-use archive::exchange::erase::{self, Done, ErasePlan, Export, Order};
-use archive::files;
-use archive::query::Question;
-use archive::share::{self, Erasure};
+use archive_ask::query::Question;
+use archive_base::access::Access;
+use archive_base::decisions::check_name;
+use archive_base::erased::{Erased, REASON_BYTES_MAX};
+use archive_base::files;
+use archive_peers::share::{self, Erasure};
 use archive_storage::{Owner, Store, segment};
+use archive_vault::erase::{self, Done, ErasePlan, Export, Order};
 use chrono::{SubsecRound, Utc};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
@@ -392,8 +392,10 @@ fn list(args: &Args) -> anyhow::Result<ExitCode> {
             output::json_line(entry)?;
             continue;
         }
-        let url =
-            entry.url.clone().unwrap_or_else(|| format!("{}{}", archive::erased::FORGOTTEN, entry.sha256));
+        let url = entry
+            .url
+            .clone()
+            .unwrap_or_else(|| format!("{}{}", archive_base::erased::FORGOTTEN, entry.sha256));
         let by = if entry.by.is_empty() { "-" } else { &entry.by };
         table.add_row([entry.time.clone(), by.to_owned(), url, entry.reason.clone()]);
     }

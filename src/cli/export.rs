@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::exchange::exports;
-use archive::export::{self, Format, Part, Selection, Settings};
-use archive::files::is_standard_output;
-use archive::nodes::Asked;
-use archive::query::{self, Limits, Question};
-use archive::stored_graph::Outline;
+use archive_ask::query::{self, Limits, Question};
+use archive_base::files::is_standard_output;
+use archive_books::stored_graph::Outline;
+use archive_peers::export::{self, Format, Part, Selection, Settings};
+use archive_peers::nodes::Asked;
+use archive_vault::exports;
 use chrono::Utc;
 use clap::ValueEnum as _;
 use indicatif::{HumanBytes, HumanCount};

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use archive::crawl::{self, Manners, Politeness, WORKERS_MAX};
-use archive::exchange::repack;
-use archive::fetch::{self, ConnectTo, Limits};
-use archive::recorder::Memory;
-use archive::selection::{Budgets, CrawlPolicy};
+use archive_books::recorder::Memory;
+use archive_choose::{Budgets, CrawlPolicy};
+use archive_crawl::{Manners, Politeness, WORKERS_MAX};
 use archive_storage::Store;
+use archive_vault::repack;
+use archive_web::fetch::{self, ConnectTo, Limits};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -44,10 +44,10 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "N", help_heading = KEPT)]
     per_host: Option<u32>,
     /// Concurrent requests, at most 4096
-    #[arg(long, default_value_t = crawl::Options::default().workers, value_name = "N")]
+    #[arg(long, default_value_t = archive_crawl::Options::default().workers, value_name = "N")]
     workers: usize,
     /// Approximate number of URLs that wait in memory: the best of each host; all others wait on disk
-    #[arg(long, default_value_t = crawl::Options::default().front_max, value_name = "N")]
+    #[arg(long, default_value_t = archive_crawl::Options::default().front_max, value_name = "N")]
     front: usize,
     /// User-Agent by which the crawler identifies itself; include an address at which its operator can be reached
     /// [default: archive/VERSION]
@@ -82,7 +82,7 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = KEPT)]
     obey_noarchive: Option<bool>,
     /// Free space on the disk of the archive below which the run pauses; with 0, a full disk ends the crawl
-    #[arg(long, default_value_t = crawl::Options::default().disk_min >> 20, value_name = "MIB")]
+    #[arg(long, default_value_t = archive_crawl::Options::default().disk_min >> 20, value_name = "MIB")]
     disk_min: u64,
     /// Address at which the state of the crawl is served: JSON at /status, Prometheus metrics at /metrics. Clients must
     /// use an IP address or localhost as the host name
@@ -154,7 +154,7 @@ impl FetchArgs {
 
     /// Validates the options, completed by what the archive in a folder was told before, and converts them to settings.
     /// The `limits` of a crawl are given only for one.
-    pub(crate) fn options(&self, archive: &Path, limits: Manners) -> anyhow::Result<crawl::Options> {
+    pub(crate) fn options(&self, archive: &Path, limits: Manners) -> anyhow::Result<archive_crawl::Options> {
         let kept = kept(archive)?;
         let lacking = self.lacking(&kept);
         if !lacking.is_empty() {
@@ -180,8 +180,8 @@ impl FetchArgs {
     }
 
     /// Validates what an archive was told, and converts it to settings.
-    fn settings(&self, told: Manners) -> anyhow::Result<crawl::Options> {
-        let usual = crawl::Options::default();
+    fn settings(&self, told: Manners) -> anyhow::Result<archive_crawl::Options> {
+        let usual = archive_crawl::Options::default();
         let delay = told.delay.unwrap_or(usual.politeness.host_delay);
         let at_once = delay.is_zero();
         let per_host = told.per_host.unwrap_or(if at_once { PER_HOST_WITHOUT_DELAY } else { 1 });
@@ -208,7 +208,7 @@ impl FetchArgs {
         let address_delay = told.address_delay.unwrap_or(delay / ADDRESS_DELAY_DIVISOR);
         let (timeout, limits) = (told.timeout.unwrap_or(Limits::default().head), Limits::default());
         let most = |pages: Option<u32>| pages.filter(|pages| *pages > 0);
-        Ok(crawl::Options {
+        Ok(archive_crawl::Options {
             workers: self.workers,
             front_max: self.front,
             politeness: Politeness {
@@ -323,7 +323,8 @@ mod tests {
     fn what_is_not_typed_is_what_the_library_does_by_itself() {
         let nowhere = Path::new("/nonexistent.archive");
         let options = Typed::parse_from(["archive"]).fetch.options(nowhere, Manners::default()).unwrap();
-        let usual = crawl::Options { manners: Some(Manners::default()), ..crawl::Options::default() };
+        let usual =
+            archive_crawl::Options { manners: Some(Manners::default()), ..archive_crawl::Options::default() };
         assert_eq!(format!("{options:?}"), format!("{usual:?}"));
     }
 }

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::query;
-use archive::selection::freshness::{self, Expected, Observed, PageModel, PartsShown};
+use archive_ask::query;
+use archive_choose::freshness::{self, Expected, Observed, PageModel, PartsShown};
 use archive_storage::Store;
 use chrono::{DateTime, TimeDelta, Utc};
 use indicatif::HumanCount;

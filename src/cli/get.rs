@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use archive::access::Access;
-use archive::parse::decode_content;
+use archive_base::access::Access;
 use archive_storage::address::{method_of, without_request};
 use archive_storage::warc::split;
 use archive_storage::{CaptureKind, Store, UrlId};
+use archive_web::parse::decode_content;
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
 
 use super::options::{ArchiveArgs, ReaderArgs};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use archive::access::Access;
-use archive::ledger::capture_flags;
+use archive_base::access::Access;
+use archive_books::ledger::capture_flags;
 use archive_storage::{Capture, CaptureKind, Store};
 use chrono::{DateTime, Utc};
 use serde::Serialize;

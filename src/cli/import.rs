@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use archive::exchange::import::{self, Listener, Note, Options, Status};
-use archive::recorder::{self, CHECKPOINT_EVERY, Memory};
+use archive_books::recorder::{self, CHECKPOINT_EVERY, Memory};
+use archive_vault::import::{self, Listener, Note, Options, Status};
 use indicatif::{HumanBytes, HumanCount, ProgressBar};
 use serde::Serialize;
 

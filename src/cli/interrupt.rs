@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use archive::control::Control;
+use archive_base::control::Control;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use super::output;

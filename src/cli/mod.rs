@@ -55,16 +55,16 @@ use std::num::ParseIntError;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::access::{Access, FILE as ACCESS_FILE};
-use archive::accounts::AccountsError;
-use archive::crawl::CrawlError;
-use archive::erased::FORGOTTEN;
-use archive::exchange::copy::CopyError;
-use archive::graphs::ReadError;
-use archive::ledger::{Credits, Facts, name_as_robots_txt};
-use archive::remote::{self, RemoteError};
+use archive_base::access::{Access, FILE as ACCESS_FILE};
+use archive_base::accounts::AccountsError;
+use archive_base::erased::FORGOTTEN;
+use archive_base::remote::{self, RemoteError};
+use archive_books::ledger::{Credits, Facts, name_as_robots_txt};
+use archive_crawl::CrawlError;
+use archive_math::graphs::ReadError;
 use archive_storage::address::{canonical, surt};
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
+use archive_vault::copy::CopyError;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use url::Url;
@@ -244,8 +244,12 @@ fn sentence(error: &anyhow::Error) -> String {
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     let is_usage = error.downcast_ref::<UsageError>().is_some()
-        || error.downcast_ref::<archive::query::Error>().is_some_and(archive::query::Error::is_mistake)
-        || error.downcast_ref::<archive::nodes::AskError>().is_some_and(archive::nodes::AskError::is_mistake)
+        || error
+            .downcast_ref::<archive_ask::query::Error>()
+            .is_some_and(archive_ask::query::Error::is_mistake)
+        || error
+            .downcast_ref::<archive_peers::nodes::AskError>()
+            .is_some_and(archive_peers::nodes::AskError::is_mistake)
         || matches!(error.downcast_ref(), Some(CrawlError::Settings(_)))
         || matches!(error.downcast_ref(), Some(ReadError::Name(_)))
         || matches!(error.downcast_ref(), Some(AccountsError::Wrong(_)))
@@ -255,9 +259,14 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
         .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));
     let is_in_use = |error: &CopyError| error.is_in_use();
     let is_locked = is_locked || error.chain().any(|cause| cause.downcast_ref().is_some_and(is_in_use));
-    let is_late = error.downcast_ref::<archive::query::Error>().is_some_and(archive::query::Error::is_late)
-        || error.downcast_ref::<archive::find::FindError>().is_some_and(archive::find::FindError::is_late)
-        || error.downcast_ref::<archive::nodes::AskError>().is_some_and(archive::nodes::AskError::is_late);
+    let is_late =
+        error.downcast_ref::<archive_ask::query::Error>().is_some_and(archive_ask::query::Error::is_late)
+            || error
+                .downcast_ref::<archive_ask::find::FindError>()
+                .is_some_and(archive_ask::find::FindError::is_late)
+            || error
+                .downcast_ref::<archive_peers::nodes::AskError>()
+                .is_some_and(archive_peers::nodes::AskError::is_late);
     if is_late {
         ExitCode::from(EXIT_STOPPED)
     } else if is_usage {

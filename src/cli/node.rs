@@ -8,12 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use archive::cluster::{Asked, Member, Mode, PARTITIONS_MAX, SlotsOfMachine, Vacancies, Vacancy};
-use archive::control::Control;
-use archive::crawl::WORKERS_MAX;
-use archive::exchange::copy::{self, Remote};
-use archive::ledger::Credits;
+use archive_base::control::Control;
+use archive_books::cluster::{Asked, Member, Mode, PARTITIONS_MAX, SlotsOfMachine, Vacancies, Vacancy};
+use archive_books::ledger::Credits;
+use archive_crawl::WORKERS_MAX;
 use archive_storage::Store;
+use archive_vault::copy::{self, Remote};
 
 use super::{EXIT_STOPPED, EXIT_USAGE, interrupt, output};
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use archive::control::Control;
-use archive::crawl::{self, End, Options, Purpose};
-use archive::publish::{Pending, Taken};
-use archive::runs::{Run, Tallies};
+use archive_base::control::Control;
+use archive_base::runs::{Run, Tallies};
+use archive_crawl::publish::{Pending, Taken};
+use archive_crawl::{End, Options, Purpose};
 use archive_storage::Store;
 
 use super::output;
@@ -35,13 +35,13 @@ pub(crate) fn settle(
         let (most, part) = if options.cluster.is_some() { KEYS_TIME_IN_CLUSTER } else { KEYS_TIME };
         let time = options.time.map_or(most, |time| (time / part).min(most));
         // Key files are not part of a harvest.
-        let harvest = crawl::HarvestRules::default();
+        let harvest = archive_crawl::HarvestRules::default();
         let patience = Some(time.min(KEYS_PATIENCE));
         let account = Some(Run::begins("pings", options.fetch.clock.now()));
         let options =
             Options { account, time: Some(time), patience, limit: None, harvest, ..options.clone() };
         let keys = Purpose::Refresh { pages: pending.keys.clone() };
-        let (end, _) = crawl::run(store, keys, &options, stop, &mut |_| {})?;
+        let (end, _) = archive_crawl::run(store, keys, &options, stop, &mut |_| {})?;
         if end == End::Drained {
             stop.stop();
         }

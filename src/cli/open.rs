@@ -3,17 +3,16 @@
 use std::path::Path;
 
 use anyhow::Context;
-use archive::crawl;
-use archive::exchange::erase::{self, Traces};
-use archive::fetch;
-use archive::files::{FileError, refuse_link_in};
-use archive::program;
-use archive::publish;
-use archive::recorder;
-use archive::topics;
-use archive::watch;
+use archive_ask::watch;
+use archive_base::files::{FileError, refuse_link_in};
+use archive_base::program;
+use archive_books::recorder;
+use archive_books::topics;
+use archive_crawl::publish;
 use archive_storage::Store;
 use archive_storage::segment::{self, Codec, Guard, SegmentOptions};
+use archive_vault::erase::{self, Traces};
+use archive_web::fetch;
 
 use super::output;
 
@@ -74,7 +73,7 @@ pub(crate) fn options(asked: SegmentArgs, fetch: Option<&fetch::Settings>) -> Se
         info.push(("robots".to_owned(), "obey (RFC 9309)".to_owned()));
         info.push(("http-header-user-agent".to_owned(), fetch.user_agent.clone()));
         options.clock = fetch.clock;
-        options.trained_level = crawl::TRAINED_LEVEL;
+        options.trained_level = archive_crawl::TRAINED_LEVEL;
     }
     SegmentOptions { info, ..options }
 }

@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::nodes::Copies;
-use archive::query::{self, Limits, Question};
-use archive::refresh::policies::PolicyName;
-use archive::selection::freshness::{PartModel, copies_of};
-use archive::selection::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample, requests};
-use archive::selection::{RefreshRules, Timetable};
+use archive_ask::query::{self, Limits, Question};
+use archive_choose::freshness::{PartModel, copies_of};
+use archive_choose::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample, requests};
+use archive_choose::{RefreshRules, Timetable};
+use archive_math::refresh::policies::PolicyName;
+use archive_peers::nodes::Copies;
 use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;

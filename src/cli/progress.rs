@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{End, Status};
-use archive::selection::TopicStatus;
+use archive_choose::TopicStatus;
+use archive_crawl::{End, Status};
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::{count, note, visible};

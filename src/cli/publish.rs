@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::fetch;
-use archive::ledger::Credits;
-use archive::publish::{self, Announcement, BYTES_MAX, PublishError};
-use archive::recorder;
+use archive_books::ledger::Credits;
+use archive_books::recorder;
+use archive_crawl::publish::{self, Announcement, BYTES_MAX, PublishError};
 use archive_storage::Store;
+use archive_web::fetch;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, ClockArgs};

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use archive::access::Access;
-use archive::query::{self, Answer, ColumnKind, Heading, Limits, Plan, Question, Running, Seen, Value};
-use archive::review::guarded;
+use archive_ask::query::{self, Answer, ColumnKind, Heading, Limits, Plan, Question, Running, Seen, Value};
+use archive_ask::review::guarded;
+use archive_base::access::Access;
 use archive_storage::Store;
 use chrono::Utc;
 use indicatif::{HumanBytes, HumanCount};
@@ -352,7 +352,7 @@ fn for_people(value: &Value, kind: ColumnKind) -> String {
 
 #[cfg(test)]
 mod tests {
-    use archive::query::{ColumnKind, Heading, Value};
+    use archive_ask::query::{ColumnKind, Heading, Value};
     use chrono::{TimeZone, Utc};
 
     use super::{Object, for_data, for_people};

@@ -10,10 +10,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context;
-use archive::columns;
-use archive::files::{Output, is_standard_output};
-use archive::importance::ranking::{Column, Method, Request};
-use archive::memory::{parse_bytes, peak_bytes};
+use archive_base::files::{Output, is_standard_output};
+use archive_base::memory::{parse_bytes, peak_bytes};
+use archive_books::columns;
+use archive_math::importance::ranking::{Column, Method, Request};
 use serde::Serialize;
 
 use self::source::Source;

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use archive::exchange::rebuild;
 use archive_storage::Store;
+use archive_vault::rebuild;
 
 use super::open::SegmentArgs;
 use super::options::{ArchiveArgs, VersionsArgs};

@@ -5,18 +5,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::access::Access;
-use archive::cluster;
-use archive::control::Control;
-use archive::crawl::{self, End, Manners, Options, Purpose, Status};
-use archive::ledger::{Credits, Refusal};
-use archive::publish::hubs::{self, Asked};
-use archive::query::{self, Question};
-use archive::recorder;
-use archive::runs::{self, Tallies};
-use archive::search;
-use archive::selection::{Choice, Idle, Source, agenda};
-use archive::watch::{self, Awaited};
+use archive_ask::query::{self, Question};
+use archive_ask::watch::{self, Awaited};
+use archive_base::access::Access;
+use archive_base::control::Control;
+use archive_base::runs::{self, Tallies};
+use archive_books::cluster;
+use archive_books::ledger::{Credits, Refusal};
+use archive_books::recorder;
+use archive_books::search;
+use archive_choose::{Choice, Idle, Source, agenda};
+use archive_crawl::publish::hubs::{self, Asked};
+use archive_crawl::{End, Manners, Options, Purpose, Status};
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Local, Utc};
 use indicatif::HumanCount;
@@ -378,7 +378,7 @@ impl Run<'_> {
         let count = pages.len() as u64;
         let mut progress = Progress::start(Some(count));
         let (end, status) =
-            crawl::run(&mut store, Purpose::Refresh { pages }, &options, stop, &mut |status| {
+            archive_crawl::run(&mut store, Purpose::Refresh { pages }, &options, stop, &mut |status| {
                 progress.show(status);
             })?;
         let mut reports = 0;
@@ -434,7 +434,7 @@ fn subscribe(
     let takes_turns = options.cluster.is_some() && hubs::are_due(store.path(), now)?;
     let asked = if takes_turns {
         let options = Options { full_text: false, status: None, ..options };
-        crawl::run(store, Purpose::Subscribe { callback }, &options, stop, &mut |_| {})?.1.hubs
+        archive_crawl::run(store, Purpose::Subscribe { callback }, &options, stop, &mut |_| {})?.1.hubs
     } else {
         hubs::ask(store.path(), &callback, &options.fetch, options.politeness.host_delay, stop)?
     };

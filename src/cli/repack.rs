@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use archive::control::Control;
-use archive::exchange::repack::{self, Batch, Done, Listener, Options};
-use archive::memory::parse_bytes;
-use archive::recorder::{self, Memory};
+use archive_base::control::Control;
+use archive_base::memory::parse_bytes;
+use archive_books::recorder::{self, Memory};
 use archive_storage::segment::{SegmentError, SegmentInfo};
 use archive_storage::{Store, StoreError};
+use archive_vault::repack::{self, Batch, Done, Listener, Options};
 use indicatif::{HumanBytes, ProgressBar};
 use serde::Serialize;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use archive::exchange::repair;
+use archive_vault::repair;
 use serde::Serialize;
 
 use super::open::SegmentArgs;

@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
-use archive::access::Access;
-use archive::files::{Output, is_standard_output};
-use archive::query::{Limits, Question};
-use archive::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
+use archive_ask::query::{Limits, Question};
+use archive_ask::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
+use archive_base::access::Access;
+use archive_base::files::{Output, is_standard_output};
 use archive_storage::Store;
 use chrono::Utc;
 use serde::Serialize;
@@ -216,7 +216,7 @@ fn ratings(path: &Path) -> anyhow::Result<Vec<Rating>> {
 fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<Vec<Rated<'a>>> {
     let store = Store::read_only(archive)?;
     let state = store.state();
-    let credits = archive::ledger::Credits::open(state)?;
+    let credits = archive_books::ledger::Credits::open(state)?;
     let rated = |rating: &'a Rating| {
         let site = state.find_site(&rating.site)?.map(|id| state.site(id)).transpose()?;
         Ok(Rated {

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::find::{Said, Span, said};
-use archive::search::Phrase;
+use archive_ask::find::{Said, Span, said};
+use archive_books::search::Phrase;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -92,7 +92,7 @@ fn note_reading(looked: &Said, is_found: bool) {
     if !is_found {
         output::note(format_args!("nothing was found"));
     }
-    let sum = |count: fn(&archive::find::Page) -> u64| looked.pages.iter().map(count).sum();
+    let sum = |count: fn(&archive_ask::find::Page) -> u64| looked.pages.iter().map(count).sum();
     let pages = output::count(looked.pages.len() as u64, "page");
     output::note(format_args!("{} of {pages} read", output::count(sum(|page| page.read), "version")));
     let unread = sum(|page| page.unread);

@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use archive::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find_in};
-use archive::query::end_of;
-use archive::search::Snippet;
+use archive_ask::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find_in};
+use archive_ask::query::end_of;
+use archive_books::search::Snippet;
 use indicatif::HumanCount;
 use serde::Serialize;
 

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use archive::nodes::{Credentials, Node};
 use archive::serve::{Members, Options, PingRules, Review, Server, Together, share_a_host};
+use archive_peers::nodes::{Credentials, Node};
 use hyper::header::HeaderName;
 use listenfd::ListenFd;
 use url::Url;

@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use archive::access::Access;
-use archive::ledger::{Credits, PutOff};
-use archive::prepared::Prepared;
-use archive::query::{Question, SiteRow};
-use archive::search::{self, Reader};
+use archive_ask::query::{Question, SiteRow};
+use archive_base::access::Access;
+use archive_books::ledger::{Credits, PutOff};
+use archive_books::prepared::Prepared;
+use archive_books::search::{self, Reader};
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
 use indicatif::{HumanBytes, HumanCount};

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::access::Access;
-use archive::files;
-use archive::query;
-use archive::selection::{CrawlPolicy, Ended};
-use archive::topic::Model;
-use archive::topics::{
+use archive_ask::query;
+use archive_base::access::Access;
+use archive_base::files;
+use archive_books::topics::{
     self, About, Document, Judged, Leaf, Lesson, TaxonomyError, judge, learn, read_documents,
 };
+use archive_choose::{CrawlPolicy, Ended};
+use archive_math::topic::Model;
 use archive_storage::address::canonical;
 use archive_storage::{Store, UrlId};
 use chrono::Utc;

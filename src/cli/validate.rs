@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use archive::access::Access;
-use archive::change::{self, version_until};
+use archive_base::access::Access;
+use archive_books::change::{self, version_until};
 use archive_storage::{Store, UrlId};
 use chrono::DateTime;
 use serde::Serialize;

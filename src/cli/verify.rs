@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use archive::exchange::verify;
-use archive::watch;
+use archive_ask::watch;
 use archive_storage::segment::QUARANTINE;
 use archive_storage::{Finding, Store, Verified};
+use archive_vault::verify;
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 

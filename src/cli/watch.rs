@@ -4,10 +4,10 @@ use std::path::{self, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::crawl::{self, End, Manners, Purpose};
-use archive::recorder;
-use archive::runs::Run;
-use archive::watch::{self, Format, Output, Watch, WatchError};
+use archive_ask::watch::{self, Format, Output, Watch, WatchError};
+use archive_base::runs::Run;
+use archive_books::recorder;
+use archive_crawl::{End, Manners, Purpose};
 use archive_storage::Store;
 use serde::Serialize;
 
@@ -272,9 +272,10 @@ fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
     let pages = watch::pages_of(&awaited);
     options.time = args.time.map(|time| left(time, started));
     let mut progress = Progress::start(Some(pages.len() as u64));
-    let (end, status) = crawl::run(&mut store, Purpose::Refresh { pages }, &options, &stop, &mut |status| {
-        progress.show(status);
-    })?;
+    let (end, status) =
+        archive_crawl::run(&mut store, Purpose::Refresh { pages }, &options, &stop, &mut |status| {
+            progress.show(status);
+        })?;
     if end != End::Stopped {
         let now = options.fetch.clock.now();
         let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);

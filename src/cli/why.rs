@@ -2,10 +2,10 @@
 
 use std::process::ExitCode;
 
-use archive::ledger::Tested;
-use archive::selection::{self, FocusReport, NextVisit, PartVisit, RobotsAnswer, StoredVisit, Weights, Why};
-use archive::texts::Language;
-use archive::veil;
+use archive_base::texts::Language;
+use archive_books::ledger::Tested;
+use archive_books::veil;
+use archive_choose::{FocusReport, NextVisit, PartVisit, RobotsAnswer, StoredVisit, Weights, Why};
 use archive_storage::Store;
 use chrono::Utc;
 use indicatif::HumanCount;
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let access = args.reader.access(&args.archive.path)?;
     let id = super::find_shown(&store, &access, &args.url)?;
     veil::lay(&mut store, &access)?;
-    let visits = || selection::visits_of(&store, &access, id, args.visits.unwrap_or(VISITS));
+    let visits = || archive_choose::visits_of(&store, &access, id, args.visits.unwrap_or(VISITS));
     if args.json && args.visits.is_some() {
         for visit in visits()? {
             output::json_line(&visit)?;
@@ -62,7 +62,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let (weights, now) = (Weights::kept(&store)?, Utc::now());
-    let why = selection::why(&store, &access, id, weights, args.fetches_per_day, now, Language::English)?;
+    let why =
+        archive_choose::why(&store, &access, id, weights, args.fetches_per_day, now, Language::English)?;
     if args.json {
         output::json_line(&why)?;
     } else {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive::access::Access;
-use archive::change::{version_near, xpath, xpath_mistake};
-use archive::parse::{Found, Selected, XPathError};
+use archive_base::access::Access;
+use archive_books::change::{version_near, xpath, xpath_mistake};
 use archive_storage::{Store, UrlId};
+use archive_web::parse::{Found, Selected, XPathError};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 

@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
+use archive_books::topics::RELEVANT;
+use archive_choose::TopicStatus;
+use archive_math::topic::Recall;
+
 use super::options::End;
-use crate::selection::TopicStatus;
-use crate::topic::Recall;
-use crate::topics::RELEVANT;
 
 /// Number of pages over which the current rate is measured.
 const PRESENT: usize = 100;

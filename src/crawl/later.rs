@@ -9,13 +9,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::time::{Duration, Instant};
 
+use archive_books::ledger::says_later;
 use archive_storage::warc::HttpHead;
 use archive_storage::{HostId, UrlId, segment::Truncated};
+use archive_web::fetch::FetchError;
+use archive_web::parse::http_date;
 use chrono::{DateTime, TimeDelta, Utc};
-
-use crate::fetch::FetchError;
-use crate::ledger::says_later;
-use crate::parse::http_date;
 
 /// The first pause; each further one is twice as long, up to the maximum.
 const PAUSE_MIN: Duration = Duration::from_secs(2);

@@ -7,10 +7,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use archive_books::ledger::{CreditError, MANNERS_SETTING, ScopeKind};
 use archive_storage::State;
 use serde::{Deserialize, Serialize};
-
-use crate::ledger::{CreditError, MANNERS_SETTING, ScopeKind};
 
 /// Maximum number of hosts whose delay is kept.
 const DELAYS_MAX: usize = 100_000;

@@ -17,8 +17,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use archive_books::ledger::names_this_machine;
+
 use super::options::Status;
-use crate::ledger::names_this_machine;
 
 /// Maximum length of a request's head.
 const HEAD_BYTES_MAX: usize = 8 << 10;
@@ -236,7 +237,7 @@ fn metrics(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::Monitor;
-    use crate::crawl::Status;
+    use crate::Status;
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::sync::mpsc;

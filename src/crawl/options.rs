@@ -5,7 +5,15 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
+use archive_base::program;
+use archive_base::runs;
+use archive_books::cluster::Member;
+use archive_books::ledger::{Refusal, Scope};
+use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
+use archive_choose::{CrawlPolicy, TopicStatus};
 use archive_storage::UrlId;
+use archive_vault::repack;
+use archive_web::fetch;
 use serde::{Serialize, Serializer};
 
 use super::frontier::Politeness;
@@ -13,15 +21,7 @@ use super::harvest::HarvestRules;
 use super::manners::Manners;
 use super::seeds::Seed;
 use super::timings::Timings;
-use crate::cluster::Member;
-use crate::exchange::repack;
-use crate::fetch;
-use crate::ledger::{Refusal, Scope};
-use crate::program;
 use crate::publish::hubs::Asked;
-use crate::recorder::{CHECKPOINT_EVERY, Memory};
-use crate::runs;
-use crate::selection::{CrawlPolicy, TopicStatus};
 
 /// Default of [`Options::sync_every`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ pub const WORKERS_MAX: usize = 4096;
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The run's account among the archive's [`crate::runs`], as far as the caller knows it; `None` for one that is
+    /// The run's account among the archive's [`archive_base::runs`], as far as the caller knows it; `None` for one that is
     /// named after the purpose.
     pub account: Option<runs::Run>,
     /// Maximum number of requests in flight; 1 to [`WORKERS_MAX`].
@@ -89,7 +89,7 @@ pub struct Options {
     pub cluster: Option<Member>,
     /// Whether another run of the same program follows in its cluster, for which all others wait.
     pub is_continued: bool,
-    /// Whether the parent process grants request slots over standard input ([`crate::cluster::Slots`]).
+    /// Whether the parent process grants request slots over standard input ([`archive_books::cluster::Slots`]).
     pub has_slots: bool,
     /// Destination of the archive's copy after each checkpoint, if any.
     pub copies: Option<CopyTo>,
@@ -178,7 +178,7 @@ pub struct Status {
     pub identical: u64,
     /// Parts of pages (style sheets, pictures and so on) that were asked again with their pages.
     pub parts: u64,
-    /// Parts that would have been asked, but for the limit of [`crate::selection::RefreshRules::parts`].
+    /// Parts that would have been asked, but for the limit of [`archive_choose::RefreshRules::parts`].
     pub parts_left: u64,
     /// Fetches without an answer, or with status 400 and above.
     pub errors: u64,

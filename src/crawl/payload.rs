@@ -7,10 +7,9 @@ use std::io;
 use archive_storage::Digest;
 use archive_storage::backend::Spool;
 use archive_storage::warc::{Dechunker, HttpHead, dechunk, split};
+use archive_web::fetch::Message;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
-
-use crate::fetch::Message;
 
 /// The parts of a response.
 pub(super) struct Payload {

@@ -1,12 +1,12 @@
 //! What the archive already has of a URL: the version that a server may confirm, and the path that led to it.
 
+use archive_books::ledger::{CreditError, capture_flags};
 use archive_storage::{
     Capture, CaptureId, Digest, Page, State, StateError, Store, StoreError, UrlId, Validators,
 };
 use chrono::DateTime;
 
 use super::process::Previous;
-use crate::ledger::{CreditError, capture_flags};
 
 /// Maximum number of hops of a path that are recorded.
 const HOPS_MAX: usize = 64;

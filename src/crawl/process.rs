@@ -13,18 +13,19 @@ use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
 
+use archive_books::ledger::{Facts, NearDuplicates, Outcome};
+use archive_books::recorder::{Said, Text};
+use archive_books::topics::{Sight, Topic};
+use archive_choose::stored_robots;
+use archive_web::fetch::robots::Robots;
+use archive_web::fetch::{Answer, Exchange, FetchError, Held, Message};
+use archive_web::parse::{Limits, Link, LinkKind, Parsed, http_date};
+use archive_web::reading::{Page, Reader, Work};
+
 use super::later::Trouble;
 use super::payload::Payload;
 use super::seen::SeenPayloads;
 use super::timings::{Stage, Stopwatch};
-use crate::fetch::robots::Robots;
-use crate::fetch::{Answer, Exchange, FetchError, Held, Message};
-use crate::ledger::{Facts, NearDuplicates, Outcome};
-use crate::parse::{Limits, Link, LinkKind, Parsed, http_date};
-use crate::reading::{Page, Reader, Work};
-use crate::recorder::{Said, Text};
-use crate::selection::stored_robots;
-use crate::topics::{Sight, Topic};
 
 /// Reason recorded for a page with `noarchive`, which is not stored.
 const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";

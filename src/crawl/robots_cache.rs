@@ -8,9 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_storage::{CaptureId, HostId, UrlId};
+use archive_web::fetch::robots::Robots;
 use lru::LruCache;
-
-use crate::fetch::robots::Robots;
 
 /// What a host allows the crawler.
 #[derive(Debug, Clone, Copy)]
@@ -200,8 +199,8 @@ impl RobotsCache {
 #[cfg(test)]
 mod tests {
     use super::{RobotsCache, Rules};
-    use crate::fetch::robots::Robots;
     use archive_storage::{CaptureId, HostId, UrlId};
+    use archive_web::fetch::robots::Robots;
 
     #[test]
     fn a_url_is_asked_for_once_for_all_that_wait_for_it() {

@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
+use archive_base::duration::read_duration;
+use archive_books::ledger::{Scope, ScopeKind, ScopeRule};
 use url::Url;
-
-use crate::duration::read_duration;
-use crate::ledger::{Scope, ScopeKind, ScopeRule};
 
 /// A line of the seeds file.
 #[derive(Debug, Clone)]

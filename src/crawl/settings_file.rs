@@ -25,13 +25,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use archive_base::duration::read_duration;
+use archive_base::files;
+use archive_books::ledger::ScopeKind;
 use regex::Regex;
 use serde::{Deserialize, Deserializer, de};
 use toml::Spanned;
-
-use crate::duration::read_duration;
-use crate::files;
-use crate::ledger::ScopeKind;
 
 /// Name of the file in the archive's folder.
 pub const SETTINGS_FILE: &str = "crawl.toml";
@@ -172,7 +171,7 @@ impl SettingsFile {
 #[cfg(test)]
 mod tests {
     use super::{SETTINGS_FILE, SettingsFile, read};
-    use crate::ledger::ScopeKind;
+    use archive_books::ledger::ScopeKind;
     use std::path::Path;
     use std::time::Duration;
 

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use archive_base::spare::used_by;
 use archive_storage::segment::Packing;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::pace::{Pace, process_time};
-use crate::spare::used_by;
 
 /// Stages of a page after it was fetched and before it is indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

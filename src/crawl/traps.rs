@@ -1,15 +1,14 @@
 //! Crawler traps: paths that keep growing, and lists that can be sorted and filtered in every way.
 //!
 //! Here, the URL alone decides. Hosts that serve the same page under ever new URLs are detected by their contents
-//! ([`crate::ledger::NearDuplicates`]).
+//! ([`archive_books::ledger::NearDuplicates`]).
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
 
+use archive_books::ledger::{Refusal, page_flags as flags};
 use archive_storage::{State, StateError};
 use url::Url;
-
-use crate::ledger::{Refusal, page_flags as flags};
 
 /// Maximum number of times that a run of segments may repeat in a row, as in `/a/b/a/b/`; once more is a trap (as in
 /// Heritrix' PathologicalPathDecideRule).
@@ -141,7 +140,7 @@ fn varied_page(url: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::{Variations, endless_path, varied_page};
-    use crate::ledger::Refusal;
+    use archive_books::ledger::Refusal;
     use url::Url;
 
     fn url(path: &str) -> Url {

@@ -2,13 +2,13 @@
 //! are preserved under names that browsers ignore.
 
 use archive_storage::warc::HttpHead;
+use archive_web::parse::headers::{parameter, split_link};
+use archive_web::parse::html::kind_of_relation;
 
 use super::address::uri;
 use super::rewrite::Links;
 use super::rewrite::html::refreshed;
 use super::{PATH_BYTES_MAX, Response};
-use crate::parse::headers::{parameter, split_link};
-use crate::parse::html::kind_of_relation;
 
 /// Prefix for the names of an original's fields.
 const PREFIX: &str = "X-Archive-Orig-";
@@ -113,7 +113,7 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::replay::address::Modifier;
+    use crate::address::Modifier;
 
     fn links() -> Links {
         Links::new(Url::parse("http://a.org/b/c").ok(), "20200101000000".to_owned(), Modifier::Page)

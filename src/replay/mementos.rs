@@ -3,15 +3,15 @@
 
 use std::cmp::Reverse;
 
+use archive_base::access::Access;
+use archive_base::texts::Language;
+use archive_books::ledger::{CreditError, Credits, canonical_of, is_content, tells};
 use archive_storage::address::{canonical, loose_key, surt};
 use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, Store, StoreError, UrlId};
 use url::Url;
 
 use super::address::{When, half_a_second, moment, stamp};
 use super::parts::{Part, RangeAsked};
-use crate::access::Access;
-use crate::ledger::{CreditError, Credits, canonical_of, is_content, tells};
-use crate::texts::Language;
 
 /// Maximum number of captures of a URL that are considered, newest first.
 pub(super) const MEMENTOS_MAX: usize = 100_000;

@@ -1,12 +1,12 @@
 //! Pages of the replay itself, and what it adds to archived pages.
 
+use archive_base::texts::Language;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::address::{Target, uri};
 use super::mementos::{Memento, Mementos};
 use super::parts::Part;
 use super::{Asked, Error, Response};
-use crate::texts::Language;
 use url::Url;
 
 /// Maximum number of parent folders of a missing URL that are tried.

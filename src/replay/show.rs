@@ -6,6 +6,9 @@ use std::cell::Cell;
 use archive_storage::CaptureKind;
 use archive_storage::address::{callback_of, without_request};
 use archive_storage::warc::{HEAD_BYTES_MAX, HttpHead, media_type};
+use archive_web::parse::charset;
+use archive_web::parse::html::Syntax;
+use archive_web::parse::{CodingProblem, DocumentKind, charset_parameter, decode_content};
 use bytes::Bytes;
 use encoding_rs::{UTF_8, WINDOWS_1252};
 use url::Url;
@@ -18,9 +21,6 @@ use super::policy::Kind;
 use super::rewrite::html::{self, Additions, HEAD, XML_HEAD};
 use super::rewrite::{Links, css, script, xml};
 use super::{Asked, Error, NAVIGATED, POLICY, Request, Response, fields, policy};
-use crate::parse::charset;
-use crate::parse::html::Syntax;
-use crate::parse::{CodingProblem, DocumentKind, charset_parameter, decode_content};
 
 /// Maximum size of a document that is rewritten, in bytes; a longer one is sent unchanged.
 pub(super) const REWRITTEN_BYTES_MAX: usize = 16 << 20;

@@ -1,9 +1,10 @@
 //! Memento's datetime negotiation (RFC 7089).
 
+use archive_web::parse::http_date as read_http_date;
+
 use super::address::{When, http_date};
 use super::mementos::{Memento, Mementos};
 use super::{Asked, Error, Response};
-use crate::parse::http_date as read_http_date;
 
 impl Asked<'_> {
     /// `/timegate/<url>`: redirects to the capture nearest to `Accept-Datetime`, or to the newest if there is none.

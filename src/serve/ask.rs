@@ -1,9 +1,12 @@
-//! Answers to programs that query this archive together with others ([`crate::nodes`]). An answer is written to an
+//! Answers to programs that query this archive together with others ([`archive_peers::nodes`]). An answer is written to an
 //! unnamed temporary file and sent from there, as packages are.
 
 use std::io::{BufWriter, Seek as _, Write as _};
 use std::time::{Duration, Instant};
 
+use archive_ask::query::Limits;
+use archive_base::remote::causes;
+use archive_peers::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::HeaderMap;
@@ -11,9 +14,6 @@ use hyper::body::Incoming;
 
 use super::opened::Seen;
 use super::page::{Bounded, Reply};
-use crate::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
-use crate::query::Limits;
-use crate::remote::causes;
 
 /// Path of the requests.
 pub(super) const PATH: &str = "/ask";

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use archive_base::access::Role;
 use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::{Body, Frame};
@@ -16,7 +17,6 @@ use super::Shared;
 use super::lanes::Kind;
 use super::page::{Reply, Speech, Which, report};
 use super::sending::Sent;
-use crate::access::Role;
 
 /// Interval between checks for news.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

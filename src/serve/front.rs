@@ -1,17 +1,18 @@
-//! Several archives, folders of this server and nodes, queried as one ([`crate::nodes`]). Only archives named at
+//! Several archives, folders of this server and nodes, queried as one ([`archive_peers::nodes`]). Only archives named at
 //! startup are queried. A request for a page is redirected to the archive that has it; responses are not proxied.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use archive_ask::find::Kept;
+use archive_ask::query::Limits;
+use archive_base::access::Role;
+use archive_books::cluster::Partition;
+use archive_peers::nodes::{AskError, Asked, Http, Known, Missing, Node, Source};
+
 use super::Shared;
 use super::opened::Archive;
-use crate::access::Role;
-use crate::cluster::Partition;
-use crate::find::Kept;
-use crate::nodes::{AskError, Asked, Http, Known, Missing, Node, Source};
-use crate::query::Limits;
 
 /// How long to remember which archives answer, and for which sites. A node that failed is left alone for this time.
 const KNOWN_FOR: Duration = Duration::from_secs(10);

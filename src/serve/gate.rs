@@ -8,6 +8,7 @@
 
 use std::net::IpAddr;
 
+use archive_books::ledger::host_name;
 use bytes::Bytes;
 use hyper::HeaderMap;
 use url::form_urlencoded;
@@ -16,7 +17,6 @@ use super::Shared;
 use super::http::Origin;
 use super::page::{Reply, Speech, role_for, wants_json};
 use super::people::{Event, People, Refused, What, Who};
-use crate::ledger::host_name;
 
 /// Paths for logging in and out, and for passing people between the two origins.
 const LOGIN: &str = "/login";

@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_books::ledger::{host_name, names_this_machine};
 use archive_storage::warc::Sent;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
@@ -28,8 +29,6 @@ use super::people::{Event, What, Who};
 use super::pings::{self, Pings};
 use super::sending::{self, Sent as Body, Shares};
 use super::{Held, OpenError, Place, Shared};
-use crate::ledger::{host_name, names_this_machine};
-use crate::replay;
 
 /// Time limit for receiving the head of a request, and for an idle connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
@@ -299,7 +298,7 @@ async fn with_body(
 ) -> Option<Answer> {
     let sending = &shared.limits.sending;
     let (file, long, whole) = (reply.file.take(), reply.long.take(), std::mem::take(&mut reply.body));
-    if let Some(length) = long.as_ref().and_then(replay::Long::length) {
+    if let Some(length) = long.as_ref().and_then(archive_replay::Long::length) {
         reply = reply.with("Content-Length", length.to_string());
     }
     let body = match (file, long) {
@@ -318,7 +317,7 @@ async fn with_body(
 /// What a browser requests: its worker's requests for pages differ from others only in their mode.
 fn destination(mode: Option<&str>, stated: Option<String>) -> Option<String> {
     let is_page = mode == Some("navigate") && stated.as_deref() == Some("empty");
-    if is_page { Some(replay::NAVIGATED.to_owned()) } else { stated }
+    if is_page { Some(archive_replay::NAVIGATED.to_owned()) } else { stated }
 }
 
 /// Reads a form, within its limits.
@@ -376,7 +375,7 @@ impl Received {
                     content_type: content_type.as_deref(),
                     body,
                 });
-                let request = replay::Request {
+                let request = archive_replay::Request {
                     path: &self.path,
                     sent: sent.unwrap_or_default(),
                     accept_datetime: self.accept_datetime.as_deref(),
@@ -388,7 +387,7 @@ impl Received {
                     language: *self.speech,
                     timegates: &shared.timegates,
                 };
-                Ok(match replay::answer(seen.store, &seen.access, &request) {
+                Ok(match archive_replay::answer(seen.store, &seen.access, &request) {
                     Ok(response) => Reply::replayed(response),
                     Err(error) => Reply::failure(500, self.speech, &error.to_string()),
                 })

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_base::access::Role;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::http::Origin;
-use crate::access::Role;
 
 /// Maximum number of requests that are answered concurrently, by lane; others wait.
 const QUICK_MAX: usize = 4;

@@ -8,6 +8,8 @@ use std::hash::Hash;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use archive_ask::find::{self, FindError, Options, Results, Times, Typed};
+use archive_books::search::{Commit, FOLDER, VERSIONS_FOLDER};
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
 use lru::LruCache;
@@ -15,8 +17,6 @@ use lru::LruCache;
 use super::ask;
 use super::opened::Seen;
 use super::page::{Site, Start};
-use crate::find::{self, FindError, Options, Results, Times, Typed};
-use crate::search::{Commit, FOLDER, VERSIONS_FOLDER};
 
 /// Maximum number of cached answers of each kind, and maximum size of the texts of each in bytes.
 const ANSWERS_KEPT: usize = 512;

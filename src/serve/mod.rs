@@ -2,7 +2,7 @@
 //!
 //! There are two listeners. The application's pages are generated here, work without scripts, load nothing from
 //! elsewhere, and are available as JSON under the same address for clients that ask for it. The other listener serves
-//! [`crate::replay`]: archived pages are hostile, so they have a separate origin, which has no access to the
+//! [`archive_replay`]: archived pages are hostile, so they have a separate origin, which has no access to the
 //! application.
 //!
 //! Requests are answered on separate threads, a few of each kind at a time (`lanes`), each from the archive as of its
@@ -32,6 +32,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use archive_ask::find::Kept;
+use archive_base::access::Role;
+use archive_base::control::Control;
+use archive_peers::nodes::Http;
 use archive_storage::Store;
 use hyper::header::HeaderName;
 use tokio::net::TcpListener;
@@ -48,11 +52,6 @@ pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, 
 use self::options::{following, origins};
 use self::people::People;
 use self::sending::Sending;
-use crate::access::Role;
-use crate::control::Control;
-use crate::find::Kept;
-use crate::nodes::Http;
-use crate::replay;
 
 /// Maximum number of clients that follow runs concurrently; others are refused.
 const LISTENERS_MAX: usize = 16;
@@ -102,7 +101,7 @@ pub fn addresses() -> impl Iterator<Item = Address> {
         formats,
     });
     let (takes, formats) = (&[][..], &[][..]);
-    let replay = replay::ROUTES.iter();
+    let replay = archive_replay::ROUTES.iter();
     application.chain(replay.map(|route| Address {
         is_replay: true,
         path: route.path,

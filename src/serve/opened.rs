@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use archive_ask::find::Kept;
+use archive_base::access::{Access, AccessError, Role};
+use archive_books::ledger::CreditError;
+use archive_books::veil;
 use archive_storage::{Store, StoreError, Veil};
 use chrono::Utc;
 
 use super::lately::Lately;
-use crate::access::{Access, AccessError, Role};
-use crate::find::Kept;
-use crate::ledger::CreditError;
-use crate::veil;
 
 /// How long requests share the open archive if no checkpoint announces itself: on a full disk it cannot.
 const SHARED: Duration = Duration::from_secs(2);

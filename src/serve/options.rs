@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use archive_base::accounts::AccountsError;
+use archive_books::ledger::host_name;
+use archive_peers::nodes::{self, AskError, Node};
 use hyper::header::HeaderName;
 
 use super::opened::OpenError;
-use crate::accounts::AccountsError;
-use crate::ledger::host_name;
-use crate::nodes::{self, AskError, Node};
 
 /// Name of the audit log in an archive's folder.
 pub const AUDIT: &str = "audit.jsonl";
@@ -64,7 +64,7 @@ pub struct PingRules {
 /// People with accounts.
 #[derive(Clone, Debug)]
 pub struct Members {
-    /// The file of accounts ([`crate::accounts`]).
+    /// The file of accounts ([`archive_base::accounts`]).
     pub file: PathBuf,
     /// The audit log; by default [`AUDIT`] in the folder of the first archive.
     pub audit: Option<PathBuf>,

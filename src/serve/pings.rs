@@ -1,7 +1,7 @@
 //! Notices from strangers: IndexNow, sitemap pings, WebSub hubs. Enabled by `archive serve --pings`.
 //!
 //! Nothing is fetched for them. Notices about hosts in the archive, within its scope, are queued on disk for the next
-//! run ([`crate::publish::Notice`]). All others get the same answer, but are dropped and counted, so that nobody learns
+//! run ([`archive_crawl::publish::Notice`]). All others get the same answer, but are dropped and counted, so that nobody learns
 //! what the archive holds.
 
 use std::collections::HashMap;
@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use archive_books::ledger::Credits;
+use archive_crawl::publish::subscriptions::{self, Delivered, Question};
+use archive_crawl::publish::{self, Notice, NoticeError, NoticeKind, PublishError, Queued, hubs};
 use bytes::Bytes;
 use chrono::Utc;
 use http_body_util::{BodyExt, Limited};
@@ -22,9 +25,6 @@ use super::lanes::Kind;
 use super::opened::Archive;
 use super::page::Reply;
 use super::{PingRules, Shared};
-use crate::ledger::Credits;
-use crate::publish::subscriptions::{self, Delivered, Question};
-use crate::publish::{self, Notice, NoticeError, NoticeKind, PublishError, Queued, hubs};
 
 /// Maximum number of notices within [`SPAN`], per client and in total.
 const CLIENT_PINGS_MAX: u32 = 100;

@@ -3,8 +3,8 @@
 //! Each file states in a comment what is expected. Every URL in it must be among the links, or be a prefix of one if it
 //! is a base.
 
-use archive::parse::Parsed;
 use archive_storage::address::canonical;
+use archive_web::parse::Parsed;
 use url::Url;
 
 use super::archives::untar;

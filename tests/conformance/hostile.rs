@@ -2,7 +2,7 @@
 //!
 //! Times are not asserted; if a parser is quadratic somewhere, these tests take minutes instead of seconds.
 
-use archive::parse::{Limits, Parsed, Problem};
+use archive_web::parse::{Limits, Parsed, Problem};
 
 use super::read;
 

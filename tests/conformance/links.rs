@@ -1,6 +1,6 @@
 //! Every kind of link, each in its own document that contains a single link, to `x`.
 
-use archive::parse::{LinkKind, Source, parse};
+use archive_web::parse::{LinkKind, Source, parse};
 use url::Url;
 
 use LinkKind::*;
@@ -19,7 +19,7 @@ const CSS: &str = "text/css";
 fn links(media_type: &str, headers: &[(&str, &[u8])], body: &str, status: u16) -> Vec<(String, LinkKind)> {
     let url = Url::parse(DOCUMENT).unwrap();
     let source = Source { url: &url, status, content_type: Some(media_type), headers, body: body.as_bytes() };
-    let parsed = parse(&source, &archive::parse::Limits::default());
+    let parsed = parse(&source, &archive_web::parse::Limits::default());
     parsed.links.into_iter().map(|link| (link.url, link.kind)).collect()
 }
 

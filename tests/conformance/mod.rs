@@ -17,7 +17,7 @@ mod xpath;
 
 use std::path::PathBuf;
 
-use archive::parse::{Limits, Parsed, Source, parse};
+use archive_web::parse::{Limits, Parsed, Source, parse};
 use url::Url;
 
 /// Returns the bytes of a file of test data; prints a message and returns `None` if it is missing.

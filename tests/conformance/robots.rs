@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use archive::fetch::robots::Robots;
+use archive_web::fetch::robots::Robots;
 use serde_json::Value;
 use url::Url;
 

@@ -1,6 +1,6 @@
 //! Sitemaps of all formats, from the library crawler-commons.
 
-use archive::parse::{DocumentKind, LinkKind, Parsed};
+use archive_web::parse::{DocumentKind, LinkKind, Parsed};
 
 use super::{Tally, data, read};
 

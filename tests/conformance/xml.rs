@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use archive::parse::{LinkKind, Problem};
+use archive_web::parse::{LinkKind, Problem};
 
 use super::archives::unzip;
 use super::{Tally, data, read};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use archive::parse::{Limits, xpath};
+use archive_web::parse::{Limits, xpath};
 use tempfile::TempDir;
 
 use super::archives::unzip;

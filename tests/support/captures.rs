@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use archive::ledger::Credits;
+use archive_books::ledger::Credits;
 use archive_storage::{Capture, CaptureKind, StateError, Store, StoreError};
 
 /// Every captured URL with its captures, in storage order.

@@ -25,9 +25,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive::crawl::{Options, Politeness};
-use archive::fetch;
+use archive_crawl::{Options, Politeness};
 use archive_testweb::{Config, Server, Web};
+use archive_web::fetch;
 
 pub(crate) use captures::{Captured, captures, ledger_balances};
 pub(crate) use program::Archive;

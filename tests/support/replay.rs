@@ -1,7 +1,7 @@
 //! Requests to an archive as the replay server makes them.
 
-use archive::access::Access;
-use archive::replay::{self, Request, Response};
+use archive_base::access::Access;
+use archive_replay::{Request, Response};
 use archive_storage::Store;
 
 use super::Archive;
@@ -31,7 +31,7 @@ impl Replay {
         let store = Store::read_only(&self.archive.path).unwrap();
         let access = Access::read(&self.archive.path).unwrap();
         let request = &Request { application: APPLICATION, ..*request };
-        let response = replay::answer(&store, &access, request).unwrap();
+        let response = archive_replay::answer(&store, &access, request).unwrap();
         for (name, value) in &response.headers {
             assert!(!name.contains(|c: char| c.is_whitespace() || c == ':'), "{name}");
             assert!(!value.contains(|c: char| c.is_control()), "{name}: {value:?}");

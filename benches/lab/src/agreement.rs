@@ -1,9 +1,10 @@
 //! Agreement of two rankings of the same pages.
 
+use archive_math::graphs::random::Random;
+use archive_math::importance::rank::PageRank;
+use archive_math::importance::{Graph, GraphError};
+
 use super::LabError;
-use archive::graphs::random::Random;
-use archive::importance::rank::PageRank;
-use archive::importance::{Graph, GraphError};
 
 /// Number of pairs of pages compared for Kendall's tau.
 const PAIRS: u32 = 200_000;
@@ -92,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_whole_graph_agrees_with_itself_and_a_part_less() {
-        let graph = archive::graphs::read(std::path::Path::new("generate:copy:3000:6:2")).unwrap().graph;
+        let graph = archive_math::graphs::read(std::path::Path::new("generate:copy:3000:6:2")).unwrap().graph;
         let importance = super::super::orders::true_importance(&graph, 1).unwrap();
         let all: Vec<u32> = (0..3000).rev().collect();
         let whole = visited_tau(&graph, &all, &importance).unwrap();

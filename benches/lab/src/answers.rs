@@ -1,12 +1,13 @@
 //! Known answers: what every method must find on graphs whose importance is computed by hand, and how the estimates of
 //! a crawl must behave if nothing changes, or if a part of the web disappears.
 
+use archive_math::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
+use archive_math::importance::rank::{Dangling, Harmonic, Matrix, PageRank, Power, combined, hits};
+use archive_math::importance::{Account, Graph, Ledger, Policy, SmallEdge, Weight, Window};
+
 use super::LabError;
 use super::agreement::{tau, top};
 use super::convergence::{Selection, Simulation, exact};
-use archive::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
-use archive::importance::rank::{Dangling, Harmonic, Matrix, PageRank, Power, combined, hits};
-use archive::importance::{Account, Graph, Ledger, Policy, SmallEdge, Weight, Window};
 use serde::Serialize;
 
 /// Number of pages in the comparison of the most important ones.
@@ -62,7 +63,7 @@ pub fn by_hand() -> Result<Vec<Answer>, LabError> {
     let small = Graph::from_arcs(3, &[(0, 1), (1, 0), (0, 2)])?;
     let expected = [0.36, 0.32, 0.32];
     let options = PageRank {
-        damping: archive::importance::rank::Damping::OneMoreLink,
+        damping: archive_math::importance::rank::Damping::OneMoreLink,
         tolerance: 1e-11,
         ..PageRank::default()
     };
@@ -248,7 +249,7 @@ pub fn fading(graph: &Graph) -> Result<Vec<Fading>, LabError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::graphs;
+    use archive_math::graphs;
 
     fn graph() -> Graph {
         graphs::read(std::path::Path::new("generate:copy:1500:8:1")).unwrap().graph

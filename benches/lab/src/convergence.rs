@@ -5,12 +5,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::agreement::best_first;
-use archive::graphs::random::Random;
-use archive::importance::rank::{Damping, PageRank, RankError};
-use archive::importance::{
+use archive_math::graphs::random::Random;
+use archive_math::importance::rank::{Damping, PageRank, RankError};
+use archive_math::importance::{
     Account, Graph, GraphBuilder, GraphError, History, Ledger, Policy, Weight, Window,
 };
+
+use super::agreement::best_first;
 
 /// Rule that selects the next page to visit; random ones are all equally likely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -365,7 +366,7 @@ pub fn curves(graph: &Graph, visits: &[usize], seed: u64, threads: usize) -> Res
 mod tests {
     use super::*;
     use crate::test_data;
-    use archive::graphs;
+    use archive_math::graphs;
 
     fn errors(graph: &Graph, selection: Selection, visits: &[usize]) -> Vec<f64> {
         let exact = exact(graph, 1).unwrap();

@@ -4,8 +4,8 @@
 //! 0.25 and 1.75 days apart. The bias of an estimate is its mean divided by the true rate, minus 1. Its error is the
 //! root mean square of (estimate / true rate - 1).
 
-use archive::graphs::random::Random;
-use archive::refresh::rate::{ChangeObservations, Observation, RatePrior};
+use archive_math::graphs::random::Random;
+use archive_math::refresh::rate::{ChangeObservations, Observation, RatePrior};
 
 use crate::intervals::RateInterval;
 

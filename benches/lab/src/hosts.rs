@@ -12,7 +12,7 @@
 //! 10 %; over the crawl .644 against .647, breadth first .625). Links between these hosts express no independent
 //! opinion, so M has nothing to weight.
 
-use archive::graphs::{Recorded, Web as _};
+use archive_math::graphs::{Recorded, Web as _};
 
 /// Statistics of links between hosts; shares are between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,7 +66,7 @@ impl BetweenHosts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::importance::Graph;
+    use archive_math::importance::Graph;
 
     #[test]
     fn links_between_hosts_are_counted() {

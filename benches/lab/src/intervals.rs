@@ -1,6 +1,6 @@
 //! Intervals of change rates: where the true rate of a page is with 90 % probability, given its visits.
 
-use archive::refresh::rate::{ChangeObservations, RatePrior};
+use archive_math::refresh::rate::{ChangeObservations, RatePrior};
 
 /// Probability that the true rate is in a reported interval.
 const STATED: f64 = 0.9;
@@ -153,7 +153,7 @@ fn maximum(value: impl Fn(f64) -> f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use archive::refresh::rate::{OBSERVATION_BYTES, Observation};
+    use archive_math::refresh::rate::{OBSERVATION_BYTES, Observation};
 
     use super::*;
 

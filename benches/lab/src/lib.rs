@@ -19,9 +19,9 @@ pub mod subjects;
 pub mod transfers;
 pub mod windows;
 
-use archive::graphs::slices::SliceError;
-use archive::importance::GraphError;
-use archive::importance::rank::RankError;
+use archive_math::graphs::slices::SliceError;
+use archive_math::importance::GraphError;
+use archive_math::importance::rank::RankError;
 
 /// Why an experiment failed.
 #[derive(Debug, thiserror::Error)]

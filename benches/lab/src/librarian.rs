@@ -7,12 +7,13 @@ use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
+use archive_ask::review::learned::{Hosts, LearnError, Learned, without_www};
+use archive_math::graphs::host_of;
+use archive_math::graphs::random::Random;
+use archive_math::importance::rank::{Harmonic, PageRank, hits};
+use archive_math::learn::{Platt, measures};
+
 use super::agreement::best_first;
-use archive::graphs::host_of;
-use archive::graphs::random::Random;
-use archive::importance::rank::{Harmonic, PageRank, hits};
-use archive::learn::{Platt, measures};
-use archive::review::learned::{Hosts, LearnError, Learned, without_www};
 use flate2::read::MultiGzDecoder;
 
 /// Number of hosts at the top of an order that a librarian would look at.
@@ -72,7 +73,7 @@ pub fn kinds(hosts: &Hosts) -> Result<Vec<FactKind>, LearnError> {
     let weighted = hosts.graph();
     let graph = weighted.clone().unweighted();
     let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
-    let opic = PageRank { damping: archive::importance::rank::Damping::OneMoreLink, ..rank.clone() };
+    let opic = PageRank { damping: archive_math::importance::rank::Damping::OneMoreLink, ..rank.clone() };
     let mut in_degree = vec![0.0; graph.pages()];
     for host in 0..graph.pages() {
         graph.targets(host).iter().for_each(|&target| in_degree[target as usize] += 1.0);
@@ -140,7 +141,7 @@ pub fn run(
     for kind in kinds {
         let logarithms: Vec<f64> = kind.values.iter().map(|value| (value + 1e-12).ln()).collect();
         let platt = Platt::fit(&logarithms, &is_known);
-        let odds = |host: &usize| archive::learn::log_odds(platt.probability(logarithms[*host])).exp();
+        let odds = |host: &usize| archive_math::learn::log_odds(platt.probability(logarithms[*host])).exp();
         let probabilities: Vec<f64> = others.iter().map(|host| (odds(host) * more).min(1.0)).collect();
         let values: Vec<f64> = others.iter().map(|&host| kind.values[host]).collect();
         scores.extend(score(&values, &probabilities, &labels).map(|score| (kind.name, score)));

@@ -7,17 +7,18 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
 
-use super::agreement::best_first;
-use archive::graphs::Web;
-use archive::graphs::random::Random as Stream;
-use archive::importance::order::{
+use archive_math::graphs::Web;
+use archive_math::graphs::random::Random as Stream;
+use archive_math::importance::order::{
     Backlinks, BreadthFirst, Depth, ExactQueue, Fractional, GreedyCash, LevelQueue, Link, Order,
     PageRankSoFar, Queue, Random, RankMass, WindowedRankMass,
 };
-use archive::importance::{
+use archive_math::importance::{
     Policy,
     rank::{PageRank, RankError},
 };
+
+use super::agreement::best_first;
 
 /// Shares of all pages at which the gathered importance is reported.
 pub const MARKS: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.25, 0.50];
@@ -301,7 +302,10 @@ impl Seeds {
 ///
 /// # Errors
 /// None with these options.
-pub fn true_importance(graph: &archive::importance::Graph, threads: usize) -> Result<Vec<f64>, RankError> {
+pub fn true_importance(
+    graph: &archive_math::importance::Graph,
+    threads: usize,
+) -> Result<Vec<f64>, RankError> {
     let options = PageRank { tolerance: 1e-10, threads, ..PageRank::default() };
     Ok(options.run(graph.clone().unweighted())?.values)
 }
@@ -310,7 +314,7 @@ pub fn true_importance(graph: &archive::importance::Graph, threads: usize) -> Re
 mod tests {
     use super::*;
     use crate::test_data;
-    use archive::graphs;
+    use archive_math::graphs;
 
     #[test]
     fn names_are_read_as_they_are_written() {

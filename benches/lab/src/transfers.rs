@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use archive::graphs::Web;
-use archive::importance::{Account, Base, Credit, Ledger, Policy, Weight};
+use archive_math::graphs::Web;
+use archive_math::importance::{Account, Base, Credit, Ledger, Policy, Weight};
 
 /// Shortest time that can be measured reliably, given the resolution of clocks and the noise of schedulers.
 const LEDGER_SECONDS_MIN: f64 = 1e-4;
@@ -110,7 +110,7 @@ pub fn run(web: &dyn Web, visits: u64) -> Transfers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::graphs::HostWeb;
+    use archive_math::graphs::HostWeb;
 
     #[test]
     fn every_link_is_paid_once() {

@@ -3,10 +3,11 @@
 //! A graph is crawled repeatedly. During each round (as many visits as there are pages), a share of its pages has its
 //! number of in-links halved or doubled. Which window of the past estimates importance best?
 
+use archive_math::graphs::random::Random;
+use archive_math::importance::{Graph, Policy, Window};
+
 use super::LabError;
 use super::convergence::{Error, Selection, Simulation, exact};
-use archive::graphs::random::Random;
-use archive::importance::{Graph, Policy, Window};
 
 /// Number of parts of a round, between which the graph changes.
 const PARTS: usize = 10;
@@ -121,7 +122,7 @@ pub fn run(graph: &Graph, length: Length, change: f64, setting: &Setting) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive::graphs;
+    use archive_math::graphs;
 
     fn graph() -> Graph {
         graphs::read(std::path::Path::new("generate:copy:1500:8:1")).unwrap().graph

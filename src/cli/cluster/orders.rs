@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use archive::cluster::{Partition, Publications};
-use archive::decisions::Decision;
-use archive::fetch;
-use archive::share::orders::{self, Done, List, Order};
-use archive::share::{OrderProgress, Progress, ShareError};
+use archive_base::decisions::Decision;
+use archive_books::cluster::{Partition, Publications};
+use archive_peers::share::orders::{self, Done, List, Order};
+use archive_peers::share::{OrderProgress, Progress, ShareError};
 use archive_storage::Store;
+use archive_web::fetch;
 use serde::Serialize;
 
 use super::super::open::SegmentArgs;

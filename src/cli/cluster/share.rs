@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::access::AccessError;
-use archive::cluster::{Publications, Version};
-use archive::control::Control;
-use archive::share::orders::List;
-use archive::share::{self, Outcome, ShareError, Taken};
+use archive_base::access::AccessError;
+use archive_base::control::Control;
+use archive_books::cluster::{Publications, Version};
+use archive_peers::share::orders::List;
+use archive_peers::share::{self, Outcome, ShareError, Taken};
 use chrono::Utc;
 use serde::Serialize;
 

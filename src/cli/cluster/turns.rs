@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use archive::cluster::Member;
-use archive::crawl::Options;
-use archive::ledger::Credits;
+use archive_books::cluster::Member;
+use archive_books::ledger::Credits;
+use archive_crawl::Options;
 use archive_storage::Store;
 
 use super::super::open::SegmentArgs;

@@ -5,10 +5,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Context as _;
-use archive::graphs;
-use archive::graphs::slices::{self, Which};
-use archive::importance::ranking::Method;
-use archive::memory::peak_bytes;
+use archive_base::memory::peak_bytes;
+use archive_math::graphs;
+use archive_math::graphs::slices::{self, Which};
+use archive_math::importance::ranking::Method;
 use serde::Serialize;
 
 use super::{Args, read_chosen, threads, write_values};

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use archive::access::Access;
-use archive::columns::{self, RowKind};
-use archive::graphs;
-use archive::importance::Graph;
-use archive::importance::ranking::Column;
-use archive::nodes::Asked;
-use archive::query;
-use archive::stored_graph::{Outline, PageGraph, site_graph};
+use archive_ask::query;
+use archive_base::access::Access;
+use archive_books::columns::{self, RowKind};
+use archive_books::stored_graph::{Outline, PageGraph, site_graph};
+use archive_math::graphs;
+use archive_math::importance::Graph;
+use archive_math::importance::ranking::Column;
+use archive_peers::nodes::Asked;
 use archive_storage::{SiteId, Store, UrlId};
 
 use super::{Args, read_chosen};

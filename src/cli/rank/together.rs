@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
-use archive::columns::RowKind;
-use archive::graphs::parts::{Chaotic, Outcome};
-use archive::importance::rank::{Damping, Ranking};
-use archive::importance::ranking::{Column, Method};
-use archive::query::Limits;
-use archive::stored_graph::{Books, Folder, How, JoinError, Joined};
+use archive_ask::query::Limits;
+use archive_books::columns::RowKind;
+use archive_books::stored_graph::{Books, Folder, How, JoinError, Joined};
+use archive_math::graphs::parts::{Chaotic, Outcome};
+use archive_math::importance::rank::{Damping, Ranking};
+use archive_math::importance::ranking::{Column, Method};
 
 use super::source::Source;
 use super::{Args, Found, threads};

@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use archive::decisions::Decisions;
-use archive::refresh::policies::PolicyName;
-use archive::selection::{Choice, Discovery, FOLDERS_FROM, RefreshRules, Weighing, WeightError, Weights};
+use archive_base::decisions::Decisions;
+use archive_choose::{Choice, Discovery, FOLDERS_FROM, RefreshRules, Weighing, WeightError, Weights};
+use archive_math::refresh::policies::PolicyName;
 use archive_storage::{Store, UrlId};
 
 use super::super::UsageError;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use archive::decisions::{Compared, Decision, Decisions, Import, Row, Said, Subject, Verdict, What};
-use archive::review::Rating;
-use archive::share::orders::{Order, Resolution};
-use archive::texts::Language;
+use archive_ask::review::Rating;
+use archive_base::decisions::{Compared, Decision, Decisions, Import, Row, Said, Subject, Verdict, What};
+use archive_base::texts::Language;
+use archive_peers::share::orders::{Order, Resolution};
 use archive_storage::Store;
 use chrono::{DateTime, SubsecRound, Utc};
 use serde::Serialize;
@@ -279,7 +279,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
 
 fn said(subject: Subject, rating: Rating) -> Said {
     Said {
-        rating: rating.score.map(archive::review::Score::number),
+        rating: rating.score.map(archive_ask::review::Score::number),
         verdict: rating.verdict,
         note: rating.comment,
         ..Said::of(subject)

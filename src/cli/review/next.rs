@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 use std::process::ExitCode;
 
-use archive::access::Access;
-use archive::decisions::Decisions;
-use archive::query::{self, Limits, Question};
-use archive::review;
-use archive::review::next::Next;
-use archive::texts::Language;
+use archive_ask::query::{self, Limits, Question};
+use archive_ask::review;
+use archive_ask::review::next::Next;
+use archive_base::access::Access;
+use archive_base::decisions::Decisions;
+use archive_base::texts::Language;
 use archive_storage::{SiteId, Store};
 use chrono::Utc;
 

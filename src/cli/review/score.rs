@@ -1,9 +1,9 @@
 //! `archive review score`: measures how far raters agree, and which numbers match their ratings.
 
-use archive::decisions::Decisions;
-use archive::review::score::{
+use archive_ask::review::score::{
     Agreement, Disagreement, MEASURES, MeasureScore, RaterScore, Ratings, ScoreError, Scores,
 };
+use archive_base::decisions::Decisions;
 use archive_storage::Store;
 
 use super::super::options::{ArchiveArgs, ReaderArgs};

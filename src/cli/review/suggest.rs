@@ -1,9 +1,9 @@
 //! `archive review suggest`: lists what the automatic librarian would choose.
 
-use archive::columns::{self, LIKELY, RowKind};
-use archive::decisions::Decisions;
-use archive::ledger::Credits;
-use archive::review::Librarian;
+use archive_ask::review::Librarian;
+use archive_base::decisions::Decisions;
+use archive_books::columns::{self, LIKELY, RowKind};
+use archive_books::ledger::Credits;
 use archive_storage::Store;
 use chrono::Utc;
 use serde::Serialize;

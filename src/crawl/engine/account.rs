@@ -1,15 +1,15 @@
-//! The account that a run writes to the archive's folder ([`crate::runs`]), for other programs to read.
+//! The account that a run writes to the archive's folder ([`archive_base::runs`]), for other programs to read.
 //!
 //! If it cannot be written, the run reports that once and continues.
 
 use std::time::{Duration, Instant};
 
+use archive_base::runs::{self, Limits, NOT_TO_BE_KEPT, Writer};
+use archive_books::ledger::Refusal;
 use archive_storage::UrlId;
 
 use super::super::options::{End, Purpose};
 use super::{CrawlError, Run};
-use crate::ledger::Refusal;
-use crate::runs::{self, Limits, NOT_TO_BE_KEPT, Writer};
 
 /// Interval between writes of the account. Each of several crawls of a machine writes less often, because a new file
 /// per second costs as much as a page.

@@ -2,10 +2,17 @@
 
 use std::time::{Duration, Instant};
 
+use archive_books::cluster::Slots;
+use archive_books::ledger::{
+    Candidate, LEVEL_PAGE_MAX, LEVEL_REQUISITE, NearDuplicates, Refusal, is_own_robots_txt, page_flags,
+};
+use archive_books::recorder::RecorderError;
+use archive_choose::{Budgets, Focused, Ordering};
 use archive_storage::CaptureKind;
 use archive_storage::HostId;
 use archive_storage::segment::{CaptureBody, Encoded};
 use archive_storage::warc::split;
+use archive_web::fetch::FetchError;
 use url::Url;
 
 use super::super::later::Trouble;
@@ -17,13 +24,6 @@ use super::super::robots_cache::Rules;
 use super::super::timings::Stage;
 use super::operation::Held;
 use super::{CrawlError, Run};
-use crate::cluster::Slots;
-use crate::fetch::FetchError;
-use crate::ledger::{
-    Candidate, LEVEL_PAGE_MAX, LEVEL_REQUISITE, NearDuplicates, Refusal, is_own_robots_txt, page_flags,
-};
-use crate::recorder::RecorderError;
-use crate::selection::{Budgets, Focused, Ordering};
 
 impl Run<'_> {
     pub(super) fn complete(&mut self, done: Done) -> Result<(), CrawlError> {

@@ -3,13 +3,13 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use archive_books::ledger::{Candidate, LEVEL_REQUISITE, LEVEL_SEED, authority, page_flags};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, UrlId};
 
 use super::super::options::Purpose;
 use super::super::seeds::Seed;
 use super::{CrawlError, Run, answers};
-use crate::ledger::{Candidate, LEVEL_REQUISITE, LEVEL_SEED, authority, page_flags};
 
 /// Announced pages come right after page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;

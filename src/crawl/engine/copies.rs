@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
+use archive_base::control::Control;
+use archive_books::cluster::Commit;
+use archive_vault::copy::{self, CopyError, Remote};
 use crossbeam::channel::{Receiver, Sender, bounded};
 
 use super::super::options::CopyTo;
 use super::{CrawlError, Run};
-use crate::cluster::Commit;
-use crate::control::Control;
-use crate::exchange::copy::{self, CopyError, Remote};
 
 /// Delay before retrying a failed copy.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);

@@ -2,12 +2,12 @@
 
 use std::time::Instant;
 
+use archive_books::ledger::{LEVEL_PAGE_MAX, Refusal};
+use archive_choose::{Focused, is_redirect};
 use archive_storage::{CaptureId, UrlId};
 
 use super::super::process::{FetchTag, Processed};
 use super::{CrawlError, Run};
-use crate::ledger::{LEVEL_PAGE_MAX, Refusal};
-use crate::selection::{Focused, is_redirect};
 
 impl Run<'_> {
     /// Learns from earlier captures what leads to the topic.

@@ -2,11 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use archive_books::ledger::is_own_robots_txt;
+
 use super::super::later::{ANSWER_BYTES_MAX, Trouble, Verdict};
 use super::super::process::FetchTag;
 use super::operation::Held;
 use super::{CrawlError, Run};
-use crate::ledger::is_own_robots_txt;
 
 /// A run without a time limit ends once everything left has to wait for longer than this.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

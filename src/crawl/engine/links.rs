@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use archive_books::ledger::{Candidate, Facts, Refusal, page_flags as flags, shown};
 use archive_storage::{HostId, UrlId};
 
 use super::{CrawlError, Run};
-use crate::ledger::{Candidate, Facts, Refusal, page_flags as flags, shown};
 
 impl Run<'_> {
     /// Lets another URL stand for one whose turn has come, if they differ in parameters that make no difference;

@@ -27,7 +27,18 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use archive_base::control::Control;
+use archive_base::decisions::Decisions;
+use archive_base::erased::Erased;
+use archive_books::cluster::{ClusterError, Slots};
+use archive_books::ledger::{Candidate, Credits, PutOff};
+use archive_books::recorder::{Recorder, RecorderError, Said, Settings};
+use archive_choose::{CrawlPolicy, Ended, Focused, Ordering, RefreshRules, UnderWay};
 use archive_storage::{CaptureId, HostId, Store};
+use archive_vault::copy::CopyError;
+use archive_web::fetch::{BodyMemory, Fetcher};
+use archive_web::parse::Limits;
+use archive_web::reading::Crew;
 use crossbeam::channel::{Receiver, bounded};
 
 use self::account::Account;
@@ -47,18 +58,7 @@ use super::robots_cache::{RobotsCache, Rules};
 use super::settings_file::{SettingsError, SettingsFile};
 use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
 use super::traps::Variations;
-use crate::cluster::{ClusterError, Slots};
-use crate::control::Control;
-use crate::decisions::Decisions;
-use crate::erased::Erased;
-use crate::exchange::copy::CopyError;
-use crate::fetch::{BodyMemory, Fetcher};
-use crate::ledger::{Candidate, Credits, PutOff};
-use crate::parse::Limits;
 use crate::publish::PublishError;
-use crate::reading::Crew;
-use crate::recorder::{Recorder, RecorderError, Said, Settings};
-use crate::selection::{CrawlPolicy, Ended, Focused, Ordering, RefreshRules, UnderWay};
 
 /// Interval between reports of the run's progress to the caller.
 const REPORT_EVERY: Duration = Duration::from_millis(200);

@@ -7,8 +7,11 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::time::{Duration, Instant};
 
+use archive_books::cluster::{ADDRESS_DELAY_MAX, ClusterError};
+use archive_books::ledger::{Scope, ScopeRule};
 use archive_storage::HostId;
 use archive_storage::backend::{Disk, RealDisk};
+use archive_web::fetch::FetchError;
 use regex::Regex;
 
 use super::super::frontier::Politeness;
@@ -16,9 +19,6 @@ use super::super::process::{FetchTag, Processed};
 use super::super::robots_cache::Rules;
 use super::super::settings_file::{Edits, SettingsFile};
 use super::{CrawlError, Run};
-use crate::cluster::{ADDRESS_DELAY_MAX, ClusterError};
-use crate::fetch::FetchError;
-use crate::ledger::{Scope, ScopeRule};
 
 /// Interval between checks of the settings file and the disk.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

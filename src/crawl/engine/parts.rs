@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use archive_books::ledger::{Candidate, LEVEL_REQUISITE};
+use archive_choose::{Part, PartTurn, RefreshRules, parts_of};
 use archive_storage::{CaptureId, UrlId};
 
 use super::super::options::Purpose;
 use super::{CrawlError, Run};
-use crate::ledger::{Candidate, LEVEL_REQUISITE};
-use crate::selection::{Part, PartTurn, RefreshRules, parts_of};
 
 /// Maximum number of parts remembered as judged; beyond it they are judged again, to the same end.
 const JUDGED_MAX: usize = 1 << 20;

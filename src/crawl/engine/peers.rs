@@ -4,14 +4,15 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use super::super::options::End;
-use super::copies::Copies;
-use super::{CrawlError, Run};
-use crate::cluster::{
+use archive_books::cluster::{
     ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Commit, Event, ExchangeState, Mode, Node, Progress,
     Rest, Turns,
 };
-use crate::ledger::Credits;
+use archive_books::ledger::Credits;
+
+use super::super::options::End;
+use super::copies::Copies;
+use super::{CrawlError, Run};
 
 /// Maximum bytes that wait to be sent: beyond it, the crawl pauses until the object store accepts some.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;

@@ -4,8 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
+use archive_base::decisions::Verdict;
+use archive_books::cluster::Slots;
+use archive_books::ledger::{LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
 use archive_storage::address::method_of;
 use archive_storage::{HostId, UrlId};
+use archive_web::fetch::robots::ROBOTS_BYTES_MAX;
+use archive_web::fetch::{Endpoint, Job, Request, Task};
 use url::Url;
 
 use super::super::frontier::Pick;
@@ -13,11 +18,6 @@ use super::super::previous;
 use super::super::process::{FetchTag, Tag};
 use super::super::traps::endless_path;
 use super::{CrawlError, Run};
-use crate::cluster::Slots;
-use crate::decisions::Verdict;
-use crate::fetch::robots::ROBOTS_BYTES_MAX;
-use crate::fetch::{Endpoint, Job, Request, Task};
-use crate::ledger::{LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
 
 impl Run<'_> {
     /// Submits as many requests as may be in flight.

@@ -4,19 +4,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use archive_books::ledger::{Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
+use archive_books::recorder::RecorderError;
+use archive_choose::stored_robots::{self, REDIRECTS_MAX};
 use archive_storage::address::url_hash;
 use archive_storage::{Capture, CaptureId, HostId, UrlId};
+use archive_web::fetch::robots::Robots;
+use archive_web::fetch::{FetchError, Job};
+use archive_web::parse::Limits;
 use url::Url;
 
 use super::super::process::{FetchTag, Tag};
 use super::super::robots_cache::Rules;
 use super::{CrawlError, Run};
-use crate::fetch::robots::Robots;
-use crate::fetch::{FetchError, Job};
-use crate::ledger::{Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
-use crate::parse::Limits;
-use crate::recorder::RecorderError;
-use crate::selection::stored_robots::{self, REDIRECTS_MAX};
 
 /// Robots rules are fetched again after this time; if that fails, the known ones stay in force (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use archive_books::cluster::Slots;
 use crossbeam::channel::RecvTimeoutError;
 use crossbeam::select;
 
 use super::super::process::Done;
 use super::{CrawlError, Run};
-use crate::cluster::Slots;
 
 impl Run<'_> {
     /// Whether one more request may be sent, as far as the other crawls are concerned.

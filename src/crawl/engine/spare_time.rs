@@ -1,10 +1,10 @@
 //! Uses idle processors during a run: records are compressed better, and closed segments are repacked.
 
+use archive_base::spare::Gauge;
+use archive_vault::repack::{Beside, Turn};
 use indicatif::HumanBytes;
 
 use super::{CrawlError, Run};
-use crate::exchange::repack::{Beside, Turn};
-use crate::spare::Gauge;
 
 /// Measures idle processor time and uses it for repacking.
 #[derive(Debug)]

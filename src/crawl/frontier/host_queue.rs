@@ -142,7 +142,7 @@ const fn class(level: u8) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::{HostQueue, LEVELS_PER_CHAIN};
-    use crate::crawl::frontier::spill::Spill;
+    use crate::frontier::spill::Spill;
     use archive_storage::UrlId;
 
     #[test]

@@ -26,14 +26,14 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use archive_books::cluster::Turns;
+use archive_books::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, units_of};
 use archive_storage::{HostId, SiteId, UrlId};
 
 use self::ahead::{Ahead, Unresolved};
 use self::host_queue::HostQueue;
 pub use self::politeness::Politeness;
 use self::spill::Spill;
-use crate::cluster::Turns;
-use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, units_of};
 
 /// Minimum and maximum of the number of URLs of one host in memory before some go to disk.
 const SHARE_MIN: usize = 32;

@@ -4,10 +4,10 @@ use std::cmp::Reverse;
 use std::net::IpAddr;
 use std::time::Instant;
 
+use archive_books::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
 use archive_storage::{HostId, UrlId};
 
 use super::{Address, Frontier, Host, PICKED, Phase, Pick, after};
-use crate::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
 
 impl Frontier {
     /// Moves a waiting ordinary page to another level, higher or lower; returns whether it waits.

@@ -1,7 +1,8 @@
 //! The frontier under a simulated clock.
 
+use archive_books::ledger::{LEVEL_REQUISITE, Refusal};
+
 use super::{Frontier, Pick, Politeness};
-use crate::ledger::{LEVEL_REQUISITE, Refusal};
 use archive_storage::{HostId, SiteId, UrlId};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

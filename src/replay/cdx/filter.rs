@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 use super::field::Field;
 use super::rows::{Row, Rows};
 use super::table::Table as _;
-use crate::replay::Error;
+use crate::Error;
 
 /// Maximum size of a compiled regular expression in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;

@@ -9,6 +9,7 @@ mod query;
 mod rows;
 mod table;
 
+use archive_base::access::Access;
 use archive_storage::Store;
 
 use self::field::Field;
@@ -16,7 +17,6 @@ use self::query::{Keys, Query};
 use self::rows::{Row, Rows};
 use self::table::{Sent, Table as _, answer, too_many};
 use super::{Asked, Error, Response};
-use crate::access::Access;
 
 pub use self::table::Values;
 

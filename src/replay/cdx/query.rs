@@ -7,7 +7,7 @@ use url::form_urlencoded;
 use super::field::Field;
 use super::filter::Filter;
 use super::{ANSWER_MAX, PAGE_ROWS};
-use crate::replay::address::{stamp, time_of};
+use crate::address::{stamp, time_of};
 
 /// Maximum number of filters, and of collapsed fields, in a query.
 pub(super) const FILTERS_MAX: usize = 32;

@@ -5,6 +5,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use archive_base::access::Access;
 use archive_storage::address::surt;
 use archive_storage::segment::LookUp;
 use archive_storage::{Capture, CaptureId, CaptureKind, Page, State, StateError, Store, UrlId, Visit};
@@ -13,10 +14,9 @@ use rayon::prelude::*;
 use super::field::Field;
 use super::query::{Keys, Query};
 use super::table::{Table, method_in};
-use crate::access::Access;
-use crate::replay::Error;
-use crate::replay::address::{requested_url, stamp, uri};
-use crate::replay::mementos::known;
+use crate::Error;
+use crate::address::{requested_url, stamp, uri};
+use crate::mementos::known;
 
 /// Media types that indexers use for revisits and for unknown types.
 const REVISIT: &str = "warc/revisit";

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::field::Field;
 use super::query::{Order, Output, Query};
 use super::{ANSWER_MAX, Error, ROWS_MAX, Response, mistake};
-use crate::replay::address::time_of;
+use crate::address::time_of;
 
 /// Rows from one kind of source.
 pub(super) trait Table {

@@ -1,7 +1,8 @@
 //! Rewriting of style sheets.
 
+use archive_web::parse::css::{references, unescape};
+
 use super::{Links, Splice};
-use crate::parse::css::{references, unescape};
 
 /// Rewrites the addresses in a style sheet or in declarations; `None` if there are none.
 pub(in super::super) fn rewrite(css: &str, links: &Links) -> Option<String> {

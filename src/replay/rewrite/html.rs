@@ -8,14 +8,14 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::Range;
 
-use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
-
-use super::{Links, Splice, css, script, xml};
-use crate::parse::html::{
+use archive_web::parse::html::{
     Attribute, Element, Form, Markup, Namespaces, Syntax, Tag, Token, candidates, kind_of_relation,
     looks_like_reference, role, role_of_property, value,
 };
-use crate::parse::{LinkKind, refresh};
+use archive_web::parse::{LinkKind, refresh};
+use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+
+use super::{Links, Splice, css, script, xml};
 
 /// Maximum depth of nested documents (`srcdoc`) that are rewritten.
 const DEPTH_MAX: usize = 4;

@@ -10,12 +10,12 @@ mod tests;
 
 use std::ops::Range;
 
+use archive_web::parse::LinkKind;
+use archive_web::parse::resolve::Resolver;
 use encoding_rs::{Encoding, UTF_8};
 use url::Url;
 
 use super::address::Modifier;
-use crate::parse::LinkKind;
-use crate::parse::resolve::Resolver;
 
 /// Resolves the references of a document to addresses in the archive.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
+use archive_web::parse::html::{Element, Syntax, role};
 use encoding_rs::{EUC_JP, Encoding, UTF_8, WINDOWS_1251};
 use proptest::prelude::*;
 use url::Url;
 
 use super::html::{self, Additions};
 use super::{Links, WRITTEN_BYTES_MAX, css, xml};
-use crate::parse::html::{Element, Syntax, role};
-use crate::replay::address::Modifier;
+use crate::address::Modifier;
 
 fn links() -> Links {
     Links::new(Url::parse("http://a.org/b/c.html").ok(), "20200101000000".to_owned(), Modifier::Page)

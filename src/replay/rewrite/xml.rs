@@ -1,7 +1,8 @@
 //! XML documents stay unchanged, except for the style sheets that processing instructions name.
 
+use archive_web::parse::LinkKind;
+
 use super::{Links, Splice};
-use crate::parse::LinkKind;
 
 /// Start of an instruction that names a style sheet (Associating Style Sheets with XML documents 1.0).
 pub(super) const INSTRUCTION: &str = "<?xml-stylesheet";

@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use archive_ask::query::{ArchiveRows, CaptureRow, PageType, Rows};
+use archive_books::change::is_version;
+use archive_choose::{Weights, Why};
 use archive_grammar::Quoted;
 use archive_storage::address::canonical;
 use archive_storage::{LinkList, UrlId};
@@ -12,9 +15,6 @@ use url::Url;
 
 use super::compare::name_of;
 use super::{Asked, Problem, Reply, Speech, utc};
-use crate::change::is_version;
-use crate::query::{ArchiveRows, CaptureRow, PageType, Rows};
-use crate::selection::{self, Weights, Why};
 
 /// Maximum number of captures listed.
 const CAPTURES_MAX: usize = 500;
@@ -107,7 +107,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
             .map_err(|error| Problem::of(&error))?
             .and_then(|page| page.kind)
             .map(PageType::name),
-        why: selection::why(store, access, id, Weights::kept(store)?, None, Utc::now(), *asked.speech)?,
+        why: archive_choose::why(store, access, id, Weights::kept(store)?, None, Utc::now(), *asked.speech)?,
         links,
         linked,
         url,

@@ -1,12 +1,12 @@
 //! Differences between two versions of a page.
 
+use archive_books::change::{Comparison, Line, Mark, compare, lines, versions_meant};
 use archive_storage::Capture;
 use chrono::{DateTime, SecondsFormat, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::{Asked, Problem, Reply, Speech, captured, utc};
-use crate::change::{Comparison, Line, Mark, compare, lines, versions_meant};
 
 /// Maximum number of lines shown, and of bytes in them.
 const LINES_MAX: usize = 1000;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use archive_ask::find::{Options, Typed};
+use archive_peers::nodes::{AskError, Missing};
 use archive_storage::address::{host_key, site_of};
 use chrono::Utc;
 use maud::{Markup, html};
@@ -9,9 +11,6 @@ use serde::Serialize;
 use url::Url;
 
 use super::{Problem, Reply, Request, Speech, query, search};
-use crate::find::{Options, Typed};
-use crate::nodes::{AskError, Missing};
-use crate::replay;
 use crate::serve::front::Front;
 use crate::serve::lately::Wanted;
 
@@ -71,7 +70,7 @@ pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>) -> Reply {
     let (t, role) = (asked.speech, asked.who.role);
     let missing = || Problem::Missing(t.say("There is nothing at this address.").to_owned());
     let answer = || {
-        let (site, range) = replay::site_asked(asked.whole).map_err(Problem::Mistake)?;
+        let (site, range) = archive_replay::site_asked(asked.whole).map_err(Problem::Mistake)?;
         let site = site.ok_or_else(missing)?;
         match range {
             Some(query) if front.known(role).map_err(problem)?.answering(&site).is_none() => {

@@ -22,6 +22,8 @@ mod watches;
 use std::fs::File;
 use std::ops::Deref;
 
+use archive_base::texts::Language;
+use archive_peers::nodes::Missing;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, html};
@@ -31,18 +33,16 @@ use url::form_urlencoded;
 pub(super) use self::site::Site;
 pub(super) use self::speech::Speech;
 pub(super) use self::start::Start;
-use crate::nodes::Missing;
-use crate::replay;
-use crate::texts::Language;
+
+use archive_ask::query::RowsError;
+use archive_base::access::Role;
+use archive_choose::utc;
 
 use super::front::Front;
 use super::http::Received;
 use super::opened::Seen;
 use super::people::Who;
 use super::{Review, Shared};
-use crate::access::Role;
-use crate::query::RowsError;
-use crate::selection::utc;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -90,7 +90,7 @@ pub(super) struct Reply {
     /// A file to send as the body, from its current position to its end.
     pub(super) file: Option<File>,
     /// An archived body to send as the body.
-    pub(super) long: Option<replay::Long>,
+    pub(super) long: Option<archive_replay::Long>,
 }
 
 /// Why a page cannot be shown.
@@ -229,8 +229,8 @@ impl Reply {
     }
 
     /// A response of the replay.
-    pub(super) fn replayed(response: replay::Response) -> Self {
-        let replay::Response { status, headers, body, long } = response;
+    pub(super) fn replayed(response: archive_replay::Response) -> Self {
+        let archive_replay::Response { status, headers, body, long } = response;
         Self { status, headers, body, file: None, long }
     }
 

@@ -6,12 +6,12 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::time::{Duration, Instant};
 
+use archive_ask::query::Question;
 use archive_grammar::Quoted;
+use archive_peers::export::{self, ExportError, Selection};
 use chrono::Utc;
 
 use super::{Asked, Problem, Reply, Speech};
-use crate::export::{self, ExportError, Selection};
-use crate::query::Question;
 
 /// Maximum size of a package in bytes.
 const BYTES_MAX: u64 = 512 << 20;

@@ -1,5 +1,9 @@
 //! Charts of the archive: its growth, the distribution of importance, and the freshness that budgets achieve.
 
+use archive_ask::find::Times;
+use archive_choose::RefreshRules;
+use archive_choose::freshness::{self, PageModel};
+use archive_choose::plan::{Forecast, Ranking, Runs, Sample};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use rayon::prelude::*;
@@ -7,10 +11,6 @@ use serde::Serialize;
 
 use super::picture::Picture;
 use super::{Asked, Problem, Reply, Speech, utc};
-use crate::find::Times;
-use crate::selection::RefreshRules;
-use crate::selection::freshness::{self, PageModel};
-use crate::selection::plan::{Forecast, Ranking, Runs, Sample};
 
 /// Maximum number of pages examined for importance and freshness; if there are more, every n-th is.
 const PAGES_MAX: usize = 2000;

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use archive_ask::query::{self, Answer, Error, Plan, Question, Running, Value};
+use archive_ask::review::guarded;
+use archive_peers::nodes::Missing;
 use bytes::Bytes;
 use chrono::Utc;
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json, json};
 
 use super::{Asked, Problem, Reply, Request, Speech, front};
-use crate::nodes::Missing;
-use crate::query::{self, Answer, Error, Plan, Question, Running, Value};
-use crate::review::guarded;
 use crate::serve::ask::limits;
 
 /// Number of rows shown, unless the query has a limit.

@@ -5,12 +5,12 @@ use maud::{Markup, html};
 use serde::Serialize;
 use url::Url;
 
+use archive_books::change::{readable, versions_meant};
 use archive_storage::address::canonical;
+use archive_web::parse::{Element, Item, Place, Readable};
 
 use super::compare::{time, time_of};
 use super::{Asked, Problem, Reply, Speech, captured, utc};
-use crate::change::{readable, versions_meant};
-use crate::parse::{Element, Item, Place, Readable};
 
 /// Depth down to which elements of a tree are initially open.
 const OPEN_DEPTH: usize = 2;

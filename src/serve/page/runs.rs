@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
+use archive_base::access::{Access, Role};
+use archive_base::runs::{NOT_TO_BE_KEPT, Run, Runs, Stage, Tallies, Tally};
+use archive_books::ledger::Refusal;
 use chrono::{DateTime, Local, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::picture::Picture;
 use super::{Asked, Problem, Reply, Speech, utc};
-use crate::access::{Access, Role};
-use crate::ledger::Refusal;
-use crate::runs::{NOT_TO_BE_KEPT, Run, Runs, Stage, Tallies, Tally};
 
 pub(super) const SCRIPT: &str = include_str!("runs.js");
 

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
+use archive_ask::find::{self, FindError, Results, Times, Typed};
+use archive_ask::query::end_of;
+use archive_books::search::Snippet;
+use archive_peers::nodes::Missing;
 use chrono::{DateTime, Utc};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
 use super::times::{self, Step};
 use super::{Asked, Problem, Reply, Request, Speech, front, utc};
-use crate::find::{self, FindError, Results, Times, Typed};
-use crate::nodes::Missing;
-use crate::query::end_of;
-use crate::search::Snippet;
 use crate::serve::lately::Wanted;
 
 /// Number of results per page. Most of the time of a search is spent on the texts of its results.

@@ -2,17 +2,17 @@
 
 use std::io::ErrorKind;
 
+use archive_base::files;
+use archive_base::runs::{self, Runs};
+use archive_books::ledger::{Credits, ScopeKind, ScopeRule};
+use archive_books::search;
+use archive_choose::{CrawlPolicy, RefreshRules};
+use archive_crawl::SETTINGS_FILE;
+use archive_crawl::publish::{self, HOST_NOTICES_MAX, NOTICES_MAX};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::{Asked, Problem, Reply, Speech};
-use crate::crawl::SETTINGS_FILE;
-use crate::files;
-use crate::ledger::{Credits, ScopeKind, ScopeRule};
-use crate::publish::{self, HOST_NOTICES_MAX, NOTICES_MAX};
-use crate::runs::{self, Runs};
-use crate::search;
-use crate::selection::{CrawlPolicy, RefreshRules};
 
 /// Maximum number of scope rules shown.
 const SCOPE_MAX: usize = 100;

@@ -1,12 +1,12 @@
 //! A site: what the archive has of it, and its most important pages.
 
+use archive_ask::query::{Question, Value};
 use archive_grammar::Quoted;
 use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
 use super::{Asked, Problem, Reply, utc};
-use crate::query::{Question, Value};
 
 /// Maximum number of pages listed, without redirects: a redirect has the importance of its target, and both would be
 /// listed.

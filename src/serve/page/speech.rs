@@ -2,11 +2,10 @@
 
 use std::ops::Deref;
 
+use archive_base::texts::Language;
 use chrono::{DateTime, SecondsFormat, Utc};
 use maud::{Markup, html};
 use url::form_urlencoded;
-
-use crate::texts::Language;
 
 /// The parameter that chooses a language.
 pub(super) const PARAMETER: &str = "lang";

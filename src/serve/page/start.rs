@@ -1,12 +1,12 @@
 //! The start page: totals, the most important sites, the newest changes.
 
+use archive_ask::query::{Question, Value};
 use archive_storage::{Host, State, StateError};
 use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
 use super::{Asked, Problem, Reply, utc};
-use crate::query::{Question, Value};
 
 /// Maximum number of sites, and of changed pages, listed.
 const LISTED: usize = 10;
@@ -151,7 +151,7 @@ fn sites(asked: &Asked<'_>) -> Result<Vec<Site>, Problem> {
     let text = format!("site limit {LISTED}");
     let question = Question::new(asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
-    let site = |site: crate::query::SiteRow| Site {
+    let site = |site: archive_ask::query::SiteRow| Site {
         site: site.name,
         importance: site.importance,
         pages: site.pages,

@@ -3,12 +3,12 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
+use archive_ask::find::Times;
 use chrono::{DateTime, Local, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::Request;
-use crate::find::Times;
 
 /// Maximum number of months shown individually; beyond that, years are shown.
 const MONTHS_MAX: usize = 60;

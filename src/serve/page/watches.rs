@@ -1,11 +1,11 @@
 //! Watches: a list, the newest report of each, and their feeds.
 
+use archive_ask::watch::{self, WatchError};
 use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
 use super::{Asked, Problem, Reply, utc};
-use crate::watch::{self, WatchError};
 
 /// Maximum number of pages of a report listed.
 const NEWS_MAX: usize = 200;

@@ -14,6 +14,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use archive_base::access::Role;
+use archive_base::accounts::{Account, Accounts, AccountsError};
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
@@ -23,8 +25,6 @@ use self::attempts::Attempts;
 use self::audit::Audit;
 pub(super) use self::audit::{Event, What};
 use self::sessions::Sessions;
-use crate::access::Role;
-use crate::accounts::{Account, Accounts, AccountsError};
 
 /// How long the accounts are used before the file is reread.
 const FRESH: Duration = Duration::from_millis(500);

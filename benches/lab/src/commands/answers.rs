@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::graphs;
 use archive_lab::answers::{self, Answer, Fading, Recrawl};
+use archive_math::graphs;
 use serde::Serialize;
 
 use crate::output;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::graphs;
-use archive::memory::peak_bytes;
+use archive_base::memory::peak_bytes;
 use archive_lab::convergence::{Curve, curves};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report};
+use archive_math::graphs;
 use serde::Serialize;
 
 use crate::output;

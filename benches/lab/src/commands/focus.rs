@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
-use archive::topic::{Knowledge, Model, Tuning};
 use archive_lab::focus::{self, FocusOrder, Measures, Replay, Web};
 use archive_lab::repeated;
+use archive_math::topic::{Knowledge, Model, Tuning};
 use rayon::prelude::*;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
-use archive::review::learned::Hosts;
+use archive_ask::review::learned::Hosts;
 use archive_lab::librarian;
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ensure!(args.share > 0.0 && args.share < 1.0, "--share must be between 0 and 1");
     ensure!(args.repeat > 0, "--repeat must be positive");
-    let recorded = archive::graphs::read(&args.graph)?;
+    let recorded = archive_math::graphs::read(&args.graph)?;
     let names = recorded.urls.with_context(|| format!("{} has no urls.txt.gz", args.graph.display()))?;
     let hosts = Hosts::new(&names, &recorded.graph)?;
     let selected =

@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
-use archive::graphs;
-use archive::graphs::random::Random;
-use archive::memory::peak_bytes;
+use archive_base::memory::peak_bytes;
 use archive_lab::agreement::visited_tau;
 use archive_lab::hosts::BetweenHosts;
 use archive_lab::orders::{self, Gathered, OrderKind, Seeds};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
+use archive_math::graphs;
+use archive_math::graphs::random::Random;
 use serde::Serialize;
 
 use crate::output;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::graphs;
-use archive::graphs::random::Random;
-use archive::importance::Policy;
 use archive_lab::passes;
+use archive_math::graphs;
+use archive_math::graphs::random::Random;
+use archive_math::importance::Policy;
 use serde::Serialize;
 
 use crate::output;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::graphs::slices::{Builder, Sliced, Which};
-use archive::graphs::{HostWeb, Web as _};
-use archive::memory::{parse_bytes, peak_bytes};
+use archive_base::memory::{parse_bytes, peak_bytes};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
+use archive_math::graphs::slices::{Builder, Sliced, Which};
+use archive_math::graphs::{HostWeb, Web as _};
 use serde::Serialize;
 
 use crate::output;

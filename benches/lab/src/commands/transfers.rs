@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::graphs;
-use archive::memory::peak_bytes;
+use archive_base::memory::peak_bytes;
 use archive_lab::transfers;
+use archive_math::graphs;
 use serde::Serialize;
 
 use crate::output;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use archive::graphs;
 use archive_lab::convergence::Selection;
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
 use archive_lab::windows::{self, Length, Setting};
+use archive_math::graphs;
 use serde::Serialize;
 
 use crate::output;

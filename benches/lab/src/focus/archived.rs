@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use archive::change::{VersionError, parsed};
-use archive::parse::Parsed;
+use archive_books::change::{VersionError, parsed};
 use archive_storage::address::canonical;
 use archive_storage::{StateError, Store, StoreError};
+use archive_web::parse::Parsed;
 use url::Url;
 
 use super::web::{Link, Page, Web};

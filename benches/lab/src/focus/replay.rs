@@ -5,9 +5,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive::importance::Policy;
-use archive::importance::order::{Backlinks, BreadthFirst, ExactQueue, GreedyCash, Queue, Random};
-use archive::topic::{
+use archive_math::importance::Policy;
+use archive_math::importance::order::{Backlinks, BreadthFirst, ExactQueue, GreedyCash, Queue, Random};
+use archive_math::topic::{
     Context, Example, Fetched, Fish, Focus, Knowledge, Learned, Memory, ParentAnchor, Shark, Soft, Tuning,
     Tunnel, Ucb, Unfocused,
 };
@@ -292,7 +292,7 @@ fn measures(found: &[bool], targets: usize, pages: usize) -> Measures {
 
 #[cfg(test)]
 mod tests {
-    use archive::topic::Model;
+    use archive_math::topic::Model;
 
     use super::super::web::{Link, Page};
     use super::*;

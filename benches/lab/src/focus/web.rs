@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use archive::topic::{Example, Lead, PageText};
+use archive_math::topic::{Example, Lead, PageText};
 
 /// The parts of a page that a crawl sees.
 #[derive(Clone, Debug)]

@@ -2,13 +2,13 @@
 //!
 //! Sites of a test web have a quality of 1 to 4, and links between sites prefer good pages. Simulated raters give the
 //! truth or, with a known noise, another rating. The raters and several kinds of importance are scored as in an archive
-//! ([`archive::review::score`]); each score comes with its expected value.
+//! ([`archive_ask::review::score`]); each score comes with its expected value.
 
 mod expected;
 mod panel;
 mod world;
 
-use archive::graphs::random::Random;
+use archive_math::graphs::random::Random;
 use serde::Serialize;
 
 use crate::LabError;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use archive::graphs::random::Random;
-use archive::learn::agreement::Thresholds;
-use archive::review::score::Ratings;
+use archive_ask::review::score::Ratings;
+use archive_math::graphs::random::Random;
+use archive_math::learn::agreement::Thresholds;
 
 use super::expected::{self, Law};
 use super::world::RATINGS;
@@ -88,7 +88,7 @@ impl<'a> Panel<'a> {
     fn raters(&self) -> Vec<Score> {
         let scores = self.ratings.raters().into_iter().zip(&self.noise).zip(&self.like_truth).enumerate();
         let score = |(place, ((rater, noise), like_truth)): (usize, ((_, &f64), &f64))| {
-            let rater: archive::review::score::RaterScore = rater;
+            let rater: archive_ask::review::score::RaterScore = rater;
             let mut others = self.noise.clone();
             others.remove(place);
             let agree = |truth| {

@@ -1,8 +1,8 @@
 //! A test web whose links prefer good pages.
 
-use archive::graphs::random::Random;
-use archive::importance::rank::{Damping, PageRank};
-use archive::importance::{Graph, GraphError};
+use archive_math::graphs::random::Random;
+use archive_math::importance::rank::{Damping, PageRank};
+use archive_math::importance::{Graph, GraphError};
 use archive_testweb::{Config, PageIndex, Web, truth};
 
 use super::Settings;

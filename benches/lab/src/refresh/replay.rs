@@ -4,10 +4,11 @@
 //! A page is known, and fetched once for free, at its birth. A fetch shows whether the page changed since the previous
 //! fetch and when it last did. After its death the page answers 404 and is removed.
 
+use archive_math::refresh::policies::Sighting;
+
 use super::policies::Policy;
 use super::world::World;
 use crate::refresh::draws::Draws;
-use archive::refresh::policies::Sighting;
 
 /// Importance-weighted means over pages and over the time after the burn-in.
 #[derive(Clone, Debug, Default, PartialEq)]

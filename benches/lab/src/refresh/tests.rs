@@ -1,5 +1,7 @@
 //! Compares the replay with results computed by hand and with published results on real histories.
 
+use archive_math::refresh::policies::Sighting;
+
 use super::history::{Event, History};
 use super::policies::{Policy, PolicyName};
 use super::replay::{Outcome, replay};
@@ -7,7 +9,6 @@ use super::settings;
 use super::world::{Page, Window, World};
 use crate::refresh::draws::Draws;
 use crate::test_data;
-use archive::refresh::policies::Sighting;
 
 fn history(name: &str, pages: &[(&str, &[i64])]) -> History {
     let events = |days: &[i64]| {

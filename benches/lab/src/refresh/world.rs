@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
+use archive_math::refresh::change_model::{Relations, relations};
+use archive_math::refresh::policies::Known;
 use flate2::Crc;
 
 use super::history::{Event, History, HistoryError};
-use archive::refresh::change_model::{Relations, relations};
-use archive::refresh::policies::Known;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 /// A page that first appears less than this many days before the window's end is left out.

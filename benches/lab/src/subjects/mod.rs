@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
-use archive::graphs::random::Random;
-use archive::learn::measures;
+use archive_math::graphs::random::Random;
+use archive_math::learn::measures;
 use rayon::prelude::*;
 
 use isotonic::Isotonic;

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use archive::learn::{Multinomial, NaiveBayes, Sparse, TfIdf, Words};
+use archive_math::learn::{Multinomial, NaiveBayes, Sparse, TfIdf, Words};
 use serde::Serialize;
 use url::Url;
 

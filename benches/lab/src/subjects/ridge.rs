@@ -1,6 +1,6 @@
 //! Ridge regression over sparse vectors: the share of similar items that belong to each class.
 
-use archive::learn::Sparse;
+use archive_math::learn::Sparse;
 
 /// Maximum number of steps of a fit.
 const STEPS_MAX: usize = 200;

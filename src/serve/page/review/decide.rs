@@ -1,12 +1,12 @@
 //! Submitted decisions, undone decisions, and conflicts with decisions by others.
 
+use archive_base::decisions::{Decision, Decisions, DecisionsError, Said, Subject, Verdict, What};
 use chrono::{SubsecRound as _, Utc};
 use maud::html;
 use serde::Serialize;
 
 use super::super::{Asked, Problem, Reply};
 use super::{Reviewer, reviewing, site_address};
-use crate::decisions::{Decision, Decisions, DecisionsError, Said, Subject, Verdict, What};
 
 #[derive(Serialize)]
 struct Decided {

@@ -11,14 +11,14 @@ pub(super) use decide::decide;
 pub(super) use scores::scores;
 pub(super) use site::site;
 
+use archive_ask::review::next;
+use archive_ask::review::next::{Advice, Row as NextRow};
+use archive_base::decisions::{CurrentDecisions, Decisions, Subject, Verdict, What};
+use archive_base::texts::put;
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::{Asked, Problem, Reply, Review, Speech};
-use crate::decisions::{CurrentDecisions, Decisions, Subject, Verdict, What};
-use crate::review::next;
-use crate::review::next::{Advice, Row as NextRow};
-use crate::texts::put;
 
 pub(super) const SCRIPT: &str = include_str!("keys.js");
 
@@ -265,7 +265,7 @@ fn buttons(t: Speech, site: &str, by: &str, seen: u64, back: &str) -> Markup {
             input type="hidden" name="seen" value=(seen);
             input type="hidden" name="back" value=(back);
             @for rating in 1..=4_u8 {
-                button name="rating" value=(rating) title=(crate::review::Score::new(rating).map_or("", |score| t.say(score.meaning()))) { (rating) }
+                button name="rating" value=(rating) title=(archive_ask::review::Score::new(rating).map_or("", |score| t.say(score.meaning()))) { (rating) }
             }
             @for verdict in Verdict::EACH { button name="verdict" value=(verdict.name()) { (t.say(verdict.name())) } }
             button name="undo" value="1" { (t.say("undo")) }

@@ -1,10 +1,10 @@
 //! How far raters agree, and which measures agree with them.
 
+use archive_ask::review::score::{Agreement, MEASURES, MeasureScore, RaterScore, Scores};
 use maud::{Markup, html};
 
 use super::super::{Asked, Problem, Reply, Speech};
 use super::{Reviewer, reviewing, site_address};
-use crate::review::score::{Agreement, MEASURES, MeasureScore, RaterScore, Scores};
 
 /// Number of random halves that measures are evaluated on, and the random seed: as in `archive review score`.
 const HALVES: usize = 200;

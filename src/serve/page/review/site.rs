@@ -3,6 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use archive_ask::query::{Question, Value};
+use archive_ask::review::next;
+use archive_base::decisions::{Decision, Subject, What};
+use archive_books::ledger::Credits;
 use archive_grammar::Quoted;
 use archive_storage::{SiteId, UrlId};
 use chrono::Utc;
@@ -11,10 +15,6 @@ use serde::Serialize;
 
 use super::super::{Asked, Problem, Reply};
 use super::{Reviewer, Row, buttons, keys, reviewing, script, site_address};
-use crate::decisions::{Decision, Subject, What};
-use crate::ledger::Credits;
-use crate::query::{Question, Value};
-use crate::review::next;
 
 /// Number of most important pages whose links are followed to neighbours.
 const PAGES: usize = 200;

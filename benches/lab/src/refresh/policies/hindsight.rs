@@ -1,9 +1,10 @@
 //! Policies with knowledge that no real policy has: the future rates, or every change.
 
+use archive_math::refresh::budget::Rule;
+
 use super::Policy;
 use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
-use archive::refresh::budget::Rule;
 
 /// Fixed frequencies computed from the rates in hindsight.
 pub(super) struct Fixed {

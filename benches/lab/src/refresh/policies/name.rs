@@ -1,14 +1,15 @@
-//! Names of policies: those of [`archive::refresh::policies`], `_true` ones and the clairvoyant one.
+//! Names of policies: those of [`archive_math::refresh::policies`], `_true` ones and the clairvoyant one.
 
 use std::fmt;
 use std::str::FromStr;
+
+use archive_math::refresh::budget::Rule;
+use archive_math::refresh::policies;
 
 use super::hindsight::{Clairvoyant, Fixed, Informed};
 use super::{Policy, UnknownPolicy};
 use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
-use archive::refresh::budget::Rule;
-use archive::refresh::policies;
 
 /// A policy that can be replayed.
 #[derive(Clone, Debug, PartialEq)]

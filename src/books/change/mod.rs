@@ -1,0 +1,20 @@
+//! Differences between two versions of a page.
+//!
+//! XML documents are compared as trees; the result is a delta that transforms one into the other ([`xml`]). Other
+//! documents with text are compared by the sentences of their own text ([`text`]), from which the signature is computed
+//! too. Everything else is compared by bytes only. [`compare`] reads versions from the archive.
+
+mod checked;
+mod compare;
+mod lines;
+pub mod text;
+pub mod xml;
+
+pub use checked::{Checked, Checks};
+pub use compare::{
+    Comparison, Cut, Difference, VersionError, compare, is_version, latest_versions, parsed, parsed_in_time,
+    readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,
+    xpath_mistake,
+};
+pub use compare::{missing_entities, whole};
+pub use lines::{Line, Mark, lines};

@@ -1,0 +1,115 @@
+//! Finds a cluster and a node's place in it.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use archive_base::remote;
+
+use super::node::check_newest;
+use super::shared::{Cluster, Shared};
+use super::{ClusterError, Mode, Partition};
+
+/// A user's request to join a cluster.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    /// URL of the object store.
+    pub url: String,
+    /// Number of the partition, from 1 to `count`.
+    pub number: u16,
+    /// Number of partitions.
+    pub count: u16,
+    /// The mode, if given.
+    pub mode: Option<Mode>,
+    /// Name of the node; by default the name of the machine.
+    pub node: Option<String>,
+    /// If given, the partition is taken over only if this is its newest epoch.
+    pub after: Option<u64>,
+}
+
+/// A node's place in a cluster.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// The part of the web that it covers.
+    pub partition: Partition,
+    /// Name of the node.
+    pub node: String,
+    /// As in [`Asked`].
+    pub(super) after: Option<u64>,
+    pub(super) shared: Shared,
+}
+
+impl Member {
+    /// Finds the cluster at a URL, or begins it if there is none.
+    ///
+    /// # Errors
+    /// If the store cannot be used, or the cluster differs from the request.
+    pub fn find(asked: &Asked) -> Result<Self, ClusterError> {
+        let shared = Shared::open(&asked.url)?;
+        let begun = Cluster {
+            cluster: format!("{:016x}", fastrand::u64(..)),
+            partitions: asked.count,
+            mode: asked.mode.unwrap_or_default(),
+        };
+        let cluster = remote::runtime()?.block_on(shared.join(&begun))?;
+        Self::of(shared, &cluster, asked)
+    }
+
+    /// Returns the requested place in a cluster, if the cluster matches the request.
+    fn of(shared: Shared, cluster: &Cluster, asked: &Asked) -> Result<Self, ClusterError> {
+        if cluster.partitions != asked.count {
+            return Err(ClusterError::Count { found: cluster.partitions, asked: asked.count });
+        }
+        if let Some(asked) = asked.mode.filter(|asked| *asked != cluster.mode) {
+            return Err(ClusterError::Mode { found: cluster.mode, asked });
+        }
+        let partition = cluster.partition(asked.number);
+        let node = asked.node.clone().or_else(|| one_line("/proc/sys/kernel/hostname"));
+        Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), after: asked.after, shared })
+    }
+
+    /// Finds the cluster at a URL for an archive that already has a partition. Does not begin a cluster.
+    ///
+    /// # Errors
+    /// If there is none, the store cannot be used, or the cluster has another number of partitions or another mode.
+    pub fn again(url: &str, partition: &Partition, node: Option<&str>) -> Result<Self, ClusterError> {
+        let shared = Shared::open(url)?;
+        let cluster = remote::runtime()?.block_on(shared.begun(url))?;
+        let asked = Asked {
+            url: url.to_owned(),
+            number: partition.number,
+            count: partition.count,
+            mode: Some(partition.mode),
+            node: node.map(str::to_owned),
+            after: None,
+        };
+        Self::of(shared, &cluster, &asked)
+    }
+
+    /// Restricts the place to the node after `epoch`: if another node has taken over the partition since, that node
+    /// keeps it.
+    #[must_use]
+    pub fn after(self, epoch: u64) -> Self {
+        Self { after: Some(epoch), ..self }
+    }
+
+    /// Checks that no newer node has the partition.
+    ///
+    /// # Errors
+    /// If there is a newer node, or the store cannot be read.
+    pub fn check_epoch(&self, epoch: u64) -> Result<(), ClusterError> {
+        remote::runtime()?.block_on(check_newest(&self.shared, self.partition.number, epoch)).map(drop)
+    }
+}
+
+/// Identifies the folder of an archive, so that the process that owns it can tell that no other process uses it.
+pub(super) fn place(archive: &Path) -> String {
+    let Some(boot) = one_line("/proc/sys/kernel/random/boot_id") else { return String::new() };
+    fs::metadata(archive)
+        .map_or_else(|_| String::new(), |folder| format!("{boot}:{}:{}", folder.dev(), folder.ino()))
+}
+
+fn one_line(path: &str) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,265 @@
+//! The rules for dividing cash, as chosen by people. They are stored in the archive, so that a replay after a crash and
+//! the next run divide cash as the last run did.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use archive_math::importance::{LinkWeights, Policy};
+use archive_storage::address::site_of;
+use archive_web::parse::LinkKind;
+use serde::{Deserialize, Serialize};
+
+use super::authority::{authority, host_name};
+
+/// Maximum bonus of a favoured page, as a multiple of what a link pays it.
+const BONUS_MAX: f64 = 100.0;
+
+/// Default bonus: a favoured page gets three times what others get.
+const BONUS_DEFAULT: f64 = 2.0;
+
+/// See the module's documentation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CashRules {
+    /// Weights of links.
+    pub weights: LinkWeights,
+    /// What an unread page receives from the virtual page, relative to `refresh`.
+    pub discovery: u16,
+    /// What a read page receives from the virtual page, relative to `discovery`.
+    pub refresh: u16,
+    /// What gets a bonus from the virtual page's cash.
+    pub favours: Vec<Favour>,
+    /// What a site is.
+    pub sites: SiteRule,
+}
+
+impl Default for CashRules {
+    fn default() -> Self {
+        let Policy { discovery, refresh, .. } = Policy::default();
+        Self {
+            weights: LinkWeights::default(),
+            discovery,
+            refresh,
+            favours: Vec::new(),
+            sites: SiteRule::default(),
+        }
+    }
+}
+
+impl CashRules {
+    /// Returns the policy of the page ledger.
+    #[must_use]
+    pub fn policy(&self) -> Policy {
+        Policy { discovery: self.discovery, refresh: self.refresh, ..Policy::default() }
+    }
+
+    /// Whether any rule depends on people's opinion of sites.
+    #[must_use]
+    pub fn favours_sites(&self) -> bool {
+        self.favours.iter().any(|favour| matches!(favour.topic, Topic::Rated | Topic::Likely))
+    }
+
+    /// Returns the bonus of a link to this URL, as a multiple of what the link pays.
+    #[must_use]
+    pub fn bonus(&self, url: &str, kind: Option<LinkKind>) -> f64 {
+        let favours = self.favours.iter().filter(|favour| favour.topic.is_of(url, kind));
+        favours.map(|favour| favour.bonus).fold(0.0, f64::max)
+    }
+}
+
+/// Pages that get a bonus on top of what their links pay them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Favour {
+    /// Which pages.
+    pub topic: Topic,
+    /// Bonus as a multiple of what the link pays, 0 to 100.
+    pub bonus: f64,
+}
+
+/// What a page is about, judged by its URL before it is read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Topic {
+    /// The URL contains this word, such as `news` in `https://example.org/news/7`.
+    Word(String),
+    /// The URL looks like XML, or is linked from a sitemap or feed.
+    Xml,
+    /// The results of a query. Only the command line knows the query; the books get the pages.
+    Query(String),
+    /// Sites that people rated well. The books get the sites, not the ratings.
+    Rated,
+    /// Sites that people would probably choose.
+    Likely,
+}
+
+impl Topic {
+    fn is_of(&self, url: &str, kind: Option<LinkKind>) -> bool {
+        const XML_ENDINGS: [&str; 4] = [".xml", ".rss", ".atom", ".rdf"];
+        match self {
+            Self::Word(word) => {
+                url.split(|c: char| !c.is_alphanumeric()).any(|part| part.eq_ignore_ascii_case(word))
+            }
+            Self::Xml => {
+                let path = url.split(['?', '#']).next().unwrap_or(url);
+                XML_ENDINGS.iter().any(|ending| path.ends_with(ending))
+                    || matches!(kind, Some(LinkKind::Sitemap | LinkKind::FeedPage))
+            }
+            Self::Query(_) | Self::Rated | Self::Likely => false,
+        }
+    }
+}
+
+impl FromStr for Favour {
+    type Err = String;
+
+    /// Parses `TOPIC` or `TOPIC*BONUS`; a topic is `xml`, `rated`, `likely`, a word, or a query in parentheses.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (topic, bonus) = match text.rsplit_once('*') {
+            Some((topic, bonus)) if !bonus.contains(')') => (topic.trim(), Some(bonus.trim())),
+            _ => (text.trim(), None),
+        };
+        let bonus = match bonus {
+            Some(bonus) => bonus.parse().ok().filter(|bonus| (0.0..=BONUS_MAX).contains(bonus)),
+            None => Some(BONUS_DEFAULT),
+        };
+        let bonus =
+            bonus.ok_or_else(|| format!("the bonus in '{text}' has to be a number from 0 to {BONUS_MAX}"))?;
+        let query = topic.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
+        let is_word = !topic.is_empty() && topic.chars().all(char::is_alphanumeric);
+        let topic = match (topic, query) {
+            (_, Some(query)) => Topic::Query(query.trim().to_owned()),
+            ("xml", _) => Topic::Xml,
+            ("rated", _) => Topic::Rated,
+            ("likely", _) => Topic::Likely,
+            (word, _) if is_word => Topic::Word(word.to_lowercase()),
+            _ if topic.contains(char::is_whitespace) => {
+                return Err(format!("a query has to be in brackets: ({topic})"));
+            }
+            _ => {
+                return Err(format!(
+                    "'{topic}' is not a topic: write xml, rated, likely, a word of URLs, or (a query)"
+                ));
+            }
+        };
+        Ok(Self { topic, bonus })
+    }
+}
+
+/// What a site is: pages of one owner, judged by their URLs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SiteRule {
+    /// All hosts under a registrable domain, by the public suffix list.
+    #[default]
+    Domain,
+    /// A host.
+    Host,
+    /// A host and up to this many folders: `example.org/~ann` for 1.
+    Path(u8),
+}
+
+impl SiteRule {
+    /// Returns the name of the site that a canonical URL belongs to.
+    #[must_use]
+    pub fn site(self, url: &str) -> Cow<'_, str> {
+        let host = host_name(authority(url));
+        match self {
+            Self::Domain => Cow::Borrowed(site_of(host)),
+            Self::Host => Cow::Borrowed(host),
+            Self::Path(depth) => {
+                let path = url.split_once("://").map_or(url, |(_, rest)| rest);
+                let path = path.split(['?', '#']).next().unwrap_or(path);
+                let mut parts = path.split('/').skip(1).peekable();
+                let mut name = host.to_owned();
+                for _ in 0..depth {
+                    let Some(part) = parts.next() else { break };
+                    // The last part is a file, unless it is a home directory.
+                    if part.is_empty() || (parts.peek().is_none() && !part.starts_with('~')) {
+                        break;
+                    }
+                    name.push('/');
+                    name.push_str(part);
+                }
+                Cow::Owned(name)
+            }
+        }
+    }
+}
+
+impl FromStr for SiteRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "domain" => Ok(Self::Domain),
+            None if text == "host" => Ok(Self::Host),
+            Some(("path", depth)) => depth
+                .parse()
+                .ok()
+                .filter(|depth| *depth > 0)
+                .map(Self::Path)
+                .ok_or_else(|| format!("'{depth}' is not a number of folders; write path:1")),
+            _ => Err(format!("'{text}' is not a kind of site; there are domain, host and path:FOLDERS")),
+        }
+    }
+}
+
+impl fmt::Display for SiteRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Domain => f.write_str("domain"),
+            Self::Host => f.write_str("host"),
+            Self::Path(depth) => write!(f, "path:{depth}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sites_are_named_by_the_rule() {
+        let url = "https://www.lib.example.co.uk:8080/~ann/cv/index.html?x=/y/";
+        for (rule, name) in [
+            ("domain", "example.co.uk"),
+            ("host", "www.lib.example.co.uk"),
+            ("path:1", "www.lib.example.co.uk/~ann"),
+            ("path:2", "www.lib.example.co.uk/~ann/cv"),
+            ("path:9", "www.lib.example.co.uk/~ann/cv"),
+        ] {
+            let parsed: SiteRule = rule.parse().unwrap();
+            assert_eq!((parsed.site(url).as_ref(), parsed.to_string().as_str()), (name, rule));
+        }
+        let by_path = SiteRule::Path(1);
+        assert_eq!(by_path.site("http://a.test/index.html"), "a.test");
+        assert_eq!(by_path.site("http://a.test/"), "a.test");
+        assert_eq!(by_path.site("http://a.test/~bob"), "a.test/~bob");
+        for wrong in ["", "page", "path:", "path:0", "path:300"] {
+            assert!(wrong.parse::<SiteRule>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn favours_are_read_and_found_in_urls() {
+        let favour = |text: &str| text.parse::<Favour>().unwrap();
+        assert_eq!(favour("news"), Favour { topic: Topic::Word("news".to_owned()), bonus: BONUS_DEFAULT });
+        assert_eq!(favour("xml*0.5"), Favour { topic: Topic::Xml, bonus: 0.5 });
+        assert_eq!(favour("rated*5"), Favour { topic: Topic::Rated, bonus: 5.0 });
+        assert_eq!(favour("likely").topic, Topic::Likely);
+        assert_eq!(favour("(depth < 3)*4").topic, Topic::Query("depth < 3".to_owned()));
+        assert_eq!(favour("(page text contains 'a*b')").bonus, BONUS_DEFAULT);
+        for wrong in ["", "*2", "news*-1", "news*x", "news*101", "two words"] {
+            assert!(wrong.parse::<Favour>().is_err(), "{wrong}");
+        }
+        let rules = CashRules { favours: vec![favour("news*3"), favour("xml")], ..CashRules::default() };
+        for (url, bonus) in [
+            ("http://a.test/News/1", 3.0),
+            ("http://news.test/", 3.0),
+            ("http://a.test/newspaper", 0.0),
+            ("http://a.test/feed.xml?page=2", 2.0),
+            ("http://a.test/news/feed.rss", 3.0),
+        ] {
+            assert_eq!(rules.bonus(url, None), bonus, "{url}");
+        }
+        assert_eq!(rules.bonus("http://a.test/map", Some(LinkKind::Sitemap)), 2.0);
+    }
+}

@@ -1,0 +1,198 @@
+//! How fresh the copies of the archive are, now and in the past.
+//!
+//! Expected numbers follow from the learned change rates ([`Belief`]), observed ones from the results of fetches
+//! ([`observe`]). Both are averages over pages, weighted by importance. A page counts if it has a copy and its last
+//! answer was not an error.
+
+mod belief;
+mod observed;
+mod parts;
+
+use std::collections::HashSet;
+
+use archive_books::ledger::{CreditError, Credits, announcement_trust};
+use archive_books::prepared::archive_prior;
+use archive_math::refresh::rate::{ChangeObservations, RatePrior};
+use archive_storage::{Store, UrlId, Visit};
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use super::due::{RefreshRules, WeightError, Weights};
+
+pub use belief::Belief;
+pub use observed::{Observed, observe};
+pub use parts::{PartModel, PartsShown};
+
+/// Seconds of a day.
+pub const SECONDS_PER_DAY: f64 = 86_400.0;
+
+/// A page and its copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PageModel {
+    /// The page.
+    pub id: UrlId,
+    /// Importance of the page; the mean over all known pages is 1.
+    pub importance: f64,
+    /// Weight of the page in a refresh.
+    pub weight: f64,
+    /// The copy.
+    pub copy: CopyModel,
+}
+
+/// The expected state of a copy, regardless of the value of its page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CopyModel {
+    /// The change rate of the page.
+    pub belief: Belief,
+    /// Days since the copy was last known to be current.
+    pub age: f64,
+    /// Probability that an announcement of a change since then is true; 0 without an announcement.
+    pub announced: f64,
+}
+
+impl CopyModel {
+    /// Returns the probability that the copy is unchanged.
+    #[must_use]
+    pub fn fresh(&self) -> f64 {
+        self.belief.fresh(self.age) * (1.0 - self.announced)
+    }
+
+    /// Returns the days of age that an announcement counts as; see [`super::most_obsolete`].
+    #[must_use]
+    pub fn announced_days(&self) -> f64 {
+        -(1.0 - self.announced).ln() / self.belief.per_day
+    }
+
+    /// Describes the copy of a page; `None` if it has none, or if the last answer was an error.
+    fn of(prior: &RatePrior, visit: &Visit, now: DateTime<Utc>) -> Option<Self> {
+        if visit.contents == 0 || visit.status >= 400 {
+            return None;
+        }
+        Some(Self {
+            belief: ChangeObservations::from_bytes(&visit.extension).rate(prior).into(),
+            // An attempt that brought nothing does not count.
+            age: ((now.timestamp() - i64::from(visit.last_seen)) as f64 / SECONDS_PER_DAY).max(0.0),
+            announced: if visit.announced == 0 { 0.0 } else { announcement_trust(visit) },
+        })
+    }
+}
+
+/// Returns the probability that the copy of a page is unchanged; `None` if it has none, or if the last answer was an
+/// error.
+#[must_use]
+pub fn fresh(prior: &RatePrior, visit: &Visit, now: DateTime<Utc>) -> Option<f64> {
+    CopyModel::of(prior, visit, now).map(|copy| copy.fresh())
+}
+
+/// Why copies cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopiesError {
+    /// The state cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// The page weights cannot be read.
+    #[error(transparent)]
+    Weight(#[from] WeightError),
+}
+
+/// Returns the copies of an archive, or of the pages in `selection`, with weights by the rules of the archive.
+///
+/// # Errors
+/// If the archive cannot be read.
+pub fn copies_of(
+    store: &Store,
+    selection: Option<&HashSet<UrlId>>,
+    now: DateTime<Utc>,
+) -> Result<Vec<PageModel>, CopiesError> {
+    let is_meant = |id: UrlId| selection.is_none_or(|selection| selection.contains(&id));
+    copies_among(store, 1, is_meant, now)
+}
+
+/// Returns the copies of every `step`-th fetched page, in the order of first fetches. Other pages are not read.
+///
+/// # Errors
+/// If the archive cannot be read.
+pub fn sampled_copies(store: &Store, step: usize, now: DateTime<Utc>) -> Result<Vec<PageModel>, CopiesError> {
+    copies_among(store, step, |_| true, now)
+}
+
+fn copies_among(
+    store: &Store,
+    step: usize,
+    is_meant: impl Fn(UrlId) -> bool,
+    now: DateTime<Utc>,
+) -> Result<Vec<PageModel>, CopiesError> {
+    let state = store.state();
+    let credits = Credits::open(state)?;
+    let weights = Weights::read(store.path(), &RefreshRules::kept(state)?.weight)?;
+    let prior = archive_prior(&[state]).map_err(CreditError::from)?;
+    let mut copies = Vec::new();
+    for visit in state.visits_with_pages((0..).step_by(step)) {
+        let (id, page, visit) = visit.map_err(CreditError::from)?;
+        let Some(importance) = credits.importance(&page, Some(&visit)).filter(|_| is_meant(id)) else {
+            continue;
+        };
+        let Some(copy) = CopyModel::of(&prior, &visit, now) else { continue };
+        let weight = weights.of(state, (id, &page), Some(importance), &visit)?.unwrap_or(importance);
+        copies.push(PageModel { id, importance, weight, copy });
+    }
+    Ok(copies)
+}
+
+/// Expected freshness of the copies now.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Expected {
+    /// Number of pages with a copy.
+    pub pages: usize,
+    /// Share of unchanged copies, weighted by importance.
+    pub freshness: f64,
+    /// The same with equal weights.
+    pub freshness_unweighted: f64,
+    /// Weighted mean of the days since the first missed change.
+    pub age_days: f64,
+    /// Weighted mean of the days since copies were known to be current.
+    pub copy_age_days: f64,
+    /// Currency for each β.
+    pub currency: Vec<Current>,
+}
+
+/// (α,β)-currency for one β.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Current {
+    /// β in days: a copy is current if its first missed change is younger.
+    pub beta_days: f64,
+    /// Expected share of current copies, weighted by importance.
+    pub share: f64,
+    /// Weighted share of copies that are current with a probability of at least α.
+    pub share_alpha: f64,
+}
+
+/// Computes the expected freshness of copies now, for a probability α and several β in days.
+#[must_use]
+pub fn expect(copies: &[PageModel], alpha: f64, betas: &[f64]) -> Expected {
+    let weight: f64 = copies.iter().map(|copy| copy.importance).sum();
+    let mean = |value: &dyn Fn(&PageModel) -> f64| {
+        let sum: f64 = copies.iter().map(|copy| copy.importance * value(copy)).sum();
+        if weight > 0.0 { sum / weight } else { 0.0 }
+    };
+    let current = |PageModel { copy, .. }: &PageModel, beta: f64| {
+        // The age of an announced change is unknown; within β it is ignored.
+        let announced = if beta >= copy.age { 0.0 } else { copy.announced };
+        copy.belief.current(copy.age, beta) * (1.0 - announced)
+    };
+    let currency = betas.iter().map(|&beta| Current {
+        beta_days: beta,
+        share: mean(&|copy| current(copy, beta)),
+        share_alpha: mean(&|copy| f64::from(u8::from(current(copy, beta) >= alpha))),
+    });
+    Expected {
+        pages: copies.len(),
+        freshness: mean(&|page| page.copy.fresh()),
+        freshness_unweighted: copies.iter().map(|page| page.copy.fresh()).sum::<f64>()
+            / copies.len().max(1) as f64,
+        age_days: mean(&|page| page.copy.belief.outdated_days(page.copy.age)),
+        copy_age_days: mean(&|page| page.copy.age),
+        currency: currency.collect(),
+    }
+}

@@ -1,0 +1,52 @@
+//! What to fetch next and why: the agenda of a refresh, and how fresh the copies are.
+//!
+//! Everything is computed from the state and from people's decisions: which pages are due ([`most_obsolete`],
+//! [`agenda`]), by which rules ([`RefreshRules`]), when a page is due ([`why()`]), how fresh copies are ([`freshness`])
+//! and what a budget achieves ([`plan`]). A crawl takes its ordering, budgets and exclusions from here
+//! ([`CrawlPolicy`]). The state of a running crawl is not kept here.
+//!
+//! # Invariants
+//! * The same state at the same time has the same agenda.
+//! * A page that a rule or a person excludes is in no agenda, however important it is.
+//!
+//! ```
+//! use archive_choose::CrawlOrder;
+//!
+//! let order: CrawlOrder = "endowed@2".parse()?;
+//! assert_eq!(order.to_string(), "endowed@2");
+//! assert!("best".parse::<CrawlOrder>().is_err());
+//! # Ok::<(), archive_choose::UnknownOrder>(())
+//! ```
+
+mod agenda;
+mod budget;
+mod due;
+mod error;
+mod focus;
+pub mod freshness;
+mod order;
+pub mod plan;
+mod policy;
+mod requisites;
+pub mod stored_robots;
+mod visits;
+mod why;
+
+pub use agenda::agenda;
+pub use budget::Budgets;
+pub use budget::UnderWay;
+pub use due::{
+    Choice, Discovery, FOLDERS_FROM, Idle, NextVisit, PartVisit, RefreshRules, Source, Timetable, Turns,
+    Weighing, WeightError, Weights, most_obsolete,
+};
+pub use error::SelectionError;
+pub use focus::{FocusMode, FocusPolicy, UnknownMode};
+pub use focus::{Focused, is_redirect};
+pub use order::Ordering;
+pub use order::{CrawlOrder, UnknownOrder};
+pub use policy::{CrawlPolicy, Ended, TopicStatus};
+pub use requisites::PARTS_PER_PAGE_MAX;
+pub use requisites::{Part, PartTurn, parts_of};
+pub use visits::utc;
+pub use visits::{RobotsAnswer, StoredVisit, robots_of, visits_of};
+pub use why::{FocusReport, Found, LastFetch, Spent, Why, why};

@@ -1,0 +1,193 @@
+//! Queries archives on other machines, together with local folders, as one archive.
+//!
+//! Each archive answers for its share in JSON lines (`wire`): local folders within this process, the others over HTTP
+//! from `archive serve` (`node`). The shares are merged here (`asked`) into the answer that local folders alone would
+//! give.
+//!
+//! Each round asks all archives at once: for the sites that each knows and has captured, which determine the one
+//! archive that answers for a site; for the pages that relations name; for their portions of the answer
+//! ([`archive_ask::query::Portion`]); and, for pages that were only linked to, whether other archives know them. A node that
+//! does not answer, or whose answer is invalid, is left out and reported, and the others are asked again without it.
+
+mod answer;
+mod asked;
+mod credentials;
+mod exported;
+mod known;
+mod node;
+mod planned;
+mod ranked;
+mod reviewed;
+mod search;
+mod wire;
+
+use std::time::Duration;
+
+pub use answer::answer;
+use archive_ask::find::FindError;
+use archive_ask::query::{self, ArchiveRowsError, RowsError};
+use archive_ask::review::next::NextError;
+use archive_base::decisions::DecisionsError;
+use archive_books::ledger::{AnsweringError, CreditError};
+use archive_books::stored_graph::JoinError;
+use archive_choose::freshness::CopiesError;
+pub use asked::{Asked, Source};
+pub use credentials::Credentials;
+pub use exported::{Chosen, Wanted};
+pub use known::{Known, Missing};
+pub use node::{Http, Node, origin};
+pub use planned::{Copies, CopiesSent, CopiesWanted};
+pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
+
+use crate::export::ExportError;
+use archive_storage::StateError;
+
+/// Maximum number of archives queried as one.
+pub const ARCHIVES_MAX: usize = 256;
+
+/// Maximum size of all answers in one round, in bytes.
+pub const ANSWERS_BYTES_MAX: u64 = 512 << 20;
+
+/// Why a node is left out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NodeError {
+    /// The node, or the connection to it, failed.
+    #[error("{0}")]
+    Failed(String),
+    /// It did not answer in time.
+    #[error("it did not answer within {} seconds", .0.as_secs_f64())]
+    Late(Duration),
+    /// It answered with an HTTP error.
+    #[error("it answered HTTP {status}{}{what}", if what.is_empty() { "" } else { ": " })]
+    Refused {
+        /// The HTTP status.
+        status: u16,
+        /// The error message that it sent.
+        what: String,
+    },
+    /// It requires an account.
+    #[error("it asks for a name and a password: give them in a file, --credentials")]
+    Unknown,
+    /// It speaks another version of the protocol.
+    #[error(
+        "it uses version {0} of the protocol between archives, but this program uses version {VERSION}: use the same version of the program everywhere"
+    )]
+    Version(u32),
+    /// A line of its answer is too long.
+    #[error("its answer has a line longer than {} MiB", LINE_BYTES_MAX >> 20)]
+    LongLine,
+    /// All answers of the round together are too long.
+    #[error("the answers are longer than {} MiB: narrow the query down", .0 >> 20)]
+    TooLong(u64),
+    /// Its answer is invalid.
+    #[error("its answer is invalid: {0}")]
+    Senseless(String),
+}
+
+impl NodeError {
+    fn senseless(what: &str) -> Self {
+        Self::Senseless(what.to_owned())
+    }
+}
+
+/// Why several archives cannot be queried.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The query is wrong, or a folder cannot be read.
+    #[error(transparent)]
+    Query(#[from] query::Error),
+    /// A folder cannot be read.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// A folder cannot be read.
+    #[error(transparent)]
+    Rows(#[from] ArchiveRowsError),
+    /// A folder cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// A folder cannot be searched.
+    #[error(transparent)]
+    Find(#[from] FindError),
+    /// A folder's links cannot be read.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// A folder's captures cannot be read.
+    #[error(transparent)]
+    Replay(#[from] archive_replay::Error),
+    /// A folder's copies cannot be read.
+    #[error(transparent)]
+    Copies(#[from] CopiesError),
+    /// A folder's decisions cannot be read.
+    #[error(transparent)]
+    Decisions(#[from] DecisionsError),
+    /// A folder's rows cannot be exported.
+    #[error(transparent)]
+    Export(#[from] ExportError),
+    /// A folder's sites cannot be ranked.
+    #[error(transparent)]
+    Next(#[from] NextError),
+    /// The request is impossible.
+    #[error("{0}")]
+    Wrong(String),
+    /// An answer could not be received.
+    #[error("{0}")]
+    Taken(#[source] RowsError),
+    /// A node failed.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// A node that answered before does not answer any more.
+    #[error("{name} does not answer any more: {error}")]
+    Lost {
+        /// The node's name, as given by the user.
+        name: String,
+        /// Why it does not answer.
+        error: NodeError,
+    },
+    /// Two archives have captured pages of the same site.
+    #[error("{} and {} have both captured pages of {site}; query each by itself", names[0], names[1])]
+    Overlap {
+        /// The site.
+        site: String,
+        /// The archives.
+        names: [String; 2],
+    },
+    /// There are too many archives.
+    #[error("at most {ARCHIVES_MAX} archives can be queried together")]
+    TooMany,
+    /// No archive is available.
+    #[error("none of these archives can be read: {0}")]
+    Nobody(String),
+}
+
+impl AskError {
+    /// Whether the time limit was exceeded.
+    #[must_use]
+    pub fn is_late(&self) -> bool {
+        match self {
+            Self::Query(error) => error.is_late(),
+            Self::Find(error) => error.is_late(),
+            _ => false,
+        }
+    }
+
+    /// Whether the request itself is wrong, as opposed to a failure while answering it.
+    #[must_use]
+    pub fn is_mistake(&self) -> bool {
+        match self {
+            Self::Query(error) => error.is_mistake(),
+            Self::Wrong(_) => true,
+            _ => false,
+        }
+    }
+}
+
+impl From<AnsweringError> for AskError {
+    fn from(error: AnsweringError) -> Self {
+        match error {
+            AnsweringError::State(error) => error.into(),
+            error @ AnsweringError::Overlap { .. } => Self::Taken(error.into()),
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! The thread that owns the store: stores and credits prepared captures in order.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use archive_base::control::Control;
+use archive_base::erased::Erased;
+use archive_books::ledger::{Candidate, Outcome, fetched_url};
+use archive_books::originals;
+use archive_books::recorder::{Recorder, RecorderError, Settings};
+use archive_storage::address::without_request;
+use archive_storage::segment::{self, CaptureBody, Encoder, ReplayedCapture, SegmentError};
+use archive_storage::warc::RecordType;
+use archive_storage::{Capture, CaptureId, Digest, Store};
+use archive_web::parse::Limits;
+use archive_web::reading::{self, Crew, Work};
+use chrono::{DateTime, SecondsFormat};
+use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
+
+use super::gather::Group;
+use super::known::{Known, Seen};
+use super::left_out::LeftOut;
+use super::prepare::{Prepared, Reading, Refused, Why, prepare};
+use super::read::{Item, Queued, Reader};
+use super::room::Place;
+use super::{Listener, Note, NoteKind, Options, Status};
+
+/// Interval between two progress reports.
+const REPORT_EVERY: Duration = Duration::from_millis(200);
+
+/// Captures waiting to be prepared, per preparing thread; what they will take is not known before.
+const WAITING_PER_THREAD: usize = 1;
+
+/// Prepared captures waiting to be stored, per preparing thread.
+const READY_PER_THREAD: usize = 16;
+
+/// The output of the preparing threads.
+enum Ready {
+    Capture(Box<Prepared>),
+    Refused(Arc<str>, Refused),
+    Other(Item),
+    /// A capture could not be encoded; the store is at fault.
+    Failed(SegmentError),
+}
+
+/// Imports files into an archive. Returns `true` if all were read to their end, `false` if `stop` came first.
+///
+/// When it returns, everything counted by the status is durable.
+///
+/// # Errors
+/// If the store, the index or a thread fails. What was imported before is kept, and another import adds the rest.
+pub fn run(
+    store: &mut Store,
+    options: &Options,
+    stop: &Control,
+    listener: &mut dyn Listener,
+) -> Result<(bool, Status), RecorderError> {
+    let memory = options.memory;
+    let threads = options.threads.clamp(1, memory.documents());
+    let (item_sender, items) = bounded(threads * WAITING_PER_THREAD);
+    let (ready_sender, ready) = bounded(threads * READY_PER_THREAD);
+    let bytes = Arc::new(AtomicU64::new(0));
+    let Options { checkpoint_every, full_text, .. } = *options;
+    let erased = Erased::of_archive(store.path(), store.state())?;
+    let recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
+    let body_bytes_max = memory.document().min(Limits::default().body_bytes_max);
+    thread::scope(|scope| {
+        let spools = recorder.store().path().join(segment::FOLDER);
+        let (files, keep_cut) = (&options.files, options.keep_cut);
+        let reader = Reader { files, keep_cut, bytes: Arc::clone(&bytes), stop, memory, spools };
+        let thread = thread::Builder::new().name("read".to_owned());
+        thread.spawn_scoped(scope, move || reader.run(&item_sender)).map_err(RecorderError::Thread)?;
+        let encoder = recorder.store().encoder()?;
+        let reading = Reading { body_bytes_max, full_text, algorithm: encoder.algorithm() };
+        let limits = Limits { body_bytes_max, ..Limits::default() };
+        let preparing = Preparing { encoder, reading };
+        let path = recorder.store().path();
+        let _crew = Crew::start(preparing, threads, path, limits, &items, &ready_sender)
+            .map_err(RecorderError::Thread)?;
+        drop(ready_sender);
+        drop(items);
+        let mut import = Import {
+            recorder,
+            known: Known::new(memory.state() / 4),
+            erased,
+            candidates: Vec::new(),
+            status: Status::default(),
+            left_out: LeftOut::default(),
+            unused_links: 0,
+        };
+        // `drive` drops the receiver when it ends, so no thread waits for it.
+        import.drive(ready, &bytes, listener)?;
+        import.finish(listener)?;
+        Ok((!stop.is_stopped(), import.status))
+    })
+}
+
+/// The job of a preparing thread, and its tools.
+#[derive(Clone)]
+struct Preparing {
+    encoder: Encoder,
+    reading: Reading,
+}
+
+/// A capture that is waiting to be prepared.
+#[derive(Clone)]
+struct Waiting {
+    number: u64,
+    file: Arc<str>,
+    group: Box<Group>,
+    /// Taken when it is finished.
+    place: Arc<Mutex<Option<Place>>>,
+}
+
+impl Work for Preparing {
+    type Item = Queued<Item>;
+    type Job = Waiting;
+    type Read = Result<Prepared, Refused>;
+    type Done = Queued<Ready>;
+
+    fn take(Queued { number, what, place }: Queued<Item>) -> Option<Result<Waiting, Queued<Ready>>> {
+        Some(match what {
+            Item::Group(file, group) => {
+                Ok(Waiting { number, file, group, place: Arc::new(Mutex::new(place)) })
+            }
+            other => Err(Queued { number, what: Ready::Other(other), place }),
+        })
+    }
+
+    fn read(&mut self, job: &Waiting, reader: &reading::Reader) -> Result<Prepared, Refused> {
+        prepare(&job.file, &job.group, &self.reading, reader)
+    }
+
+    fn finish(&mut self, job: Waiting, prepared: Result<Prepared, Refused>) -> Queued<Ready> {
+        let mut place = job.place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let what = match prepared.map(|prepared| self.pack(prepared)) {
+            Ok(Ok(prepared)) => {
+                if let Some(place) = &mut place {
+                    place.grow(prepared.grown_bytes());
+                }
+                Ready::Capture(Box::new(prepared))
+            }
+            Ok(Err(error)) => Ready::Failed(error),
+            Err(refused) => Ready::Refused(job.file, refused),
+        };
+        Queued { number: job.number, what, place }
+    }
+}
+
+impl Preparing {
+    /// Compresses the records of a capture, except those of a revisit, whose original must be found first.
+    fn pack(&self, mut prepared: Prepared) -> Result<Prepared, SegmentError> {
+        if prepared.revisit.is_none() {
+            self.encoder.pack(&mut prepared.records)?;
+        }
+        Ok(prepared)
+    }
+}
+
+/// A running import.
+struct Import<'a> {
+    recorder: Recorder<'a>,
+    known: Known,
+    /// URLs that must not come back.
+    erased: Erased,
+    candidates: Vec<Candidate>,
+    status: Status,
+    /// Records left out from the current file.
+    left_out: LeftOut,
+    /// Links that are not kept of the current file.
+    unused_links: u64,
+}
+
+impl Import<'_> {
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "dropping it ends the threads that send, also after an error"
+    )]
+    fn drive(
+        &mut self,
+        ready: Receiver<Queued<Ready>>,
+        bytes: &AtomicU64,
+        listener: &mut dyn Listener,
+    ) -> Result<(), RecorderError> {
+        // Threads finish in any order; captures are stored in the order of the files.
+        let (mut waiting, mut next) = (BTreeMap::new(), 0);
+        let mut reported = Instant::now();
+        loop {
+            match ready.recv_timeout(REPORT_EVERY) {
+                Ok(queued) => drop(waiting.insert(queued.number, queued)),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            while let Some(Queued { what, place, .. }) = waiting.remove(&next) {
+                next += 1;
+                self.take(what, listener)?;
+                drop(place);
+            }
+            if self.recorder.checkpoint_is_due() {
+                self.recorder.checkpoint()?;
+            }
+            if reported.elapsed() >= REPORT_EVERY {
+                reported = Instant::now();
+                self.status.bytes = bytes.load(Ordering::Relaxed);
+                listener.status(&self.status);
+            }
+            self.status.bytes = bytes.load(Ordering::Relaxed);
+        }
+    }
+
+    fn take(&mut self, done: Ready, listener: &mut dyn Listener) -> Result<(), RecorderError> {
+        match done {
+            Ready::Capture(prepared) => self.capture(*prepared, listener)?,
+            Ready::Refused(file, Refused { offset, records, why }) => {
+                self.status.records += records;
+                match why {
+                    Why::Broken(what) => {
+                        self.status.broken += 1;
+                        let (file, offset) = (file.to_string(), Some(offset));
+                        listener.note(&Note { file, offset, kind: NoteKind::Broken, what });
+                    }
+                    Why::NoCapture(record_type) => self.leave_out(&record_type, records),
+                }
+            }
+            Ready::Other(Item::Note(note)) => {
+                self.status.broken += u64::from(note.kind == NoteKind::Broken);
+                self.status.refused_files += u64::from(note.kind == NoteKind::File);
+                listener.note(&note);
+            }
+            Ready::Other(Item::LeftOut(record_type)) => {
+                self.status.records += 1;
+                self.leave_out(&record_type, 1);
+            }
+            Ready::Other(Item::FileEnd { name, is_whole }) => {
+                self.status.files += u64::from(is_whole);
+                let links = std::mem::take(&mut self.unused_links);
+                let links = (links > 0).then(|| {
+                    format!(
+                        "links that its crawler states were left out, as the pages do not have them: {links}"
+                    )
+                });
+                for what in std::mem::take(&mut self.left_out).words().into_iter().chain(links) {
+                    let (file, kind) = (name.to_string(), NoteKind::LeftOut);
+                    listener.note(&Note { file, offset: None, kind, what });
+                }
+            }
+            // Groups have become captures or refusals.
+            Ready::Other(Item::Group(..)) => {}
+            Ready::Failed(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, record_type: &RecordType, records: u64) {
+        self.left_out.add(record_type, records);
+        self.status.left_out.add(record_type, records);
+    }
+
+    fn capture(&mut self, mut prepared: Prepared, listener: &mut dyn Listener) -> Result<(), RecorderError> {
+        self.status.records += prepared.count;
+        for record_type in std::mem::take(&mut prepared.left_out) {
+            self.leave_out(&record_type, 1);
+        }
+        if self.erased.of(&prepared.outcome.url).is_some() {
+            self.status.erased += 1;
+            return Ok(());
+        }
+        if prepared.is_conversion && self.known.has_source(self.recorder.store(), &prepared)? {
+            self.leave_out(&RecordType::Conversion, 1);
+            return Ok(());
+        }
+        match self.known.look(self.recorder.store(), &prepared)? {
+            Seen::Before => {
+                self.status.duplicates += 1;
+                return Ok(());
+            }
+            Seen::Namesake => prepared.rename(),
+            Seen::Never => {}
+        }
+        self.unused_links += prepared.unused_links;
+        self.status.unused_links += prepared.unused_links;
+        for (kind, what) in std::mem::take(&mut prepared.notes) {
+            self.status.wrong_digests += u64::from(kind == NoteKind::Digest);
+            self.status.renamed += u64::from(kind == NoteKind::RecordId);
+            let (file, offset) = (prepared.file.to_string(), Some(prepared.offset));
+            listener.note(&Note { file, offset, kind, what });
+        }
+        let mut is_open = false;
+        if let Some(revisit) = prepared.revisit.take() {
+            let known = |digest: &Digest| self.known.payload(digest);
+            match originals::find(self.recorder.store(), &revisit.reference, &known)? {
+                Some(original) => self.refer(&mut prepared, &revisit.stated, original)?,
+                None => is_open = true,
+            }
+            self.status.revisits += 1;
+        }
+        let Prepared { records, outcome, .. } = &mut prepared;
+        let id = self.recorder.record(records, outcome, &mut self.candidates)?;
+        self.candidates.clear();
+        self.known.add(self.recorder.store(), &prepared, id)?;
+        self.status.captures += 1;
+        if is_open {
+            self.status.open_revisits += 1;
+        }
+        match prepared.text {
+            Some(text) => self.recorder.index(id, &prepared.outcome.url, text),
+            None => Ok(()),
+        }
+    }
+
+    /// Adds a reference to the original to a revisit's record, unless the record has one.
+    fn refer(
+        &self,
+        prepared: &mut Prepared,
+        stated: &ReplayedCapture,
+        (id, original): (CaptureId, Capture),
+    ) -> Result<(), RecorderError> {
+        let facts = std::mem::take(&mut prepared.outcome.facts);
+        prepared.outcome = Outcome::with_facts(stated, facts, Some((id, original)));
+        if stated.original.is_some() {
+            return Ok(());
+        }
+        let CaptureBody::Imported(record) = &mut prepared.records.change().body else { return Ok(()) };
+        let name = self.recorder.state().url(original.url)?;
+        let Some(time) = DateTime::from_timestamp_micros(original.time) else { return Ok(()) };
+        record.fields.retain(|(name, _)| !name.to_ascii_lowercase().starts_with("warc-refers-to-"));
+        let date = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+        record
+            .fields
+            .push(("WARC-Refers-To-Target-URI".to_owned(), without_request(fetched_url(&name)).to_owned()));
+        record.fields.push(("WARC-Refers-To-Date".to_owned(), date));
+        Ok(())
+    }
+
+    fn finish(&mut self, listener: &mut dyn Listener) -> Result<(), RecorderError> {
+        if self.status.open_revisits > 0 || originals::open_count(self.recorder.state()) > 0 {
+            let open =
+                originals::resolve_open(self.recorder.store_mut(), &|digest| self.known.payload(digest))?;
+            self.status.open_revisits = open.len() as u64;
+            for capture in open {
+                let note = self.open_note(&capture)?;
+                listener.note(&note);
+            }
+        }
+        if self.status.captures > 0 {
+            self.recorder.settle()?;
+        }
+        self.recorder.conclude()?;
+        self.recorder.close_index()?;
+        listener.status(&self.status);
+        Ok(())
+    }
+
+    fn open_note(&self, capture: &Capture) -> Result<Note, RecorderError> {
+        let url = self.recorder.state().url(capture.url)?;
+        let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
+        let time = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
+        let what = format!(
+            "the revisit of {url} at {time} refers to a capture that the archive does not have; import the file that has it"
+        );
+        let file = self.recorder.store().path().display().to_string();
+        Ok(Note { file, offset: None, kind: NoteKind::Revisit, what })
+    }
+}

@@ -1,0 +1,61 @@
+//! Reads a captured page.
+
+use std::sync::Arc;
+
+use archive_storage::warc::HttpHead;
+use bytes::Bytes;
+use url::Url;
+
+use super::{Key, Reader};
+use crate::parse::{self, DocumentKind, Limits, Parsed, Problem, Source, decode_content};
+
+/// Maximum decoded bytes of a payload that are parsed; a longer one is a decompression bomb or not a document.
+const DECODED_BYTES_MAX: usize = 64 << 20;
+
+/// A page with everything that its parser needs.
+#[derive(Clone)]
+pub struct Page {
+    /// Its URL.
+    pub url: Url,
+    /// Status of the answer.
+    pub status: u16,
+    /// Head of the answer.
+    pub head: Arc<HttpHead>,
+    /// The payload, without transfer coding.
+    pub payload: Bytes,
+    /// By which its outcome is recognized.
+    pub key: Key,
+}
+
+impl Reader {
+    /// Decodes and parses a page. If it cannot be read, its problems say why.
+    pub fn page(&self, page: &Page) -> Parsed {
+        let media_type = content_type(&page.head).split([';', ',']).next().unwrap_or_default();
+        let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), &page.payload);
+        let read = || read_page(page, &self.desk.shared.limits);
+        let is_parsed = kind.is_parsed() || page.head.get("Content-Encoding").is_some();
+        if !is_parsed || (300..400).contains(&page.status) {
+            return read();
+        }
+        self.read(page.key, read).unwrap_or_else(|unread| parse::unread(kind, &page.payload, unread.into()))
+    }
+}
+
+/// Returns the type that a page is read as: the last one that its header names.
+fn content_type(head: &HttpHead) -> &str {
+    let named = head.fields.iter().rfind(|(name, _)| name.eq_ignore_ascii_case("Content-Type"));
+    named.map_or("", |(_, value)| value)
+}
+
+/// Decodes and parses a page on the calling thread.
+fn read_page(page: &Page, limits: &Limits) -> Parsed {
+    let Page { url, status, head, payload, .. } = page;
+    let plain = decode_content(payload, &head.list("Content-Encoding"), DECODED_BYTES_MAX);
+    let headers: Vec<(&str, &[u8])> =
+        head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+    let content_type = Some(content_type(head));
+    let source = Source { url, status: *status, content_type, headers: &headers, body: &plain.body };
+    let mut parsed = parse::parse(&source, limits);
+    parsed.problems.extend(plain.problem.map(Problem::Coding));
+    parsed
+}

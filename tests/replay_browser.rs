@@ -341,3 +341,116 @@ fn pages_show_their_pdfs_and_get_answers_to_what_they_send() {
                 document.querySelector('archive-banner').shadowRoot.querySelector('p').offsetHeight > 0]";
     assert_eq!(browser.run(seen, &json!([])), json!(["rgb(255, 0, 0)", true]));
 }
+
+/// What the scripts of [`NAMING`] name on another host of the live web: pictures, scripts, style sheets, by their ways.
+const NAMED: [(&str, &str); 4] = [
+    (
+        "image/svg+xml",
+        "property set attribute space node late poster input cssText setProperty styled typed assigned rule adopted shadow shadowed \
+         text appended sheet markup markupset markupstyle inside written fragment outer vector base cloned parsed empty framed embedded font",
+    ),
+    (
+        "text/javascript",
+        "script static nested again computed evaluated relative added mapped latemap unmapped worker module",
+    ),
+    ("text/css", "import link"),
+    ("audio/wav", "audio"),
+];
+
+/// One channel, 8000 samples a second, of a byte each.
+const SOUND: &str = "\x01\0\x01\0\x40\x1f\0\0\x40\x1f\0\0\x01\0\x08\0";
+
+/// A page whose scripts name the live web in every way that shows something.
+const NAMING: &str = r#"<!doctype html><script>
+const failed = [], said = new Set(), http = way => `http://b.org/${way}`, url = way => `url(${http(way)})`, fail = way => `onerror="failed.push('${way}')"`;
+const add = (kind, given = {}) => { const made = Object.assign(document.createElement(kind), given); document.body.append(made); return made; };
+const div = () => add("div", { textContent: "x" }), svg = kind => document.createElementNS("http://www.w3.org/2000/svg", kind);
+const blob = text => URL.createObjectURL(new Blob([text], { type: "text/javascript" }));
+const loaded = () => {
+  const views = [window, ...Array.from({ length: length }, (_, number) => window[number])];
+  const parts = views.flatMap(view => view.performance.getEntriesByType("resource")).filter(({ name, responseStatus }) => name.includes("/web/") && responseStatus === 200);
+  return [...said, ...parts.map(({ name }) => name.split("/http://b.org/")[1])];
+};
+</script><body>
+<script type=importmap>{"imports": {"bare": "http:\/\/b.org\/mapped", "./nested.js": "http://b.org/nested"}}</script>
+<script type=module src=/module.js></script><iframe src=/framed></iframe>
+<script type=module>import "http://b.org/static"; import "bare"; import(`http://b.org/${"again"}`);</script>
+<iframe srcdoc="<body><script>const x = new Image(); x.src = 'http://b.org/embedded'; document.body.append(x)</script>"></iframe>
+<script>
+const picture = add("img", { src: http("property"), onerror: () => failed.push("property") });
+add("img").srcset = `${http("set")} 1x, ${http("other")} 3x`;
+add("img").setAttribute("src", http("attribute")); add("img").setAttributeNS(null, "src", http("space"));
+const node = document.createAttribute("src"); node.value = http("node"); add("img").setAttributeNode(node);
+add("link", { rel: "stylesheet", href: http("link") }); add("video", { poster: http("poster") }); new Audio(http("audio")).load(); add("input", { type: "image", src: http("input") });
+div().style.cssText = `background: ${url("cssText")}`; div().style.setProperty("background", url("setProperty")); div().setAttribute("style", `background: ${url("styled")}`);
+div().attributeStyleMap.set("background-image", url("typed")); div().style.backgroundImage = url("assigned");
+add("style").sheet.insertRule(`body { background: ${url("rule")} }`);
+const made = new CSSStyleSheet(); made.replaceSync(`html { list-style: ${url("adopted")} } li { background: ${url("adopted")} }`); document.adoptedStyleSheets = [made]; add("li");
+const shadow = div().attachShadow({ mode: "closed" }); shadow.innerHTML = `<p>x</p><img src=${http("shadow")}>`; shadow.firstChild.style.background = url("shadowed");
+add("style", { textContent: `@import "${http("import")}"; p { background: ${url("text")} }` }); add("p");
+const styles = add("style"); styles.append(`i { background: ${url("sheet")} }`); styles.appendChild(document.createTextNode(`b { background: ${url("appended")} }`)); add("b", { textContent: "x" }); add("i", { textContent: "x" });
+div().innerHTML = `<img alt='a"b' src = '${http("markup")}' ${fail("markup")}><img srcset="${http("markupset")} 1x"><style>u { background: ${url("markupstyle")} }</style><u style="list-style: none">x</u><svg viewBox="0 0 9 9"><image href=${http("inside")} /></svg>`;
+document.write(`<im`); document.write(`g src=${http("written")} ${fail("written")}>`);
+add("div").append(document.createRange().createContextualFragment(`<img src=${http("fragment")} ${fail("fragment")}>`)); div().outerHTML = `<img src=${http("outer")} ${fail("outer")}>`;
+const drawn = svg("svg"), [vector, base] = [svg("image"), svg("image")]; drawn.append(vector, base); document.body.append(drawn);
+vector.setAttributeNS("http://www.w3.org/1999/xlink", "xlink:href", http("vector")); base.href.baseVal = http("base");
+const template = document.createElement("template"); template.innerHTML = `<img src=${http("cloned")} ${fail("cloned")}>`; document.body.append(template.content.cloneNode(true));
+document.body.append(new DOMParser().parseFromString(`<img src=${http("parsed")} ${fail("parsed")}>`, "text/html").body.firstChild);
+add("iframe").contentDocument.body.innerHTML = `<img src=${http("empty")}>`; add("iframe", { srcdoc: `<img src=${http("framed")}>` });
+new FontFace("x", url("font")).load().catch(() => {});
+add("script", { src: http("script") }); import(["http://b.org", "computed"].join("/")); eval(`import("${http("evaluated")}")`); import("//b.org/relative");
+add("script", { type: "module", textContent: `import "${http("added")}"` });
+add("script", { type: "importmap", textContent: `{"imports": {"latebare": "${http("latemap")}"}}` }); import("latebare");
+const report = ({ data }) => said.add(data);
+new Worker(blob(`importScripts("${http("worker")}"); postMessage(named)`)).onmessage = report;
+new Worker(blob(`import "${http("module")}"; postMessage(named)`), { type: "module" }).onmessage = report;
+setTimeout(() => add("img", { src: http("late"), onerror: () => failed.push("late") }));
+</script><p id=written>written</p>"#;
+
+#[test]
+fn what_scripts_name_is_shown_from_the_archive() {
+    if installed("chromium").is_none() || installed("chromedriver").is_none() {
+        return;
+    }
+    let archive = Archive::new();
+    let record = |number: usize, url: &str, media_type: &str, body: &str| {
+        answer(&format!("urn:uuid:{number}"), url, DAY, &[], &answered("200 OK", media_type, body))
+    };
+    let ways: Vec<_> =
+        NAMED.iter().flat_map(|(kind, ways)| ways.split_whitespace().map(move |way| (*kind, way))).collect();
+    let mut records = vec![
+        record(1, "http://a.org/", "text/html", NAMING),
+        record(2, "http://a.org/module.js", "text/javascript", r#"import "./nested.js";"#),
+        record(3, "http://a.org/framed", "text/html", r#"<script>import("http://b.org/unmapped")</script>"#),
+    ];
+    records.extend(ways.iter().enumerate().map(|(number, (media_type, way))| {
+        let body = match *media_type {
+            "text/javascript" => format!("self.named = '{way}'"),
+            "text/css" => String::new(),
+            "audio/wav" => {
+                format!("RIFF\x2c\0\0\0WAVEfmt \x10\0\0\0{SOUND}data\x08\0\0\0{}", "\x7f".repeat(8))
+            }
+            _ => "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"9\" height=\"9\"/>".to_owned(),
+        };
+        record(number + 4, &format!("http://b.org/{way}"), media_type, &body)
+    }));
+    import(&archive, &[("all.warc", records.concat())]);
+    let served = Served::of(&archive);
+    let port = served.replay.rsplit(':').next().unwrap();
+    // Browsers have no workers of pages on hosts that are not secure.
+    for host in ["localhost", "plain.test"] {
+        let rules = "--host-resolver-rules=MAP plain.test 127.0.0.1".to_owned();
+        let browser = Browser::start_with(true, &[rules]).unwrap();
+        browser.go(&format!("http://{host}:{port}/web/{STAMP}/http://a.org/"));
+        browser.wait_for("<p id=\"written\">");
+        let ways: Vec<_> = ways.iter().map(|(_, way)| *way).collect();
+        browser.wait_until("what scripts name is not shown", || {
+            let missing = "return arguments[0].filter(way => !loaded().includes(way))";
+            let missing = browser.run(missing, &json!([ways]));
+            println!("{host}: {missing}");
+            missing == json!([])
+        });
+        let state = "return [failed, Boolean(navigator.serviceWorker && navigator.serviceWorker.controller)]";
+        assert_eq!(browser.run(state, &json!([])), json!([[], host == "localhost"]), "{host}");
+    }
+}

@@ -224,7 +224,7 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     }
     // Pages of our own lead to other archives.
     if !is_own || request.path.starts_with("/static/") {
-        response.set("Connection-Allowlist", &policy::connections(request.application, false));
+        response.set("Connection-Allowlist", &policy::connections(request.application));
     }
     response.set("Referrer-Policy", "same-origin");
     response.set("X-DNS-Prefetch-Control", "off");

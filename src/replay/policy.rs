@@ -3,12 +3,9 @@
 //! A page may run scripts and use its origin, which hosts nothing but replayed pages: the application has another
 //! origin. It must not load anything from the live web. This is enforced by:
 //!
-//! * The policy of every response, which allows only this origin. It works in any browser, with or without the worker.
-//!   Scripts run only in documents that begin with the replay's own script, and in files of scripts.
-//! * The policy with which the service worker replaces it on pages that it serves. All requests of such a page go through
-//!   the worker, but browsers apply the policy before they ask the worker, so URLs of the live web must be allowed in
-//!   order to be mapped at all. Requests that bypass workers (frames, objects, manifests, forms, sockets) and those that
-//!   the page's script maps itself (`connect-src`) remain restricted to this origin.
+//! * The policy of every response, which allows only this origin, with or without the worker. What a page names is mapped
+//!   before the browser sees it: by the server, and what scripts name by the replay's own script. Scripts run only in
+//!   documents that begin with that one, and in files of scripts.
 //! * `Connection-Allowlist`, where browsers have it (<https://wicg.github.io/connection-allowlists/>): it also covers
 //!   what policies do not, such as WebRTC, hints to connect, and navigations.
 
@@ -27,10 +24,6 @@ const SANDBOX: &str = "sandbox allow-scripts allow-same-origin allow-forms allow
 /// reader's cookie.
 const UNSCRIPTED: &str =
     "sandbox allow-same-origin allow-popups allow-popups-to-escape-sandbox allow-downloads";
-
-/// URLs of the live web that a page under the worker may name: all that have a path. Hints to connect to a host
-/// (`preconnect`) are compared without one, and so match nothing.
-const WITH_PATH: &str = "\"http{s}?://*:*/:a\" \"http{s}?://*:*/:a/*\" \"http{s}?://*:*//*\"";
 
 /// What a response is to a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,23 +55,10 @@ pub(super) fn of_answer(application: &str, kind: Kind, is_sandboxed: bool) -> St
     format!("default-src {OWN}; {ALWAYS}; {}{own}", ancestors(application))
 }
 
-/// The policy of a page that the worker serves; the worker takes the sandbox away where this would not be one. On a secure origin, browsers block insecure requests before they ask
-/// the worker, so all requests are upgraded; the archive does not distinguish the schemes.
-pub(super) fn under_worker(application: &str, base: &str) -> String {
-    let upgrade = if base.starts_with("https:") { "; upgrade-insecure-requests" } else { "" };
-    let connections = "connect-src 'self' data: blob:";
-    format!(
-        "default-src http: https: {OWN}; {connections}; {ALWAYS}; {}; {SANDBOX}{upgrade}",
-        ancestors(application)
-    )
-}
-
-/// Where a response may connect and lead to; redirects are the archive's own, and lead nowhere else. With
-/// `is_under_worker`, for a page that the worker serves.
-pub(super) fn connections(application: &str, is_under_worker: bool) -> String {
+/// Where a response may connect and lead to; redirects are the archive's own, and lead nowhere else.
+pub(super) fn connections(application: &str) -> String {
     let application = if is_origin(application) { format!(" \"{application}/*\"") } else { String::new() };
-    let live = if is_under_worker { format!(" {WITH_PATH}") } else { String::new() };
-    format!("(response-origin{application}{live});redirects=allow")
+    format!("(response-origin{application});redirects=allow")
 }
 
 fn ancestors(application: &str) -> String {
@@ -112,12 +92,10 @@ mod tests {
             "http://*",
         ] {
             assert!(of(wrong, true).contains("frame-ancestors 'self';"), "{wrong}");
-            assert!(connections(wrong, false).starts_with("(response-origin);"), "{wrong}");
+            assert!(connections(wrong).starts_with("(response-origin);"), "{wrong}");
         }
         assert!(!of("", true).contains("http:"));
         assert!(!of("", false).contains("sandbox") && of("", true).contains("sandbox"));
-        assert!(under_worker("", "https://a").ends_with("upgrade-insecure-requests"));
-        assert!(!under_worker("", "http://a").contains("upgrade"));
     }
 
     #[test]

@@ -202,10 +202,8 @@ impl Asked<'_> {
 
     /// Lets the scripts of a page run, which begins with the replay's own.
     fn permit(&self, response: &mut Response) {
-        let Request { application, base, .. } = *self.request;
+        let Request { application, .. } = *self.request;
         response.set(POLICY, &policy::of_answer(application, Kind::Scripted, !self.is_among_pages()));
-        response.set("X-Archive-Worker-Policy", &policy::under_worker(application, base));
-        response.set("X-Archive-Worker-Connections", &policy::connections(application, true));
     }
 
     /// Decides how to rewrite a body: by how it was requested, then by its type.

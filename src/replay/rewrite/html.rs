@@ -15,7 +15,7 @@ use archive_web::parse::html::{
 use archive_web::parse::{LinkKind, refresh};
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-use super::{Links, Splice, css, script, xml};
+use super::{Links, Splice, css, import_map, script, xml};
 
 /// Maximum depth of nested documents (`srcdoc`) that are rewritten.
 const DEPTH_MAX: usize = 4;
@@ -24,6 +24,9 @@ const DEPTH_MAX: usize = 4;
 pub(in super::super) const HEAD: &str = "<script src=\"/static/replay.js\"></script>";
 pub(in super::super) const XML_HEAD: &str =
     "<script xmlns=\"http://www.w3.org/1999/xhtml\" src=\"/static/replay.js\"></script>";
+
+/// The beginning of such a script where the document has an import map, which is rewritten instead of a new one.
+const HAS_MAP: &str = "<script data-maps=\"\"";
 
 /// Insertions into a document.
 #[derive(Clone, Copy, Debug, Default)]
@@ -136,7 +139,9 @@ impl<'a> Document<'a> {
 
     fn written(mut self, text: &'a str, additions: Additions<'_>) -> Option<String> {
         let mut markup = Markup::of(text);
-        let (mut namespaces, mut head, mut in_style) = (Namespaces::default(), additions.head, false);
+        let marked = import_map::is_in(text).then(|| additions.head.replacen("<script", HAS_MAP, 1));
+        let mut head = marked.as_deref().unwrap_or(additions.head);
+        let (mut namespaces, mut in_style) = (Namespaces::default(), false);
         let (mut start, mut unfinished, mut is_begun) = (0, None, false);
         self.has_names |= !head.is_empty();
         while let Some(token) = markup.next_token() {
@@ -172,6 +177,7 @@ impl<'a> Document<'a> {
             namespaces.meet(element, &tag);
             in_style = element == Element::Style && !tag.is_end && !tag.is_self_closing;
             let is_script = element == Element::Script && is_javascript(&tag);
+            let is_map = element == Element::Script && is_of_type(&tag, "importmap");
             markup.allow_cdata(namespaces.is_foreign() || self.syntax == Syntax::Xml);
             if may_be_raw && let Some(text) = markup.raw_text_of(element) {
                 if markup.unread().is_empty() {
@@ -179,6 +185,11 @@ impl<'a> Document<'a> {
                 }
                 match element {
                     Element::Script if is_script => self.script(text),
+                    Element::Script if is_map => {
+                        if let Some(new) = import_map::rewrite(&self.read(text), &self.links) {
+                            self.splice.replace(text, &self.spelled(&new));
+                        }
+                    }
                     _ => self.raw_text(element, text),
                 }
             }
@@ -195,7 +206,8 @@ impl<'a> Document<'a> {
             self.splice.replace(tag.whole, "");
             return;
         }
-        if element == Element::Script && is_speculation(tag) {
+        // Browsers would load the pages that it names before somebody goes there.
+        if element == Element::Script && is_of_type(tag, "speculationrules") {
             // What is left of it is data.
             let end = if tag.is_self_closing { "/>" } else { ">" };
             self.splice.replace(tag.whole, &format!("<script type=\"archived/speculationrules\"{end}"));
@@ -303,15 +315,13 @@ impl<'a> Document<'a> {
             return Some(String::new());
         }
         let (mut links, mut additions) = (self.links.clone(), Additions::default());
-        let mut has_names = self.has_names;
         if is_frame {
             // The worker does not treat it as a page of the archive.
             links = links.with_plain_scripts();
-            has_names = html.contains(script::WORD);
-            additions.head = if has_names { HEAD } else { "" };
+            additions.head = if may_run(html) { HEAD } else { "" };
         }
         let document = Document::new(html, None, Syntax::Html, links, self.depth + 1);
-        Document { has_names, ..document }.written(html, additions)
+        Document { has_names: !is_frame && self.has_names, ..document }.written(html, additions)
     }
 
     fn raw_text(&mut self, element: Element, text: &'a str) {
@@ -421,6 +431,11 @@ fn is_absolute(reference: &str) -> bool {
     reference.starts_with(['/', '\\']) || starts("http:") || starts("https:")
 }
 
+/// Whether a document may have scripts, handlers of events, or addresses that are scripts.
+fn may_run(html: &str) -> bool {
+    html.contains(" on") || ["script", "SCRIPT", "Script"].iter().any(|word| html.contains(word))
+}
+
 /// Quotes a value.
 fn quoted(value: &str) -> String {
     let mut quoted = String::with_capacity(value.len() + 16);
@@ -468,9 +483,9 @@ fn may_lead(text: &str, root: &Tag<'_, '_>) -> bool {
         && ['"', '\''].iter().all(|quote| before.matches(*quote).count().is_multiple_of(2))
 }
 
-/// Whether a `script` element names pages that a browser may load before somebody goes there.
-fn is_speculation(tag: &Tag<'_, '_>) -> bool {
-    value(tag.attributes, "type").is_some_and(|kind| kind.trim().eq_ignore_ascii_case("speculationrules"))
+/// Whether a `script` element has data of this type.
+fn is_of_type(tag: &Tag<'_, '_>, kind: &str) -> bool {
+    value(tag.attributes, "type").is_some_and(|found| found.trim().eq_ignore_ascii_case(kind))
 }
 
 /// Whether a `meta` element forbids what the replay needs, or sets what must not be set.

@@ -2,6 +2,7 @@
 
 pub(super) mod css;
 pub(super) mod html;
+mod import_map;
 pub(super) mod script;
 pub(super) mod xml;
 
@@ -66,11 +67,14 @@ impl Links {
         if reference.is_empty() || reference.starts_with('#') {
             return None;
         }
-        let mut address = String::with_capacity(self.stamp.len() + reference.len() + 64);
-        for part in ["/web/", &self.stamp, modifier.as_str(), "/"] {
-            address.push_str(part);
-        }
+        let mut address = self.start(modifier);
+        address.reserve(reference.len() + 64);
         self.base.as_ref()?.resolve_whole(reference, &mut address).then_some(address)
+    }
+
+    /// The address in the archive of a URL, up to the URL.
+    fn start(&self, modifier: Modifier) -> String {
+        ["/web/", &self.stamp, modifier.as_str(), "/"].concat()
     }
 
     /// The address of the page that a link leads to. Also `None` if a browser resolves the reference to this address

@@ -1,9 +1,14 @@
-// Stands first in every replayed page. It brings the page under the worker, which maps what scripts ask for, and keeps the
-// reader in the archive where no worker sees it: navigations, and frames that scripts add.
+// Stands first in every replayed page. The page's policy allows nothing but the archive: so what scripts name on the live web is mapped
+// before the browser sees it. It also brings the page under the worker, which maps paths from the root, and keeps the reader in the
+// archive where no worker sees it: navigations, and frames that scripts add.
 (() => {
   "use strict";
   const own = /^\/web\/(\d+)([a-z]{2}_)?\/(.*)$/s;
-  const where = own.exec(location.pathname + location.search);
+  // A document within a frame's attribute is of the page that has the frame.
+  const isInner = location.href === "about:srcdoc";
+  let place = location;
+  try { for (let view = window; place.href === "about:srcdoc"; place = view.location) view = view.parent; } catch { /* of another origin */ }
+  const where = own.exec(place.pathname + place.search);
 
   // The address in the archive of what the page means by a URL; nothing when it is there already, or leads nowhere.
   const mapping = (where, archive, base, start = "") => (text, modifier) => {
@@ -17,7 +22,7 @@
     }
     return `${start}/web/${where[1]}${modifier}/${url.href}`;
   };
-  const archive = location.origin;
+  const archive = window.origin;
   const mapped = mapping(where, archive, () => document.baseURI);
   const page = (where && where[2]) || "";
 
@@ -33,10 +38,11 @@
     const { fetch } = scope;
     // A cookie of the reader goes with it, whatever the page says of its own.
     scope.fetch = (input, given) => fetch.call(scope, input && input.url ? input : to(input), given && given.credentials === "omit" ? { ...given, credentials: "same-origin" } : given);
-    for (const name of ["Request", "EventSource"]) {
+    for (const name of ["Request", "EventSource", "Audio"]) {
       if (scope[name]) scope[name] = new Proxy(scope[name], { construct: (kind, [url, ...rest], made) => Reflect.construct(kind, [url && url.url ? url : to(url), ...rest], made) });
     }
-    const { XMLHttpRequest } = scope;
+    const { XMLHttpRequest, importScripts } = scope;
+    if (importScripts) scope.importScripts = (...urls) => importScripts.apply(scope, urls.map(to));
     if (!XMLHttpRequest) return;
     const { open } = XMLHttpRequest.prototype;
     XMLHttpRequest.prototype.open = function (method, url, ...rest) { return open.call(this, method, to(url), ...rest); };
@@ -46,7 +52,7 @@
   const meant = (address) => {
     try {
       const { origin, pathname, search, hash } = new URL(address), found = own.exec(pathname + search);
-      if (!where || origin !== location.origin || (!found && /^\/(web|static)\//.test(pathname))) return address;
+      if (!where || origin !== archive || (!found && /^\/(web|static)\//.test(pathname))) return address;
       return new URL(found ? found[3] + hash : pathname + search + hash, where[3]).href;
     } catch { return address; }
   };
@@ -119,64 +125,144 @@
   const isBlob = (url) => /^\s*blob:/i.test(url);
   const blobs = new Map();
 
-  // What a worker never sees: frames, objects, icons and connections that scripts add. A browser may connect as soon as an
-  // attribute is set, so it is mapped while it is set; what comes as markup is mapped when it is there.
-  const kinds = { IFRAME: ["src", "if_"], FRAME: ["src", "fr_"], OBJECT: ["data", "oe_"], EMBED: ["src", "oe_"], LINK: ["href", "mp_"] };
+  // What loads: attributes of elements, and the modifiers of what they name. A browser may connect as soon as an attribute is set, so it
+  // is mapped while it is set, and in markup before that is parsed.
+  const [picture, film, used, behind] = [{ src: "im_", srcset: "im_" }, { src: "oe_", poster: "im_" }, { href: "im_" }, { background: "im_" }];
+  const kinds = {
+    IFRAME: { src: "if_" }, FRAME: { src: "fr_" }, OBJECT: { data: "oe_" }, EMBED: { src: "oe_" }, LINK: { href: "mp_", imagesrcset: "im_" },
+    SCRIPT: { src: "js_", href: "js_", "xlink:href": "js_" }, IMG: picture, INPUT: picture, AUDIO: film, VIDEO: film, TRACK: film, SOURCE: { ...picture, ...film },
+    IMAGE: used, USE: used, FEIMAGE: used, BODY: behind, TABLE: behind, TD: behind, TH: behind,
+  };
+  const loading = `${Object.keys(kinds).join().toLowerCase()},feImage,style,[style*="("]`;
   const kindOf = (element) => (element.localName || "").toUpperCase();
-  const documentOf = (text) => unhinted(String(text)).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
-  const wanted = (element, name, value) => {
-    const kind = kindOf(element), [known, modifier] = kinds[kind] || [];
-    // The scripts of text that came from the archive need the names that are defined here.
-    if (kind === "IFRAME" && /^srcdoc$/i.test(name)) return documentOf(value);
-    if (known !== String(name).toLowerCase()) return value;
+  const references = /@namespace[^;]*|(@import\s*(?:url\(\s*)?["']?|\burl\(\s*["']?|\bimage-set\(\s*["']|\dx\s*,\s*["'])(?!data:|\/web\/)([^"')\\]+)/gi;
+  const styled = (text) => (/[(@]/.test(text) ? String(text).replace(references, (whole, before, url) => {
+    const to = before && mapped(url, before[0] === "@" ? "cs_" : "im_");
+    return to ? before + to : whole;
+  }) : text);
+  // The scripts of text that came from the archive need the names that are defined here.
+  const documentOf = (text) => rewritten(String(text), true).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
+  const wanted = (kind, given, value, element) => {
+    const name = String(given).toLowerCase().replace("xlink:", "");
+    if (name === "style") return styled(value);
+    if (kind === "IFRAME" && name === "srcdoc") return documentOf(value);
+    // Of the bytes as they were.
+    if (name === "integrity" && /^(LINK|SCRIPT)$/.test(kind)) return "";
+    const modifier = kinds[kind] && kinds[kind][name];
+    if (!modifier) return value;
+    if (/srcset$/.test(name)) return String(value).replace(/[^\s,]\S*[^\s,]/g, (word) => mapped(word, modifier) || word);
     if (/^\s*javascript:/i.test(value)) return "about:blank";
     const blob = kind === "IFRAME" && blobs.get(String(value));
     if (!blob || !/^text\/html/i.test(blob.type)) return mapped(value, modifier) || value;
-    blob.text().then((text) => { element.srcdoc = text; });
+    if (element) blob.text().then((text) => { element.srcdoc = text; });
     return "about:blank";
   };
-  const { setAttribute } = Element.prototype;
-  const mend = (element) => {
-    const [name] = kinds[kindOf(element)] || [];
-    const value = name && element.getAttribute(name);
-    const to = value && wanted(element, name, value);
-    if (to && to !== value) setAttribute.call(element, name, to);
-    if (kindOf(element) === "SCRIPT") setAttribute.call(element, "type", "archived/speculationrules");
+
+  // Modules are named in scripts, where only the browser finds them: so what it resolves names with maps those of the live web, too.
+  const resolved = (names, ofKey) => Object.fromEntries(Object.entries(names || {}).map(([key, url]) => [ofKey(key), typeof url === "string" ? mapped(url, "js_") || url : url]));
+  const importMap = (text) => {
+    try {
+      const { imports, scopes } = JSON.parse(text);
+      const live = Object.fromEntries(["http://", "https://"].map((scheme) => [scheme, `/web/${where[1]}js_/${scheme}`]));
+      const within = Object.entries(scopes || {}).map(([scope, names]) => [mapped(scope, "js_") || scope, resolved(names, (key) => key)]);
+      return JSON.stringify({ imports: { "/": "/", ...resolved(imports, (key) => key), "/web/": "/web/", ...live }, scopes: Object.fromEntries(within) });
+    } catch { return text; }
   };
-  // Has `each` look at elements of some kinds that are put into a document.
-  const watch = (root, names, each) => new MutationObserver((records) => {
-    for (const { addedNodes } of records) {
-      for (const node of addedNodes) {
-        if (node.nodeType !== Node.ELEMENT_NODE) continue;
-        if (names[kindOf(node)]) each(node);
-        node.querySelectorAll(Object.keys(names).join().toLowerCase()).forEach(each);
+  const addImportMap = (before) => {
+    const map = Object.assign(before.ownerDocument.createElement("script"), { type: "importmap", textContent: importMap("{}") });
+    before.after(map);
+    map.remove();
+  };
+
+  const { setAttribute } = Element.prototype;
+  const { set: setText } = Object.getOwnPropertyDescriptor(Node.prototype, "textContent");
+  const mend = (element) => {
+    const kind = kindOf(element);
+    for (const { name, value } of Array.from(element.attributes)) {
+      const to = name === "srcdoc" ? value : wanted(kind, name, value, element);
+      if (to !== value) setAttribute.call(element, name, to);
+    }
+    const text = kind === "STYLE" && element.textContent;
+    if (text && styled(text) !== text) setText.call(element, styled(text));
+  };
+  // What is to be put into a document, or into a style sheet.
+  const entering = (node, isStyle) => {
+    if (isStyle && typeof node === "string") return styled(node);
+    if (isStyle && node && node.nodeType === Node.TEXT_NODE) node.data = styled(node.data);
+    if (!node || !node.querySelectorAll) return node;
+    for (const element of [node, ...node.querySelectorAll(loading)]) {
+      if (!element.attributes) continue;
+      mend(element);
+      const type = kindOf(element) === "SCRIPT" && (element.getAttribute("type") || "").trim().toLowerCase();
+      if (type === "speculationrules") setAttribute.call(element, "type", "archived/speculationrules");
+      if (type === "importmap" && !element.isConnected) setText.call(element, importMap(element.textContent));
+    }
+    return node;
+  };
+  // Has `each` look at what loads and is put into a document.
+  const watch = (root, each) => new MutationObserver((records) => {
+    const found = new Set();
+    for (const node of records.flatMap(({ addedNodes }) => [...addedNodes])) {
+      if (node.nodeType !== Node.ELEMENT_NODE) continue;
+      if (node.matches(loading)) found.add(node);
+      for (const element of node.querySelectorAll(loading)) found.add(element);
+    }
+    found.forEach(each);
+  }).observe(root, { subtree: true, childList: true });
+  // What came in a way that is not known here, and was refused by the policy. Of a property of a style, no browser lets the setter be
+  // replaced.
+  const shadows = [];
+  const mendAll = (document) => {
+    for (const root of [document, ...shadows.map((root) => root.deref())]) {
+      if (!root) continue;
+      root.querySelectorAll(loading).forEach(mend);
+      for (const sheet of [...root.styleSheets, ...(root.adoptedStyleSheets || [])]) {
+        try {
+          Array.from(sheet.cssRules, ({ cssText }) => cssText).forEach((text, at) => {
+            if (styled(text) === text) return;
+            sheet.deleteRule(at);
+            sheet.insertRule(styled(text), at);
+          });
+        } catch { /* of a `data:` URL */ }
       }
     }
-  }).observe(root, { subtree: true, childList: true });
+  };
 
-  // Markup without what a browser looks up or connects to at once, whatever policies say: hints, and frames of other hosts.
+  // Markup, tag by tag. What looks like a tag in the text of a script stays, unless a browser would connect, or open a frame, at once.
   const inert = document.implementation.createHTMLDocument("").createElement("template");
   const { set: setMarkup } = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML");
-  const quoted = (name, value) => ` ${name}="${value.replace(/&/g, "&amp;").replace(/"/g, "&quot;")}"`;
-  const framed = (tag, kind, rest) => {
-    setMarkup.call(inert, `<iframe${rest}>`);
-    const frame = inert.content.firstElementChild;
-    const [src, srcdoc] = frame ? [frame.getAttribute("src"), frame.getAttribute("srcdoc")] : ["about:blank", null];
-    // The first of several attributes counts.
-    const first = (src === null ? "" : quoted("src", frame ? wanted(frame, "src", src) : src)) + (srcdoc === null ? "" : quoted("srcdoc", documentOf(srcdoc)));
-    return `<${kind}${first}${rest}`;
+  const tags = /<(\/?)([a-z][^\s/>]*)((?:[\s/]+|[^\s/>][^\s/>=]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>][^\s>]*)?)?)*)/gi;
+  const quoted = (name, value) => ` ${name}="${String(value).replace(/&/g, "&amp;").replace(/"/g, "&quot;")}"`;
+  const tag = (whole, name, rest) => {
+    if (!/[/&(]|srcdoc|integrity/i.test(rest)) return whole;
+    setMarkup.call(inert, `<x${rest}>`);
+    const { firstElementChild: read } = inert.content;
+    let isChanged = false;
+    const attributes = Array.from(read ? read.attributes : [], ({ name: key, value }) => {
+      const to = wanted(name.toUpperCase(), key, value);
+      isChanged ||= to !== value;
+      return quoted(key, to);
+    });
+    return isChanged ? `<${name}${attributes.join("")}${rest.endsWith("/") ? " /" : ""}` : whole;
   };
-  const unhinted = (text) => {
-    if (!/link|<i?frame/i.test(text)) return text;
-    const plain = String(text).replace(/dns-prefetch|preconnect/gi, "x$&");
-    return plain.replace(/(\srel\s*=\s*(?:"[^"&]*|'[^'&]*|[^\s"'>&]*))&/gi, "$1").replace(/<(i?frame)(?=[\s/])((?:"[^"]*"|'[^']*'|[^'">])*)/gi, framed);
+  const rewritten = (text, isHtml = document.contentType === "text/html") => {
+    // XML has other rules.
+    if (!isHtml || !/</.test(text)) return text;
+    let raw = "";
+    return String(text).replace(tags, (whole, end, name, rest) => {
+      const kind = name.toUpperCase(), isRaw = raw && !/^(LINK|I?FRAME)$/.test(kind);
+      if (end && kind === raw) raw = "";
+      if (end || isRaw) return whole;
+      if (/^(SCRIPT|TEXTAREA|TITLE|XMP)$/.test(kind)) raw = kind;
+      return tag(whole, name, rest);
+    }).replace(/(<style\b[^>]*>)([^]*?)(?=<\/style|$)/gi, (_, start, css) => start + styled(css));
   };
-  const hints = "link, script[type='speculationrules' i]";
-  const entering = (node) => {
-    if (!node || !node.querySelectorAll) return;
-    if (node.matches && node.matches(hints)) mend(node);
-    node.querySelectorAll(hints).forEach(mend);
+  const textOf = (node, text) => {
+    const owner = node.nodeType === Node.ATTRIBUTE_NODE && node.ownerElement;
+    if (owner) return wanted(kindOf(owner), node.name, text, owner);
+    return kindOf((node.nodeType === Node.TEXT_NODE && node.parentNode) || node) === "STYLE" ? styled(text) : text;
   };
+  const markupOf = (node, text) => (/^(SCRIPT|STYLE)$/.test(kindOf(node)) ? textOf(node, text) : rewritten(text));
 
   // Cookies stay with their page: the archive's own are none of its business, and the browser sends all of a host to each of its ports.
   const jar = new Map();
@@ -196,7 +282,7 @@
   const keep = (view) => {
     // The policy of an empty frame forbids its requests.
     confine(view, view === window ? mapped : () => null);
-    const { document, URL, Worker } = view;
+    const { document, URL, setTimeout } = view;
     const prototypeOf = (kind) => (view[kind] && view[kind].prototype) || {};
     const amendSetter = (kind, name, change) => {
       const given = Object.getOwnPropertyDescriptor(prototypeOf(kind), name);
@@ -224,11 +310,20 @@
       revokeObjectURL.call(URL, url);
     };
     const prelude = `(${confine})(self, (${mapping})(${JSON.stringify(where)}, ${JSON.stringify(archive)}, () => location.href, ${JSON.stringify(archive)}));\n`;
-    view.Worker = new Proxy(Worker, {
-      construct(kind, [url, ...rest], made) {
-        const blob = blobs.get(String(url));
-        return Reflect.construct(kind, [blob ? createObjectURL.call(URL, new Blob([prelude, blob], { type: blob.type })) : url, ...rest], made);
-      },
+    // Workers have no import maps.
+    const module = (url) => {
+      const request = new XMLHttpRequest();
+      request.open("GET", url, false);
+      request.send();
+      return request.responseText.replace(/(\b(?:from|import)\s*\(?\s*["'])((?:https?:)?\/\/[^"']+)/g, (_, before, name) => `${before}${archive}${mapped(name, "mp_")}`);
+    };
+    const amendNew = (name, change) => {
+      if (view[name]) view[name] = new Proxy(view[name], { construct: (kind, values, made) => Reflect.construct(kind, change(values), made) });
+    };
+    amendNew("Worker", ([url, ...rest]) => {
+      const blob = blobs.get(String(url));
+      const parts = blob && [prelude, rest[0] && rest[0].type === "module" ? module(url) : blob];
+      return [blob ? createObjectURL.call(URL, new Blob(parts, { type: blob.type })) : url, ...rest];
     });
 
     // Where a script, or a link that it made, would leave the archive.
@@ -263,22 +358,55 @@
       return values;
     });
 
-    for (const kind of ["HTMLIFrameElement", "HTMLFrameElement", "HTMLObjectElement", "HTMLEmbedElement", "HTMLLinkElement"]) {
-      for (const name of ["src", "srcdoc", "data", "href"]) amendSetter(kind, name, (element, value) => wanted(element, name, value));
+    for (const kind of ["IFrame", "Frame", "Object", "Embed", "Link", "Script", "Image", "Input", "Media", "Video", "Source", "Track", "Body"]) {
+      for (const name of ["src", "srcdoc", "data", "href", "srcset", "imageSrcset", "poster", "background", "integrity"]) {
+        amendSetter(`HTML${kind}Element`, name, (element, value) => wanted(kindOf(element), name, value, element));
+      }
     }
-    amendMethod("Element", "setAttribute", (element, [name, value]) => [name, wanted(element, name, value)]);
-    amendMethod("Element", "setAttributeNS", (element, [space, name, value]) => [space, name, wanted(element, name, value)]);
-    for (const [kind, name] of [["Element", "innerHTML"], ["Element", "outerHTML"], ["ShadowRoot", "innerHTML"]]) amendSetter(kind, name, (_, text) => unhinted(text));
-    for (const kind of ["Element", "ShadowRoot"]) amendMethod(kind, "setHTMLUnsafe", (_, [text, ...rest]) => [unhinted(text), ...rest]);
-    amendMethod("Element", "insertAdjacentHTML", (_, [place, text]) => [place, unhinted(text)]);
-    amendMethod("Range", "createContextualFragment", (_, [text]) => [unhinted(text)]);
+    amendMethod("Element", "setAttribute", (element, [name, value]) => [name, wanted(kindOf(element), name, value, element)]);
+    amendMethod("Element", "setAttributeNS", (element, [space, name, value]) => [space, name, wanted(kindOf(element), name, value, element)]);
+    const put = (element, [attribute, ...rest]) => {
+      if (element && attribute) {
+        mend(element);
+        attribute.value = wanted(kindOf(element), attribute.name, attribute.value, element);
+      }
+      return [attribute, ...rest];
+    };
+    for (const name of ["setAttributeNode", "setAttributeNodeNS"]) amendMethod("Element", name, put);
+    for (const name of ["setNamedItem", "setNamedItemNS"]) amendMethod("NamedNodeMap", name, (map, values) => put(map[0] && map[0].ownerElement, values));
+    for (const [kind, name] of [["Element", "innerHTML"], ["Element", "outerHTML"], ["ShadowRoot", "innerHTML"]]) amendSetter(kind, name, markupOf);
+    for (const kind of ["Element", "ShadowRoot"]) amendMethod(kind, "setHTMLUnsafe", (node, [text, ...rest]) => [markupOf(node, text), ...rest]);
+    amendMethod("Element", "insertAdjacentHTML", (_, [place, text]) => [place, rewritten(text)]);
+    amendMethod("Range", "createContextualFragment", (_, [text]) => [rewritten(text)]);
+    for (const [kind, name] of [["Node", "textContent"], ["Node", "nodeValue"], ["CharacterData", "data"], ["Attr", "value"], ["HTMLElement", "innerText"]]) amendSetter(kind, name, textOf);
+
+    for (const kind of ["HTMLElement", "SVGElement"]) amendSetter(kind, "style", (_, text) => styled(text));
+    amendSetter("CSSStyleDeclaration", "cssText", (_, text) => styled(text));
+    const ofStyles = { CSSStyleDeclaration: ["setProperty"], CSSStyleSheet: ["insertRule", "addRule", "replace", "replaceSync"], CSSGroupingRule: ["insertRule"], CSSStyleRule: ["insertRule"], CSSKeyframesRule: ["appendRule"] };
+    const styledAll = (values) => values.map((value) => (typeof value === "string" ? styled(value) : value));
+    for (const [kind, names] of Object.entries(ofStyles)) {
+      for (const name of names) amendMethod(kind, name, (_, values) => styledAll(values));
+    }
+    amendNew("FontFace", styledAll);
+    amendMethod("Worklet", "addModule", (_, [url, ...rest]) => [mapped(url, "mp_") || url, ...rest]);
+    const { attachShadow } = view.Element.prototype;
+    view.Element.prototype.attachShadow = function (...values) {
+      const root = attachShadow.apply(this, values);
+      shadows.push(new WeakRef(root));
+      return root;
+    };
+    let isDue = false;
+    document.addEventListener("securitypolicyviolation", () => {
+      if (!isDue) setTimeout(() => { isDue = false; mendAll(document); });
+      isDue = true;
+    });
     // A tag may come in pieces.
     let held = "";
     for (const name of ["write", "writeln"]) {
       amendMethod("Document", name, (_, texts) => {
         const text = held + texts.join(""), at = text.lastIndexOf("<");
         held = at >= 0 && /^<(?:\/?[a-z](?:"[^"]*"|'[^']*'|[^'">])*(?:"[^"]*|'[^']*)?)?$/i.test(text.slice(at)) ? text.slice(at) : "";
-        return [unhinted(text.slice(0, text.length - held.length))];
+        return [rewritten(text.slice(0, text.length - held.length))];
       });
     }
     const inserted = {
@@ -289,7 +417,7 @@
       Range: ["insertNode", "surroundContents"],
     };
     for (const [kind, names] of Object.entries(inserted)) {
-      for (const name of names) amendMethod(kind, name, (_, nodes) => (nodes.forEach(entering), nodes));
+      for (const name of names) amendMethod(kind, name, (parent, nodes) => nodes.map((node) => entering(node, kindOf(parent) === "STYLE")));
     }
     for (const kind of ["HTMLIFrameElement", "HTMLFrameElement"]) {
       const inside = Object.getOwnPropertyDescriptor(prototypeOf(kind), "contentWindow").get;
@@ -300,9 +428,7 @@
     }
   };
 
-  // An empty frame or window that a script fills is under no worker, but has the policy of a page that is under one. So it is given
-  // one as without a worker, and its pictures and the like are mapped when they are there.
-  const parts = { IMG: ["src", "im_"], INPUT: ["src", "im_"], SCRIPT: ["src", "js_"], AUDIO: ["src", "oe_"], VIDEO: ["src", "oe_"], SOURCE: ["src", "oe_"], ...kinds };
+  // An empty frame or window that a script fills has the policy of its page, and is under no worker.
   const adopted = new WeakSet();
   const adopt = (view) => {
     let inner;
@@ -312,24 +438,20 @@
     keep(view);
     if (view.location.href === "about:srcdoc") return view;
     locate(view);
-    const policy = inner.createElement("meta");
-    policy.httpEquiv = "Content-Security-Policy";
-    policy.content = "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self'; base-uri 'self'";
-    inner.head.append(policy);
-    watch(inner, parts, (element) => {
-      const [name, modifier] = parts[kindOf(element)];
-      const to = element.hasAttribute(name) && mapped(element.getAttribute(name), modifier);
-      if (to) setAttribute.call(element, name, to);
-    });
+    if (where) addImportMap(inner.head.appendChild(inner.createElement("meta")));
+    watch(inner, mend);
     return view;
   };
   const sweep = (view) => { for (let number = 0; number < view.length; number += 1) adopt(view[number]); };
   keep(window);
-  watch(document, kinds, (element) => {
+  watch(document, (element) => {
     if (/^I?FRAME$/.test(kindOf(element))) adopt(element.contentWindow);
     mend(element);
   });
-  if (!where) return;
+  // Some browsers take one import map only: that of the page, if it has one.
+  const { currentScript } = document;
+  if (where && currentScript && !("maps" in currentScript.dataset)) addImportMap(currentScript);
+  if (!where || isInner) return;
 
   // What scripts read of documents, links and messages is of the live web, too.
   const amend = (kind, name, change) => {

@@ -22,16 +22,14 @@ self.addEventListener("fetch", (event) => {
   }
 });
 
-// A page as the server gives it, with the policy for pages whose requests come here.
+// A page as the server gives it. A request from here does not say what it is for, so the server cannot leave out the sandbox.
 async function page(request) {
   const response = await fetch(request);
-  const policy = response.headers.get("X-Archive-Worker-Policy");
-  if (!policy || response.type !== "basic") return response;
-  const headers = new Headers(response.headers);
-  // A request from here does not say what it is for, so the server cannot leave out the sandbox.
+  const policy = response.headers.get("Content-Security-Policy");
   const isAmongPages = request.destination === "document" || parsed(request.referrer);
-  headers.set("Connection-Allowlist", response.headers.get("X-Archive-Worker-Connections"));
-  headers.set("Content-Security-Policy", isAmongPages ? policy.replace(/; sandbox [^;]*/, "") : policy);
+  if (!policy || !isAmongPages || response.type !== "basic") return response;
+  const headers = new Headers(response.headers);
+  headers.set("Content-Security-Policy", policy.replace(/; sandbox allow-scripts [^;]*/, ""));
   return new Response(response.body, { status: response.status, statusText: response.statusText, headers });
 }
 
@@ -43,18 +41,10 @@ async function clientOf(event) {
 async function mapped(event, url) {
   const { request } = event;
   const client = await clientOf(event);
-  const where = [client && client.url, request.referrer].map(parsed).find((found) => found) || (await onlyPage());
+  const where = [client && client.url, request.referrer].map(parsed).find((found) => found);
   if (!where) return new Response("", { status: 404 });
   const target = url.origin === self.location.origin ? new URL(url.pathname + url.search, where.page).href : url.href;
   return asked(request, client, where.time, target);
-}
-
-// The page of a client that has no address in the archive (a worker made of a blob), as long as pages of only one host and time are open.
-async function onlyPage() {
-  const windows = (await self.clients.matchAll({ type: "window" })).filter(({ url }) => parsed(url));
-  const outer = windows.filter(({ frameType }) => frameType !== "nested");
-  const pages = (outer.length ? outer : windows).map(({ url }) => parsed(url));
-  return new Set(pages.map(({ time, page }) => time + page.origin)).size === 1 ? pages[0] : null;
 }
 
 // A requisite as it was at a time. A script is written for pages, which have the replay's own script; others get it as it was captured.

@@ -76,6 +76,7 @@ const ways = [
   () => { const svg = (kind) => document.createElementNS("http://www.w3.org/2000/svg", kind), image = svg("image"); add("div").append(svg("svg")); document.querySelector("svg").append(image); image.href.baseVal = http("vector"); },
   () => { const node = document.createAttribute("src"); add("img").setAttributeNode(node); node.value = http("node"); },
   () => { const link = document.createElement("link"); for (const [name, value] of [["rel", "dns-prefetch"], ["href", look("attribute")]]) { const node = document.createAttribute(name); node.value = value; link.attributes.setNamedItem(node); } document.body.append(link); },
+  () => document.write(`<script type=" speculationrules">{"prefetch":[{"urls":["${http("writtenguess")}"],"eagerness":"immediate"}]}</${"script"}>`),
   () => document.body.insertAdjacentHTML("beforeend", `<!--><link title=a"b rel=dns-prefetch href=${look("comment")}><script><link rel=dns-prefetch href=${look("raw")}>`),
   () => new FontFace("x", `url(${http("font")})`).load(),
   () => add("script", { src: http("late") }), () => add("link", { rel: "preconnect", href: http("hint") }), () => add("link", { rel: "dns-prefetch", href: look("name") }),
@@ -214,8 +215,9 @@ fn documents(listeners: &Listeners) -> Vec<(&'static str, &'static str, String)>
         cdata("svg")
     );
     let xhtml = format!(
-        "<html xmlns=\"http://www.w3.org/1999/xhtml\"><head><title>x</title><script>{}</script></head><body/></html>",
-        cdata("xhtml")
+        "<html xmlns=\"http://www.w3.org/1999/xhtml\"><head><title>x</title><script>{}</script></head><body><script>{}</script></body></html>",
+        cdata("xhtml"),
+        listeners.fill("document.body.innerHTML = '&lt;link rel=\"&amp;#100;ns-prefetch\" href=\"//name-WAY.look.test/a\"/>&lt;svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1 1\">&lt;image href=\"http://inner-WAY.leak.test/a\"/>&lt;/svg>'", "xhtmlbody")
     );
     let prefixed = format!(
         "<h:html xmlns:h=\"http://www.w3.org/1999/xhtml\"><h:head><h:link rel=\"preconnect\" href=\"http://link-prefixed.leak.test/a\"/>\

@@ -19,12 +19,12 @@ pub(super) fn rewrite(json: &str, links: &Links) -> Option<String> {
     map.remove("integrity");
     let of = |name: &str| links.address(name, Modifier::Script);
     let imports = map.entry("imports").or_insert_with(|| Map::new().into()).as_object_mut()?;
+    imports.entry("/").or_insert_with(|| "/".into());
     lead(imports, &of);
     // A module has another modifier in its address than its page.
     let relative = imports.iter().filter(|(name, _)| name.starts_with('.'));
     let relative: Vec<_> = relative.filter_map(|(name, to)| Some((of(name)?, to.clone()))).collect();
     imports.extend(relative);
-    imports.entry("/").or_insert_with(|| "/".into());
     imports.insert("/web/".to_owned(), "/web/".into());
     for scheme in ["http://", "https://"] {
         imports.insert(scheme.to_owned(), (links.start(Modifier::Script) + scheme).into());
@@ -64,7 +64,7 @@ mod tests {
                 "scopes": {"/s/": {"x": "//c.org/x"}}, "integrity": {"/x.js": "sha256-x"}}"#);
         let expected = r#"{"imports": {"x": "/web/2014js_/https://b.org/x.js", "y/": "/web/2014js_/http://a.org/b/y/",
             "./z.js": "/web/2014js_/http://a.org/z.js", "/web/2014js_/http://a.org/b/z.js": "/web/2014js_/http://a.org/z.js",
-            "no": null, "/": "/", "/web/": "/web/", "http://": "/web/2014js_/http://", "https://": "/web/2014js_/https://"},
+            "no": null, "/": "/web/2014js_/http://a.org/", "/web/": "/web/", "http://": "/web/2014js_/http://", "https://": "/web/2014js_/https://"},
             "scopes": {"/web/2014js_/http://a.org/s/": {"x": "/web/2014js_/http://c.org/x"}}}"#;
         assert_eq!(found, serde_json::from_str(expected).ok());
         for wrong in ["", "[]", "{\"imports\": 1}", "{\"imports\""] {

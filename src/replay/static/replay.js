@@ -130,7 +130,7 @@
   const [picture, film, used, behind] = [{ src: "im_", srcset: "im_" }, { src: "oe_", poster: "im_" }, { href: "im_" }, { background: "im_" }];
   const kinds = {
     IFRAME: { src: "if_" }, FRAME: { src: "fr_" }, OBJECT: { data: "oe_" }, EMBED: { src: "oe_" }, LINK: { href: "mp_", imagesrcset: "im_" },
-    SCRIPT: { src: "js_", href: "js_", "xlink:href": "js_" }, IMG: picture, INPUT: picture, AUDIO: film, VIDEO: film, TRACK: film, SOURCE: { ...picture, ...film },
+    SCRIPT: { src: "js_", href: "js_" }, IMG: picture, INPUT: picture, AUDIO: film, VIDEO: film, TRACK: film, SOURCE: { ...picture, ...film },
     IMAGE: used, USE: used, FEIMAGE: used, BODY: behind, TABLE: behind, TD: behind, TH: behind,
   };
   const loading = `${Object.keys(kinds).join().toLowerCase()},feImage,style,[style*="("]`;
@@ -142,30 +142,37 @@
   }) : text);
   // The scripts of text that came from the archive need the names that are defined here.
   const documentOf = (text) => rewritten(String(text), true).replace(/^(\s*<!doctype[^>]*>)?/i, "$&<script src=/static/replay.js></script>");
+  // A script that asks for what it named gets that.
+  const named = new WeakMap();
   const wanted = (kind, given, value, element) => {
     const name = String(given).toLowerCase().replace("xlink:", "");
     if (name === "style") return styled(value);
     if (kind === "IFRAME" && name === "srcdoc") return documentOf(value);
     // Of the bytes as they were.
     if (name === "integrity" && /^(LINK|SCRIPT)$/.test(kind)) return "";
+    if (name === "type" && kind === "SCRIPT" && /^\s*speculationrules\s*$/i.test(value)) return "archived/speculationrules";
     const modifier = kinds[kind] && kinds[kind][name];
     if (!modifier) return value;
     if (/srcset$/.test(name)) return String(value).replace(/[^\s,]\S*[^\s,]/g, (word) => mapped(word, modifier) || word);
     if (/^\s*javascript:/i.test(value)) return "about:blank";
     const blob = kind === "IFRAME" && blobs.get(String(value));
-    if (!blob || !/^text\/html/i.test(blob.type)) return mapped(value, modifier) || value;
+    if (!blob || !/^text\/html/i.test(blob.type)) {
+      const to = mapped(value, modifier);
+      if (to && element) named.set(element, archive + to);
+      return to || value;
+    }
     if (element) blob.text().then((text) => { element.srcdoc = text; });
     return "about:blank";
   };
 
   // Modules are named in scripts, where only the browser finds them: so what it resolves names with maps those of the live web, too.
-  const resolved = (names, ofKey) => Object.fromEntries(Object.entries(names || {}).map(([key, url]) => [ofKey(key), typeof url === "string" ? mapped(url, "js_") || url : url]));
+  const resolved = (names) => Object.fromEntries(Object.entries(names).map(([key, url]) => [key, typeof url === "string" ? mapped(url, "js_") || url : url]));
   const importMap = (text) => {
     try {
       const { imports, scopes } = JSON.parse(text);
       const live = Object.fromEntries(["http://", "https://"].map((scheme) => [scheme, `/web/${where[1]}js_/${scheme}`]));
-      const within = Object.entries(scopes || {}).map(([scope, names]) => [mapped(scope, "js_") || scope, resolved(names, (key) => key)]);
-      return JSON.stringify({ imports: { "/": "/", ...resolved(imports, (key) => key), "/web/": "/web/", ...live }, scopes: Object.fromEntries(within) });
+      const within = Object.entries(scopes || {}).map(([scope, names]) => [mapped(scope, "js_") || scope, resolved(names)]);
+      return JSON.stringify({ imports: { ...resolved({ "/": "/", ...imports }), "/web/": "/web/", ...live }, scopes: Object.fromEntries(within) });
     } catch { return text; }
   };
   const addImportMap = (before) => {
@@ -193,9 +200,8 @@
     for (const element of [node, ...node.querySelectorAll(loading)]) {
       if (!element.attributes) continue;
       mend(element);
-      const type = kindOf(element) === "SCRIPT" && (element.getAttribute("type") || "").trim().toLowerCase();
-      if (type === "speculationrules") setAttribute.call(element, "type", "archived/speculationrules");
-      if (type === "importmap" && !element.isConnected) setText.call(element, importMap(element.textContent));
+      const isMap = kindOf(element) === "SCRIPT" && /^\s*importmap\s*$/i.test(element.getAttribute("type"));
+      if (isMap && !element.isConnected) setText.call(element, importMap(element.textContent));
     }
     return node;
   };
@@ -232,30 +238,31 @@
   const inert = document.implementation.createHTMLDocument("").createElement("template");
   const { set: setMarkup } = Object.getOwnPropertyDescriptor(Element.prototype, "innerHTML");
   const tags = /<(\/?)([a-z][^\s/>]*)((?:[\s/]+|[^\s/>][^\s/>=]*(?:\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>][^\s>]*)?)?)*)/gi;
-  const quoted = (name, value) => ` ${name}="${String(value).replace(/&/g, "&amp;").replace(/"/g, "&quot;")}"`;
-  const tag = (whole, name, rest) => {
-    if (!/[/&(]|srcdoc|integrity/i.test(rest)) return whole;
+  const quoted = (name, value) => ` ${name}="${String(value).replace(/&/g, "&amp;").replace(/"/g, "&quot;").replace(/</g, "&lt;")}"`;
+  const tag = (whole, name, kind, rest, isHtml) => {
+    // In XML, upper and lower case differ, as in names of SVG.
+    if (!/[/&(]|srcdoc|integrity|speculation/i.test(rest) || (!isHtml && (!kinds[kind] || kinds[kind] === used))) return whole;
     setMarkup.call(inert, `<x${rest}>`);
     const { firstElementChild: read } = inert.content;
     let isChanged = false;
     const attributes = Array.from(read ? read.attributes : [], ({ name: key, value }) => {
-      const to = wanted(name.toUpperCase(), key, value);
+      const to = wanted(kind, key, value);
       isChanged ||= to !== value;
       return quoted(key, to);
     });
     return isChanged ? `<${name}${attributes.join("")}${rest.endsWith("/") ? " /" : ""}` : whole;
   };
   const rewritten = (text, isHtml = document.contentType === "text/html") => {
-    // XML has other rules.
-    if (!isHtml || !/</.test(text)) return text;
+    if (!/</.test(text)) return text;
     let raw = "";
     return String(text).replace(tags, (whole, end, name, rest) => {
-      const kind = name.toUpperCase(), isRaw = raw && !/^(LINK|I?FRAME)$/.test(kind);
+      const kind = name.toUpperCase().replace(/^.*:/, ""), isRaw = raw && !/^(LINK|I?FRAME)$/.test(kind);
       if (end && kind === raw) raw = "";
       if (end || isRaw) return whole;
       if (/^(SCRIPT|TEXTAREA|TITLE|XMP)$/.test(kind)) raw = kind;
-      return tag(whole, name, rest);
-    }).replace(/(<style\b[^>]*>)([^]*?)(?=<\/style|$)/gi, (_, start, css) => start + styled(css));
+      return tag(whole, name, kind, rest, isHtml);
+    }).replace(/(<style\b[^>]*>)([^]*?)(?=<\/style|$)/gi, (_, start, css) => start + styled(css))
+      .replace(/(<script\b[^>]*\btype\s*=\s*["']?importmap\b[^>]*>)([^]*?)(?=<\/script)/gi, (_, start, map) => start + importMap(map));
   };
   const textOf = (node, text) => {
     const owner = node.nodeType === Node.ATTRIBUTE_NODE && node.ownerElement;
@@ -284,9 +291,9 @@
     confine(view, view === window ? mapped : () => null);
     const { document, URL, setTimeout } = view;
     const prototypeOf = (kind) => (view[kind] && view[kind].prototype) || {};
-    const amendSetter = (kind, name, change) => {
+    const amendSetter = (kind, name, change, read = (_, value) => value) => {
       const given = Object.getOwnPropertyDescriptor(prototypeOf(kind), name);
-      if (given && given.set) Object.defineProperty(prototypeOf(kind), name, { ...given, set(value) { given.set.call(this, change(this, value)); sweep(view); } });
+      if (given && given.set) Object.defineProperty(prototypeOf(kind), name, { ...given, get() { return read(this, given.get.call(this)); }, set(value) { given.set.call(this, change(this, value)); sweep(view); } });
     };
     const amendMethod = (kind, name, change) => {
       const given = prototypeOf(kind)[name];
@@ -315,7 +322,7 @@
       const request = new XMLHttpRequest();
       request.open("GET", url, false);
       request.send();
-      return request.responseText.replace(/(\b(?:from|import)\s*\(?\s*["'])((?:https?:)?\/\/[^"']+)/g, (_, before, name) => `${before}${archive}${mapped(name, "mp_")}`);
+      return request.responseText.replace(/(\b(?:from|import)\s*\(?\s*["'])((?:https?:)?\/\/[^"']+)/g, (_, before, name) => before + new URL(mapped(name, "mp_") || name, archive).href);
     };
     const amendNew = (name, change) => {
       if (view[name]) view[name] = new Proxy(view[name], { construct: (kind, values, made) => Reflect.construct(kind, change(values), made) });
@@ -323,8 +330,9 @@
     amendNew("Worker", ([url, ...rest]) => {
       const blob = blobs.get(String(url));
       const parts = blob && [prelude, rest[0] && rest[0].type === "module" ? module(url) : blob];
-      return [blob ? createObjectURL.call(URL, new Blob(parts, { type: blob.type })) : url, ...rest];
+      return [blob ? createObjectURL.call(URL, new Blob(parts, { type: blob.type })) : mapped(url, "mp_") || url, ...rest];
     });
+    amendNew("SharedWorker", ([url, ...rest]) => [mapped(url, "mp_") || url, ...rest]);
 
     // Where a script, or a link that it made, would leave the archive.
     if (view.navigation) {
@@ -359,8 +367,8 @@
     });
 
     for (const kind of ["IFrame", "Frame", "Object", "Embed", "Link", "Script", "Image", "Input", "Media", "Video", "Source", "Track", "Body"]) {
-      for (const name of ["src", "srcdoc", "data", "href", "srcset", "imageSrcset", "poster", "background", "integrity"]) {
-        amendSetter(`HTML${kind}Element`, name, (element, value) => wanted(kindOf(element), name, value, element));
+      for (const name of ["src", "srcdoc", "data", "href", "srcset", "imageSrcset", "poster", "background", "integrity", "type"]) {
+        amendSetter(`HTML${kind}Element`, name, (element, value) => wanted(kindOf(element), name, value, element), (element, value) => (named.get(element) === value ? meant(value) : value));
       }
     }
     amendMethod("Element", "setAttribute", (element, [name, value]) => [name, wanted(kindOf(element), name, value, element)]);

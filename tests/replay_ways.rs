@@ -25,6 +25,9 @@ const STAMP: &str = "20140103030321";
 /// How long a page with all ways, and another document, may take until what it begins arrives.
 const SETTLING: [Duration; 2] = [Duration::from_millis(2500), Duration::from_millis(800)];
 
+/// How often the live page is visited until its ways are seen: on a busy machine a browser leaves it before it looks up a name.
+const LIVE_VISITS_MAX: usize = 5;
+
 /// Ways by markup. `WAY` is the form in which the document is shown; each host is a way of its own. Those of `look.test` are
 /// looked up only, and not given to the listeners.
 const MARKUP: &str = r#"<link rel=preconnect href=http://preconnect-WAY.leak.test/a/b><link rel=dns-prefetch href=//dns-WAY.look.test/a>
@@ -296,11 +299,18 @@ fn no_way_leads_out_of_a_replayed_page() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let page = format!("http://{}/page", listener.local_addr().unwrap());
     live(listener, documents(&open));
-    let (names, [connections, datagrams]) = visit(&open, place, &[page]);
-    let missing: Vec<_> = ["preconnect", "dns", "img", "fetch", "beacon", "hint", "name", "frame"]
-        .into_iter()
-        .filter(|way| !["leak", "look"].iter().any(|kind| names.contains(&format!("{way}-page.{kind}.test"))))
-        .collect();
+    let (mut names, mut missing) =
+        (BTreeSet::new(), vec!["preconnect", "dns", "img", "fetch", "beacon", "hint", "name", "frame"]);
+    for _ in 0..LIVE_VISITS_MAX {
+        names.extend(visit(&open, place, std::slice::from_ref(&page)).0);
+        missing.retain(|way| {
+            !["leak", "look"].iter().any(|kind| names.contains(&format!("{way}-page.{kind}.test")))
+        });
+        if missing.is_empty() {
+            break;
+        }
+    }
+    let [connections, datagrams] = open.counts();
     println!("live: {} names, {connections} connections, {datagrams} datagrams: {names:?}", names.len());
     assert!(missing.is_empty() && connections > 10 && datagrams > 0, "{missing:?} are no ways any more");
 

@@ -404,9 +404,10 @@
       return root;
     };
     let isDue = false;
-    document.addEventListener("securitypolicyviolation", () => {
-      if (!isDue) setTimeout(() => { isDue = false; mendAll(document); });
+    document.addEventListener("securitypolicyviolation", ({ effectiveDirective }) => {
+      if (isDue || /^(connect|frame|form)/.test(effectiveDirective)) return;
       isDue = true;
+      setTimeout(() => { isDue = false; mendAll(document); });
     });
     // A tag may come in pieces.
     let held = "";

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::super::address::Modifier;
 use super::Links;
 
-/// Whether a document has an import map of its own, to which those of browsers that take only one are confined.
+/// Whether a document has an import map of its own: some browsers take no second one.
 pub(super) fn is_in(html: &str) -> bool {
     ["type=importmap", "type=\"importmap\"", "type='importmap'"].iter().any(|kind| html.contains(kind))
 }

@@ -68,7 +68,7 @@ pub fn was_dropped(parameter: &Parameter<'_>) -> bool {
 /// Whether a URL may have parameters, by one look at its bytes.
 #[must_use]
 pub fn may_have_parameters(url: &str) -> bool {
-    url.bytes().any(|byte| matches!(byte, b'?' | b';' | b'('))
+    memchr::memchr3(b'?', b';', b'(', url.as_bytes()).is_some()
 }
 
 /// The parameters of a canonical URL.

@@ -82,7 +82,9 @@ impl<'a> Markup<'a> {
     }
 
     /// Returns the next text or tag; none at the end, or if the last tag is truncated.
-    #[inline]
+    ///
+    /// It is called for each text and tag, and takes a quarter more instructions where it is not put in line.
+    #[inline(always)]
     pub fn next_token(&mut self) -> Option<Token<'a, '_>> {
         loop {
             let start = self.at;

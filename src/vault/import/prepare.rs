@@ -371,6 +371,9 @@ impl Capture<'_> {
     /// Takes the links that the other tool found, in canonical form, if none were found in the document; counts those
     /// that are not kept.
     fn take_stated_links(&mut self) {
+        if self.links.is_empty() {
+            return;
+        }
         let lines: usize = self.links.iter().map(|(_, value)| value.lines().count()).sum();
         let mut own: HashSet<u64> = self.facts.links.iter().map(|link| link.hash).collect();
         let has_own = !own.is_empty();

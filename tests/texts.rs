@@ -17,7 +17,7 @@ use crate::support::{Archive, TestWeb};
 const NAMES: [&str; 6] = ["archive", "JSON", "CSV", "WARC", "TimeMap", "daily"];
 
 fn french() -> BTreeMap<String, String> {
-    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/src/texts/fr.toml");
+    let table = concat!(env!("CARGO_MANIFEST_DIR"), "/src/base/texts/fr.toml");
     toml::from_str(&fs::read_to_string(table).unwrap()).unwrap()
 }
 

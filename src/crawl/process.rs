@@ -1,26 +1,26 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between the network and the
 //! ledger.
 
-use archive_storage::address::{canonical, is_url_in_bounds};
-use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError, Truncated};
-use archive_storage::warc::HttpHead;
-use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId, Validators};
-use bytes::Bytes;
-use chrono::{DateTime, Utc};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use url::Url;
 
 use archive_books::ledger::{Facts, NearDuplicates, Outcome};
 use archive_books::recorder::{Said, Text};
 use archive_books::topics::{Sight, Topic};
 use archive_choose::stored_robots;
+use archive_storage::address::{canonical, is_url_in_bounds};
+use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, SegmentError, Truncated};
+use archive_storage::warc::HttpHead;
+use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId, Validators};
 use archive_web::fetch::robots::Robots;
 use archive_web::fetch::{Answer, Exchange, FetchError, Held, Message};
 use archive_web::parse::{Limits, Link, LinkKind, Parsed, http_date};
 use archive_web::reading::{Page, Reader, Work};
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use url::Url;
 
 use super::later::Trouble;
 use super::payload::Payload;

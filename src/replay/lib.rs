@@ -28,6 +28,8 @@ mod show;
 mod timegate;
 mod timemap;
 
+use archive_base::access::Access;
+use archive_base::texts::Language;
 use archive_storage::address::{host_key, site_of};
 use archive_storage::segment::SegmentError;
 use archive_storage::warc::Sent;
@@ -35,13 +37,9 @@ use archive_storage::{StateError, Store, StoreError};
 use bytes::Bytes;
 use url::Url;
 
+use self::address::{Modifier, Target, When, requested_url};
 pub use self::cdx::{ROWS_MAX, Values, merged, sent};
 pub use self::long::Long;
-
-use archive_base::access::Access;
-use archive_base::texts::Language;
-
-use self::address::{Modifier, Target, When, requested_url};
 use self::mementos::{Mementos, is_spelled_alike};
 use self::parts::RangeAsked;
 

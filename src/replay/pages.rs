@@ -2,12 +2,12 @@
 
 use archive_base::texts::Language;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use url::Url;
 
 use super::address::{Target, uri};
 use super::mementos::{Memento, Mementos};
 use super::parts::Part;
 use super::{Asked, Error, Response};
-use url::Url;
 
 /// Maximum number of parent folders of a missing URL that are tried.
 const FOLDERS_MAX: usize = 16;

@@ -1,9 +1,8 @@
 //! Every kind of link, each in its own document that contains a single link, to `x`.
 
+use LinkKind::*;
 use archive_web::parse::{LinkKind, Source, parse};
 use url::Url;
-
-use LinkKind::*;
 
 /// URL of a document, and of its link target.
 const DOCUMENT: &str = "http://a.example/b/c";

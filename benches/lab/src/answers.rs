@@ -4,11 +4,11 @@
 use archive_math::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
 use archive_math::importance::rank::{Dangling, Harmonic, Matrix, PageRank, Power, combined, hits};
 use archive_math::importance::{Account, Graph, Ledger, Policy, SmallEdge, Weight, Window};
+use serde::Serialize;
 
 use super::LabError;
 use super::agreement::{tau, top};
 use super::convergence::{Selection, Simulation, exact};
-use serde::Serialize;
 
 /// Number of pages in the comparison of the most important ones.
 const TOP: usize = 100;

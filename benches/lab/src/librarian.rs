@@ -12,9 +12,9 @@ use archive_math::graphs::host_of;
 use archive_math::graphs::random::Random;
 use archive_math::importance::rank::{Harmonic, PageRank, hits};
 use archive_math::learn::{Platt, measures};
+use flate2::read::MultiGzDecoder;
 
 use super::agreement::best_first;
-use flate2::read::MultiGzDecoder;
 
 /// Number of hosts at the top of an order that a librarian would look at.
 pub const FIRST: usize = 1000;

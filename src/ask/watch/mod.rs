@@ -32,8 +32,6 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::query::{self, Question, Rows as _};
-
 use self::folder::{
     NAME_LENGTH_MAX, check_written, checked_name, free_name, io_error, json_files, make, parsed, read_json,
     read_watch, replace, save, write_json,
@@ -41,6 +39,8 @@ use self::folder::{
 pub use folder::file;
 pub use report::{News, PageNews, Report};
 pub use service::{Awaited, Delivery, await_pages, deliver, pages_of};
+
+use crate::query::{self, Question, Rows as _};
 
 /// Folder within an archive.
 pub const FOLDER: &str = "watches";

@@ -19,9 +19,9 @@ use std::sync::OnceLock;
 use archive_storage::segment::{CaptureBody, CaptureGroup, ReplayedCapture};
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{CaptureId, CaptureKind, State, Store};
+use archive_web::parse::charset_parameter;
 use bytes::Bytes;
 
-use archive_web::parse::charset_parameter;
 use heads::{HEAD_BYTES_MAX, Values, header};
 
 use super::file::{BLOCK_ROWS, Reader, Stamp, TEXTS_BYTES_MAX, Writer};

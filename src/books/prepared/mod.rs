@@ -20,6 +20,7 @@ mod sites;
 use std::ops::{Range, RangeInclusive};
 use std::path::Path;
 
+use archive_math::refresh::rate::ChangeObservations;
 use archive_storage::{
     Capture, CaptureId, CaptureKind, PAGES_TOGETHER, Page, State, StateError, Store, StoreError, UrlId,
     Visit, VisitId,
@@ -28,7 +29,6 @@ use rayon::prelude::*;
 
 pub use answers::{ANSWERS_FILE, Answers, Said};
 pub use answers::{note, note_checked, note_replayed, write_much, write_without};
-use archive_math::refresh::rate::ChangeObservations;
 use by_site::SiteWriter;
 pub use by_site::{BY_SITE_FILE, BySite};
 pub use captures::{capture_kind, size};

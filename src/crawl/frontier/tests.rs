@@ -1,11 +1,12 @@
 //! The frontier under a simulated clock.
 
-use archive_books::ledger::{LEVEL_REQUISITE, Refusal};
-
-use super::{Frontier, Pick, Politeness};
-use archive_storage::{HostId, SiteId, UrlId};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
+
+use archive_books::ledger::{LEVEL_REQUISITE, Refusal};
+use archive_storage::{HostId, SiteId, UrlId};
+
+use super::{Frontier, Pick, Politeness};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

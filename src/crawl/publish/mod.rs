@@ -16,15 +16,15 @@ pub mod subscriptions;
 use std::io;
 use std::path::PathBuf;
 
+use archive_base::remarks;
+use archive_books::ledger::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, CreditError, Credits, Published};
 use archive_storage::address::canonical;
 use archive_storage::{State, UrlId};
+use archive_web::parse::{DocumentKind, Limits, LinkKind, Source, decode_content, parse};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
-use archive_base::remarks;
-use archive_books::ledger::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, CreditError, Credits, Published};
-use archive_web::parse::{DocumentKind, Limits, LinkKind, Source, decode_content, parse};
 pub use notices::{
     FOLDER, HOST_NOTICES_MAX, KEPT, KEY_CHARACTERS, NOTICES_MAX, Notice, NoticeError, NoticeKind, Proof,
     QUEUE_BYTES_MAX, Queued, enqueue, forget, queued, waiting_notices,

@@ -20,6 +20,10 @@ use std::error::Error;
 use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
+use archive_ask::query::{ArchiveRowsError, RowsError, UnreadRows};
+use archive_base::files::{FileError, Output};
+use archive_books::change::VersionError;
+use archive_books::stored_graph::{JoinError, StoredError};
 use archive_storage::segment::SegmentError;
 use archive_storage::warc::ReadError;
 use archive_storage::{SegmentId, StateError, Store, StoreError};
@@ -27,16 +31,11 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use zip::ZipWriter;
 
-use archive_ask::query::{ArchiveRowsError, RowsError, UnreadRows};
-use archive_base::files::{FileError, Output};
-use archive_books::change::VersionError;
-use archive_books::stored_graph::{JoinError, StoredError};
+use self::wacz::UntilFailure;
+use self::warc::Packing;
 pub use graph::write as graph;
 pub use rows::{ExportPlace, ExportRows, RowSender, send};
 pub use selection::Selection;
-
-use self::wacz::UntilFailure;
-use self::warc::Packing;
 
 /// The format of an export to one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,7 +23,6 @@ mod wire;
 
 use std::time::Duration;
 
-pub use answer::answer;
 use archive_ask::find::FindError;
 use archive_ask::query::{self, ArchiveRowsError, RowsError};
 use archive_ask::review::next::NextError;
@@ -31,6 +30,9 @@ use archive_base::decisions::DecisionsError;
 use archive_books::ledger::{AnsweringError, CreditError};
 use archive_books::stored_graph::JoinError;
 use archive_choose::freshness::CopiesError;
+use archive_storage::StateError;
+
+pub use answer::answer;
 pub use asked::{Asked, Source};
 pub use credentials::Credentials;
 pub use exported::{Chosen, Wanted};
@@ -40,7 +42,6 @@ pub use planned::{Copies, CopiesSent, CopiesWanted};
 pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
 
 use crate::export::ExportError;
-use archive_storage::StateError;
 
 /// Maximum number of archives queried as one.
 pub const ARCHIVES_MAX: usize = 256;

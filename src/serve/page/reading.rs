@@ -1,13 +1,12 @@
 //! Readable views of captures: a feed as a list, a sitemap as a table, other XML as a tree.
 
+use archive_books::change::{readable, versions_meant};
+use archive_storage::address::canonical;
+use archive_web::parse::{Element, Item, Place, Readable};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 use url::Url;
-
-use archive_books::change::{readable, versions_meant};
-use archive_storage::address::canonical;
-use archive_web::parse::{Element, Item, Place, Readable};
 
 use super::compare::{time, time_of};
 use super::{Asked, Problem, Reply, Speech, captured, utc};

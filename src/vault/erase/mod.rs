@@ -41,16 +41,16 @@ use archive_storage::warc::ReadError;
 use archive_storage::{CaptureId, Location, Rebuild, Scrub, SegmentId, State, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 
-use super::copy::{self, Place, SnapshotLock};
-use super::exports;
-use super::verify::INDEXES;
-
 use self::author::{Fate, Writer};
 pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
 pub use self::list::{list_damage, restore_list};
 pub use self::plan::{ErasePlan, Order};
 pub use self::traces::Traces;
+
+use super::copy::{self, Place, SnapshotLock};
+use super::exports;
 pub use super::exports::Export;
+use super::verify::INDEXES;
 
 /// Bytes of segments that are rewritten together; their new segments take additional disk space.
 const BATCH_BYTES: u64 = 512 << 20;

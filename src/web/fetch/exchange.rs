@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use archive_storage::segment::Truncated;
 use bytes::{Bytes, BytesMut};
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
@@ -13,7 +14,6 @@ use super::body::{BodyMemory, Held, Incoming, Message};
 use super::connect::Connection;
 use super::framing::{Chunks, Framing, Head, HeadState, Progress, blank_bytes, read_head};
 use super::service::Limits;
-use archive_storage::segment::Truncated;
 
 /// Bytes of buffer reserved before each read when the length of the body is unknown.
 const READ_BYTES: usize = 16 * 1024;

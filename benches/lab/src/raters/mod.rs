@@ -11,9 +11,10 @@ mod world;
 use archive_math::graphs::random::Random;
 use serde::Serialize;
 
-use crate::LabError;
 use panel::Panel;
 use world::World;
+
+use crate::LabError;
 
 /// Parameters of the simulation.
 #[derive(Clone, Debug, PartialEq)]

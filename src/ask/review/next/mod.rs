@@ -19,16 +19,16 @@ use std::collections::HashSet;
 use archive_base::access::Access;
 use archive_base::decisions::{CurrentDecisions, Decisions, Subject};
 use archive_base::texts::Language;
+use archive_books::columns::{self, Column, ColumnError, LIKELY, RowKind};
+use archive_books::ledger::CreditError;
 use archive_storage::{SiteId, State, StateError, Store, TitleCursor, UrlId};
 use serde::{Deserialize, Serialize};
 
-use archive_books::columns::{self, Column, ColumnError, LIKELY, RowKind};
-use archive_books::ledger::CreditError;
 use gather::{Gathered, Happened, gather};
+pub use reasons::Reason;
 use reasons::{Found, Known, reasons};
 
 pub use super::sheet::Sample;
-pub use reasons::Reason;
 
 /// A site with a lower worth is not listed.
 const WORTH_MIN: f64 = 1e-3;

@@ -45,7 +45,7 @@ use self::author::{Fate, Writer};
 pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
 pub use self::list::{list_damage, restore_list};
 pub use self::plan::{ErasePlan, Order};
-pub use self::traces::Traces;
+pub use self::traces::{Forget, Traces};
 
 use super::copy::{self, Place, SnapshotLock};
 use super::exports;

@@ -28,13 +28,16 @@ const LEFT_AT_ONCE: usize = 256;
 /// Part of the names of files with bytes that recovery cut off a segment.
 const CUT: &str = ".cut-";
 
+/// Removes pages, given by their URLs, from an archive's files, and adds what it removed to the result.
+pub type Forget = fn(&Path, &HashSet<String>, &mut Done) -> Result<(), Box<dyn Error + Send + Sync>>;
+
 /// Files of a part of the program that name pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Traces {
     /// Folder in the archive with files that people write, which only people can change; `None` if there is none.
     pub written_by_people: Option<&'static str>,
-    /// Removes pages, given by their URLs, from the archive's files, and adds what it removed to the result.
-    pub forget: fn(&Path, &HashSet<String>, &mut Done) -> Result<(), Box<dyn Error + Send + Sync>>,
+    /// Removes pages from the archive's files.
+    pub forget: Forget,
 }
 
 /// Removes the pages from the files of `all` and run reports and, if their URLs are to be forgotten, from the decisions

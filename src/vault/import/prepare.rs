@@ -13,7 +13,7 @@ use archive_storage::address::{HOST_BYTES_MAX, canonical, is_url_in_bounds, url_
 use archive_storage::digest::Algorithm;
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, ImportedRecord, ReplayedCapture};
 use archive_storage::warc::{Date, Header, Record, RecordType, fields, page_of_request, split};
-use archive_web::parse::http_date;
+use archive_web::parse::{HashedAlready, http_date};
 use archive_web::reading::{Page, Reader};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -375,7 +375,7 @@ impl Capture<'_> {
             return;
         }
         let lines: usize = self.links.iter().map(|(_, value)| value.lines().count()).sum();
-        let mut own: HashSet<u64> = self.facts.links.iter().map(|link| link.hash).collect();
+        let mut own: HashSet<u64, HashedAlready> = self.facts.links.iter().map(|link| link.hash).collect();
         let has_own = !own.is_empty();
         let mut unused = lines;
         for mut link in Facts::from_fields(&self.links).links {

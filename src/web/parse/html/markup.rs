@@ -234,7 +234,7 @@ impl<'a> Markup<'a> {
         Some(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn tag(&mut self) -> Option<Tag<'a, '_>> {
         self.attributes.clear();
         let text = self.text;

@@ -1,8 +1,8 @@
 //! Reads documents on threads that can be abandoned.
 //!
 //! Reading takes time and memory in proportion to a document's length ([`crate::parse`]). Should some document escape
-//! that bound, its thread is given up after [`TIME_MAX`] on a processor: the thread is left running, another one takes its place, and
-//! the fetched document is stored unread. A file records what is being read ([`notes`]), so that a document that
+//! that bound, its thread is given up after `TIME_MAX` on a processor: the thread is left running, another one takes its place, and
+//! the fetched document is stored unread. A file records what is being read (`notes`), so that a document that
 //! crashed the program is not read again.
 //!
 //! A [`Crew`] does [`Work`] on such threads. While a thread reads, it shares its job with the watch thread; whichever

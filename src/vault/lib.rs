@@ -15,7 +15,7 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let folder = tempfile::tempdir()?;
-//! drop(Store::own(folder.path(), SegmentOptions::default())?);
+//! Store::own(folder.path(), SegmentOptions::default())?.close()?;
 //! let verified = archive_vault::verify::run(folder.path(), 1, &[], &mut |_| ())?;
 //! assert_eq!((verified.captures, verified.findings.len()), (0, 0));
 //! # Ok(())

@@ -27,6 +27,8 @@ pub(crate) fn at_terminal(command: &Command, stream: At, columns: u16) -> Finish
     );
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]);
+    // The usual shell of a user speaks up about a language that is not installed.
+    script.env("SHELL", "/bin/sh");
     script.env_remove("ARCHIVE_DIR").env_remove("COLUMNS").env_remove("NO_COLOR").env("TERM", "xterm");
     script.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let finished = start(&mut script).wait();

@@ -85,8 +85,10 @@ pub struct Part {
     outflow: Vec<f64>,
     inlets: Vec<Inlet>,
     outlets: Vec<Outlet>,
-    /// Residual of its own pages; then the outflow not yet sent, and the possible rounding errors of what was sent.
+    /// Residual of its own pages, and what of it may be rounding errors; then the outflow not yet sent, and the possible
+    /// rounding errors of what was sent.
     residual: f64,
+    rounding: f64,
     unsent: f64,
     doubt: f64,
     account: Account,
@@ -129,6 +131,7 @@ impl Part {
             inlets: Vec::new(),
             outlets: Vec::new(),
             residual: pages as f64,
+            rounding: 0.0,
             unsent: 0.0,
             doubt: 0.0,
             account: Account::default(),
@@ -218,9 +221,14 @@ impl Part {
         Account { kept: (self.residual + self.unsent + self.doubt) * SLACK, ..self.account.clone() }
     }
 
-    /// Residual of its own pages, given what it has heard.
+    /// Residual of its own pages, given what it has heard, that sweeps can lessen.
     pub(super) fn residual(&self) -> f64 {
-        self.residual
+        self.residual - self.rounding
+    }
+
+    /// Outflow not yet sent.
+    pub(super) fn unsent(&self) -> f64 {
+        self.unsent
     }
 
     /// Returns the values of its pages; divided by the sum over all parts, they are PageRank.
@@ -287,7 +295,7 @@ impl Part {
         (self.inner.len()..self.shares.len()).for_each(|_| update(0.0, 0));
         // Gains are still missing in pages that were computed before them, and in the outflow sent so far.
         let follows = moved * self.account.follows;
-        self.residual = follows + doubt;
+        (self.residual, self.rounding) = (follows + doubt, doubt);
         self.unsent += follows;
         self.account.total = total;
         self.sweeps += 1;

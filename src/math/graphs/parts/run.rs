@@ -47,6 +47,8 @@ struct Board {
     /// The newest batches, by receiver and sender.
     mail: Vec<Vec<Option<Batch>>>,
     accounts: Vec<Account>,
+    /// Which parts had nothing to do when they last came, and have got nothing since.
+    still: Vec<bool>,
     /// Number of sweeps over all parts.
     sweeps: u64,
     rounds: u64,
@@ -63,8 +65,9 @@ impl Chaotic {
         let count = parts.len();
         let accounts: Vec<Account> = parts.iter().map(Part::account).collect();
         let mail = (0..count).map(|_| vec![None; count]).collect();
-        let waiting = VecDeque::from(parts);
-        let mut board = Board { waiting, mail, accounts, sweeps: 0, rounds: 0, bytes: 0, is_over: false };
+        let (waiting, still) = (VecDeque::from(parts), vec![false; count]);
+        let mut board =
+            Board { waiting, mail, accounts, still, sweeps: 0, rounds: 0, bytes: 0, is_over: false };
         // Work in progress at the end of the last pass may have raised the bound slightly.
         while !self.is_over(&board) {
             board = self.work_together(Board { is_over: false, ..board })?;
@@ -84,7 +87,9 @@ impl Chaotic {
 
     fn is_over(&self, board: &Board) -> bool {
         let sweeps_max = u64::from(self.sweeps_max) * board.accounts.len() as u64;
-        bound(&board.accounts) <= self.tolerance || board.sweeps >= sweeps_max
+        // The rest may be rounding errors, which no sweep lessens.
+        let is_still = board.still.iter().all(|is_still| *is_still);
+        is_still || bound(&board.accounts) <= self.tolerance || board.sweeps >= sweeps_max
     }
 
     fn work_together(&self, board: Board) -> Result<Board, PartError> {
@@ -116,11 +121,15 @@ impl Chaotic {
             };
             let mail: Vec<Batch> = shared.mail[part.number()].iter_mut().filter_map(Option::take).collect();
             let enough = self.enough(&shared.accounts);
+            shared.still[part.number()] &= mail.is_empty();
             drop(shared);
             let before = part.sweeps;
             let outcome = advance(&mut part, &mail, enough);
             let mut shared = lock();
-            shared.sweeps += u64::from(part.sweeps - before);
+            let swept = part.sweeps - before;
+            shared.sweeps += u64::from(swept);
+            let has_mail = shared.mail[part.number()].iter().any(Option::is_some);
+            shared.still[part.number()] = swept == 0 && !has_mail;
             self.put_back(shared, part, outcome)?;
         }
     }
@@ -145,6 +154,7 @@ impl Chaotic {
                     shared.bytes += batch.bytes();
                     let (to, from) = (batch.to, batch.from);
                     shared.mail[to][from] = Some(batch);
+                    shared.still[to] = false;
                 }
                 shared.accounts[part.number()] = part.account();
                 shared.waiting.push_back(part);
@@ -159,10 +169,13 @@ impl Chaotic {
     }
 }
 
-/// Receives batches, sweeps the part unless its residual can be ignored, and returns what flows out.
+/// Receives batches, sweeps the part unless what that lessens can be ignored, and returns what flows out.
+///
+/// Rounding errors do not count: a part that has nothing else would be swept over and over while the others wait for a
+/// processor, until all have been swept too often on average.
 fn advance(part: &mut Part, mail: &[Batch], enough: f64) -> Result<Vec<Batch>, PartError> {
     mail.iter().try_for_each(|batch| part.hear(batch))?;
-    if part.account().kept <= enough {
+    if part.residual() + part.unsent() <= enough {
         thread::yield_now();
         return Ok(Vec::new());
     }

@@ -62,6 +62,19 @@ impl Split {
 }
 
 #[test]
+fn what_sweeps_cannot_lessen_ends_a_run() {
+    for damping in [DAMPING, Damping::OneMoreLink] {
+        let split = split(8, 300, 3);
+        // Rounding errors alone are more than this tolerance.
+        let outcome = Chaotic { tolerance: 0.0, sweeps_max: u32::MAX, threads: 2 };
+        let outcome = outcome.run(split.parts(damping, None)).unwrap();
+        let values: Vec<&[f64]> = outcome.values.iter().map(Vec::as_slice).collect();
+        let error = split.error(&values, &split.truth(damping));
+        assert!(error < 1e-12 && outcome.bound > 0.0 && outcome.bound < 1e-9, "{error}, {}", outcome.bound);
+    }
+}
+
+#[test]
 fn parts_rank_as_the_whole_does_in_memory_and_on_disk() {
     let folder = tempfile::tempdir().unwrap();
     for damping in [DAMPING, Damping::OneMoreLink] {

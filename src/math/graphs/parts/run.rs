@@ -47,7 +47,7 @@ struct Board {
     /// The newest batches, by receiver and sender.
     mail: Vec<Vec<Option<Batch>>>,
     accounts: Vec<Account>,
-    /// Which parts had nothing to do when they last came, and have got nothing since.
+    /// Which parts had nothing to do with what they have heard.
     still: Vec<bool>,
     /// Number of sweeps over all parts.
     sweeps: u64,
@@ -88,7 +88,8 @@ impl Chaotic {
     fn is_over(&self, board: &Board) -> bool {
         let sweeps_max = u64::from(self.sweeps_max) * board.accounts.len() as u64;
         // The rest may be rounding errors, which no sweep lessens.
-        let is_still = board.still.iter().all(|is_still| *is_still);
+        let has_mail = || board.mail.iter().flatten().any(Option::is_some);
+        let is_still = board.still.iter().all(|is_still| *is_still) && !has_mail();
         is_still || bound(&board.accounts) <= self.tolerance || board.sweeps >= sweeps_max
     }
 
@@ -128,8 +129,7 @@ impl Chaotic {
             let mut shared = lock();
             let swept = part.sweeps - before;
             shared.sweeps += u64::from(swept);
-            let has_mail = shared.mail[part.number()].iter().any(Option::is_some);
-            shared.still[part.number()] = swept == 0 && !has_mail;
+            shared.still[part.number()] = swept == 0;
             self.put_back(shared, part, outcome)?;
         }
     }
@@ -154,7 +154,6 @@ impl Chaotic {
                     shared.bytes += batch.bytes();
                     let (to, from) = (batch.to, batch.from);
                     shared.mail[to][from] = Some(batch);
-                    shared.still[to] = false;
                 }
                 shared.accounts[part.number()] = part.account();
                 shared.waiting.push_back(part);

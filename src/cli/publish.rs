@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let outcome =
         publish::publish(store.state_mut(), &mut credits, &announced, args.cluster.as_deref(), clock.now())
             .map_err(usage)?;
-    credits.write_remarks::<publish::PublishError>(store.state_mut(), &args.archive.path)?;
+    credits.write_remarks::<publish::PublishError>(&mut store)?;
     recorder::close(store)?;
     if args.json {
         output::json_line(&outcome)?;

@@ -1,10 +1,8 @@
 //! Which URLs wait to be fetched, and why others do not.
 
-use std::path::Path;
-
 use archive_base::remarks::{self, Remark, RemarksError};
 use archive_storage::address::url_hash;
-use archive_storage::{HostId, Page, State, StateError, UrlId};
+use archive_storage::{HostId, Page, State, StateError, Store, UrlId};
 
 use super::credit::{CreditError, Credits};
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
@@ -87,15 +85,15 @@ impl Credits {
     /// When the store fails or the file cannot be written.
     pub fn write_remarks<E: From<StateError> + From<RemarksError>>(
         &mut self,
-        state: &mut State,
-        archive: &Path,
+        store: &mut Store,
     ) -> Result<(), E> {
+        let state = store.state();
         let remark = |&(id, what, captures): &(UrlId, &str, u64)| {
             Ok(Remark { url: state.url(id)?, what: what.to_owned(), captures })
         };
         let new: Vec<Remark> = self.remarked.iter().map(remark).collect::<Result<_, StateError>>()?;
-        if let Some(mark) = remarks::add(archive, &new)? {
-            mark.keep(state)?;
+        if let Some(mark) = remarks::add(store.path(), &new)? {
+            mark.keep(store.state_mut())?;
         }
         self.forget_remarks();
         Ok(())

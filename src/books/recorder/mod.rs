@@ -230,8 +230,8 @@ impl<'a> Recorder<'a> {
             self.credits.audit(state)?;
             self.audited_at = Some(captures);
         }
+        self.credits.write_remarks::<RecorderError>(self.store)?;
         let archive = self.store.path().to_owned();
-        self.credits.write_remarks::<RecorderError>(self.store.state_mut(), &archive)?;
         beside::note(self.store.state_mut(), &archive)?;
         Ok(self.credits.save(self.store.state_mut())?)
     }

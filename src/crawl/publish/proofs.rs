@@ -80,8 +80,7 @@ impl Pending {
         }
         credits.set_published(store.state_mut(), &queue)?;
         credits.save(store.state_mut())?;
-        let archive = store.path().to_owned();
-        credits.write_remarks::<PublishError>(store.state_mut(), &archive)?;
+        credits.write_remarks::<PublishError>(store)?;
         Ok(pending)
     }
 
@@ -115,8 +114,7 @@ impl Pending {
         taken.dropped = dropped.len();
         dropped.append(&mut done);
         if !dropped.is_empty() {
-            let archive = store.path().to_owned();
-            credits.write_remarks::<PublishError>(store.state_mut(), &archive)?;
+            credits.write_remarks::<PublishError>(store)?;
             store.checkpoint()?;
         }
         for path in dropped {

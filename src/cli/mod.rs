@@ -55,6 +55,8 @@ use std::num::ParseIntError;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive_ask::find::FindError;
+use archive_ask::query::Error as QueryError;
 use archive_base::access::{Access, FILE as ACCESS_FILE};
 use archive_base::accounts::AccountsError;
 use archive_base::erased::FORGOTTEN;
@@ -62,6 +64,7 @@ use archive_base::remote::{self, RemoteError};
 use archive_books::ledger::{Credits, Facts, name_as_robots_txt};
 use archive_crawl::CrawlError;
 use archive_math::graphs::ReadError;
+use archive_peers::nodes::AskError;
 use archive_storage::address::{canonical, surt};
 use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
 use archive_vault::copy::CopyError;
@@ -242,14 +245,15 @@ fn sentence(error: &anyhow::Error) -> String {
     text
 }
 
+/// Whether it is an error of a kind for which this holds.
+fn is<E: Error + Send + Sync + 'static>(error: &anyhow::Error, holds: fn(&E) -> bool) -> bool {
+    error.downcast_ref().is_some_and(holds)
+}
+
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     let is_usage = error.downcast_ref::<UsageError>().is_some()
-        || error
-            .downcast_ref::<archive_ask::query::Error>()
-            .is_some_and(archive_ask::query::Error::is_mistake)
-        || error
-            .downcast_ref::<archive_peers::nodes::AskError>()
-            .is_some_and(archive_peers::nodes::AskError::is_mistake)
+        || is(error, QueryError::is_mistake)
+        || is(error, AskError::is_mistake)
         || matches!(error.downcast_ref(), Some(CrawlError::Settings(_)))
         || matches!(error.downcast_ref(), Some(ReadError::Name(_)))
         || matches!(error.downcast_ref(), Some(AccountsError::Wrong(_)))
@@ -260,13 +264,7 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     let is_in_use = |error: &CopyError| error.is_in_use();
     let is_locked = is_locked || error.chain().any(|cause| cause.downcast_ref().is_some_and(is_in_use));
     let is_late =
-        error.downcast_ref::<archive_ask::query::Error>().is_some_and(archive_ask::query::Error::is_late)
-            || error
-                .downcast_ref::<archive_ask::find::FindError>()
-                .is_some_and(archive_ask::find::FindError::is_late)
-            || error
-                .downcast_ref::<archive_peers::nodes::AskError>()
-                .is_some_and(archive_peers::nodes::AskError::is_late);
+        is(error, QueryError::is_late) || is(error, FindError::is_late) || is(error, AskError::is_late);
     if is_late {
         ExitCode::from(EXIT_STOPPED)
     } else if is_usage {

@@ -29,8 +29,8 @@ use fastrand::Rng;
 use support::now;
 
 /// Seeds of one run; together they have more than [`POWER_FAILURES_MIN`] power failures.
-const SEEDS_DEFAULT: u64 = 340;
-const POWER_FAILURES_MIN: u64 = 2000;
+const SEEDS_DEFAULT: u64 = 110;
+const POWER_FAILURES_MIN: u64 = 700;
 /// Lives of a process in one story.
 const LIVES: u64 = 5;
 const ARCHIVE: &str = "/archive";

@@ -24,7 +24,7 @@ use chrono::TimeDelta;
 use fastrand::Rng;
 use support::now;
 
-const SEEDS_DEFAULT: u64 = 400;
+const SEEDS_DEFAULT: u64 = 130;
 const ARCHIVE: &str = "/archive";
 
 /// A capture that was handed to the store.

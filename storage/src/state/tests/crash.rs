@@ -155,7 +155,7 @@ fn the_power_may_fail_at_every_operation() {
 
 #[test]
 fn power_fails_again_and_again() {
-    for_seeds("power_fails_again_and_again", 0..300, |seed| {
+    for_seeds("power_fails_again_and_again", 0..100, |seed| {
         let mut random = Rng::with_seed(seed);
         let mut run = Run::new(SimulatedDisk::new(seed));
         for _ in 0..4 {
@@ -179,7 +179,7 @@ fn power_fails_again_and_again() {
 
 #[test]
 fn failing_operations_lose_nothing() {
-    for_seeds("failing_operations_lose_nothing", 0..300, |seed| {
+    for_seeds("failing_operations_lose_nothing", 0..100, |seed| {
         let mut random = Rng::with_seed(seed);
         let mut run = Run::new(SimulatedDisk::new(seed));
         run.reopen().unwrap();
@@ -208,7 +208,7 @@ fn failing_operations_lose_nothing() {
 
 #[test]
 fn a_full_disk_defers_the_checkpoint_and_nothing_else() {
-    for_seeds("a_full_disk_defers_the_checkpoint_and_nothing_else", 0..100, |seed| {
+    for_seeds("a_full_disk_defers_the_checkpoint_and_nothing_else", 0..40, |seed| {
         let mut random = Rng::with_seed(seed);
         let mut run = Run::new(SimulatedDisk::new(seed));
         for _ in 0..200 {

@@ -20,18 +20,19 @@ use serde_json::Value;
 
 use crate::crawl::{everything, lively};
 use crate::kill_repair::contents;
+use crate::support::prepared::prepared;
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
 
 /// Number of kills of a copy and of a restore, unless `ARCHIVE_KILLS` overrides it.
-const KILLS: u64 = 20;
+const KILLS: u64 = 8;
 
 /// Size of a file that keeps a copy busy and is sent in parts, and number of such files.
-const LONG_BYTES: usize = 48 << 20;
+const LONG_BYTES: usize = 24 << 20;
 const LONG_FILES: usize = 4;
 
 /// Number of copies made during a crawl that are checked: the last ones.
-const COPIES_LOOKED_AT: usize = 6;
+const COPIES_LOOKED_AT: usize = 3;
 
 /// Returns a place for copies next to an archive, as folder and URL.
 pub(crate) fn place(archive: &Archive) -> (PathBuf, String) {
@@ -74,19 +75,23 @@ pub(crate) fn restored(url: &str, more: &[&str]) -> Archive {
     archive
 }
 
-/// Returns a small archive of two crawls with full text, a decision, a watch and rules.
-pub(crate) fn crawled(seed: u64) -> (Archive, TestWeb) {
-    let served = TestWeb::start(lively(seed, 4, 60));
+/// Returns a small archive of two crawls with full text, a decision, a watch and rules, and its web.
+pub(crate) fn crawled() -> (Archive, TestWeb) {
+    let served = TestWeb::start(lively(901, 4, 60));
+    (prepared("copied", || make(&served)), served)
+}
+
+fn make(served: &TestWeb) -> Archive {
     let archive = Archive::new();
     for limit in ["40", "1000"] {
-        let mut crawl = archive.crawl(&served.web.seeds(4), &everything(&served));
+        let mut crawl = archive.crawl(&served.web.seeds(4), &everything(served));
         start(crawl.args(["--limit", limit])).wait().succeeded();
     }
     let site = served.web.seeds(1)[0].split('/').nth(2).unwrap().to_owned();
     archive.run("review set", &[&site, "--rating", "4", "--by", "anna"]).succeeded();
     archive.run("watch", &["page status = 404", "--every", "week"]).succeeded();
     fs::write(archive.path.join("access.toml"), "# nothing is hidden\n").unwrap();
-    (archive, served)
+    archive
 }
 
 /// Returns the files below a folder with their contents, except those with some names.
@@ -131,7 +136,7 @@ const NOT_COPIED: [&str; 7] = [
 
 #[test]
 fn a_restored_archive_is_the_one_that_was_copied() {
-    let (archive, served) = crawled(901);
+    let (archive, served) = crawled();
     let (folder, url) = place(&archive);
     let first = copied(&archive, &url, &[]);
     assert_eq!((first["number"].as_u64(), first["is_new"].as_bool()), (Some(1), Some(true)));
@@ -163,7 +168,7 @@ fn a_restored_archive_is_the_one_that_was_copied() {
 
 #[test]
 fn the_next_copy_brings_what_is_new_and_old_ones_go_when_asked() {
-    let (archive, served) = crawled(902);
+    let (archive, served) = crawled();
     let (folder, url) = place(&archive);
     let first = copied(&archive, &url, &[]);
     let again = copied(&archive, &url, &[]);
@@ -218,7 +223,7 @@ fn the_next_copy_brings_what_is_new_and_old_ones_go_when_asked() {
 
 #[test]
 fn damage_is_found_and_named_and_nothing_is_made_of_it() {
-    let (archive, _) = crawled(903);
+    let (archive, _) = crawled();
     let (folder, url) = place(&archive);
     copied(&archive, &url, &[]);
     let mut dice = Dice::new("damaged copies");
@@ -360,7 +365,7 @@ fn a_hostile_place_gets_nowhere() {
 
 #[test]
 fn nothing_is_restored_where_something_is() {
-    let (archive, _) = crawled(904);
+    let (archive, _) = crawled();
     let (_, url) = place(&archive);
     copied(&archive, &url, &[]);
     archive.run("copy", &["--from", &url]).refused(1, &["is not empty", "a new folder"]);
@@ -396,7 +401,7 @@ fn lengthen(archive: &Archive, dice: &mut Dice) {
 #[test]
 fn a_copy_killed_again_and_again_is_there_whole_or_not_at_all() {
     let mut dice = Dice::new("kill copy");
-    let (archive, _) = crawled(905);
+    let (archive, _) = crawled();
     lengthen(&archive, &mut dice);
     let (folder, url) = place(&archive);
     let calm = start(&mut copy(&archive, &format!("{url}-calm"), &[])).wait().succeeded();
@@ -435,7 +440,7 @@ fn a_copy_killed_again_and_again_is_there_whole_or_not_at_all() {
 #[test]
 fn what_a_killed_copy_has_brought_serves_the_next() {
     let mut dice = Dice::new("resume copy");
-    let (archive, _) = crawled(906);
+    let (archive, _) = crawled();
     lengthen(&archive, &mut dice);
     let (folder, url) = place(&archive);
     let mut running = start(&mut copy(&archive, &url, &[]));
@@ -453,7 +458,7 @@ fn what_a_killed_copy_has_brought_serves_the_next() {
 #[test]
 fn a_restore_killed_again_and_again_leaves_a_whole_archive_or_none() {
     let mut dice = Dice::new("kill restore");
-    let (archive, _) = crawled(907);
+    let (archive, _) = crawled();
     lengthen(&archive, &mut dice);
     let (_, url) = place(&archive);
     copied(&archive, &url, &[]);
@@ -496,7 +501,7 @@ fn stopped_midway(archive: &Archive, folder: &Path, url: &str, dice: &mut Dice) 
 #[test]
 fn of_two_copies_at_once_one_is_made_and_the_other_says_so() {
     let mut dice = Dice::new("two copies");
-    let (archive, _) = crawled(908);
+    let (archive, _) = crawled();
     let (folder, url) = place(&archive);
     copied(&archive, &url, &[]);
     // Another machine with the same archive that knows of these copies.
@@ -531,7 +536,7 @@ fn of_two_copies_at_once_one_is_made_and_the_other_says_so() {
 
 #[test]
 fn one_copy_follows_the_other_until_a_signal_ends_them() {
-    let (archive, _) = crawled(917);
+    let (archive, _) = crawled();
     let (_, url) = place(&archive);
     let rules = |text: &str| fs::write(archive.path.join("access.toml"), text).unwrap();
     let newest = || listed(&archive, &url).last().map_or(0, |copy| copy["number"].as_u64().unwrap());
@@ -558,8 +563,8 @@ fn one_copy_follows_the_other_until_a_signal_ends_them() {
 
 #[test]
 fn copies_of_two_archives_are_not_mixed() {
-    let (one, _) = crawled(909);
-    let (two, _) = crawled(910);
+    let (one, _) = crawled();
+    let two = make(&TestWeb::start(lively(910, 4, 60)));
     let (_, url) = place(&one);
     copied(&one, &url, &[]);
     start(&mut copy(&two, &url, &[]))
@@ -578,7 +583,7 @@ fn copies_of_two_archives_are_not_mixed() {
 
 #[test]
 fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
-    let served = TestWeb::start(lively(911, 6, 600));
+    let served = TestWeb::start(lively(911, 6, 300));
     let archive = Archive::new();
     let (_, url) = place(&archive);
     let urls = served.web.seeds(6);
@@ -587,7 +592,7 @@ fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
     let options = Options {
         sync_every: Duration::from_millis(20),
         checkpoint_every: Duration::from_millis(200),
-        politeness: Politeness { host_delay: Duration::from_millis(20), ..Politeness::at_once(1, 6) },
+        politeness: Politeness { host_delay: Duration::from_millis(60), ..Politeness::at_once(1, 6) },
         full_text: true,
         ..served.options()
     };

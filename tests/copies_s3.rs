@@ -17,10 +17,13 @@ use crate::support::s3::{BUCKET, Fate, Proxy, S3, to};
 use crate::support::{Archive, Dice, kills};
 
 /// Number of kills of a copy, unless `ARCHIVE_KILLS` overrides it.
-const KILLS: u64 = 5;
+const KILLS: u64 = 3;
 
 /// One request in this many fails on a bad connection.
 const WRONG_IN: u64 = 6;
+
+/// Longer than a command waits for an answer (`s3::to`).
+const STALL: Duration = Duration::from_secs(2);
 
 /// Size of a file that is sent in parts.
 const LONG_BYTES: usize = 20 << 20;
@@ -47,7 +50,7 @@ fn restored(address: SocketAddr, url: &str) -> Archive {
 
 #[test]
 fn a_copy_in_s3_is_made_listed_proved_restored_and_removed() {
-    let (archive, _) = crawled(921);
+    let (archive, _) = crawled();
     let Some(server) = S3::start(archive.folder()) else { return };
     let mut dice = Dice::new("copy to S3");
     lengthen(&archive, &mut dice);
@@ -90,14 +93,14 @@ pub(crate) fn bad_way(server: SocketAddr, dice: Dice) -> Proxy {
             2 => Fate::Cut,
             3 => Fate::LoseAnswer,
             4 => Fate::CutAnswer(40),
-            _ => Fate::Stall(Duration::from_secs(4)),
+            _ => Fate::Stall(STALL),
         }
     })
 }
 
 #[test]
 fn on_a_bad_way_a_copy_arrives_whole_and_once() {
-    let (archive, _) = crawled(922);
+    let (archive, _) = crawled();
     let Some(server) = S3::start(archive.folder()) else { return };
     let mut dice = Dice::new("bad way to S3");
     lengthen(&archive, &mut dice);
@@ -119,7 +122,7 @@ fn on_a_bad_way_a_copy_arrives_whole_and_once() {
 
 #[test]
 fn a_manifest_whose_answer_is_lost_is_known_to_be_there_and_another_ones_is_not_taken_for_it() {
-    let (archive, _) = crawled(923);
+    let (archive, _) = crawled();
     let Some(server) = S3::start(archive.folder()) else { return };
     let url = url("lost");
     let is_manifest = |line: &str| line.starts_with("PUT ") && line.contains("/manifests/");
@@ -128,7 +131,7 @@ fn a_manifest_whose_answer_is_lost_is_known_to_be_there_and_another_ones_is_not_
         Fate::Answer(whole(409, "", b"<Error><Code>ConditionalRequestConflict</Code></Error>")),
         Fate::Answer(whole(412, "", b"<Error><Code>PreconditionFailed</Code></Error>")),
         Fate::Cut,
-        Fate::Stall(Duration::from_secs(4)),
+        Fate::Stall(STALL),
     ]) {
         let first = AtomicBool::new(true);
         let said = fate.clone();
@@ -169,7 +172,7 @@ fn a_manifest_whose_answer_is_lost_is_known_to_be_there_and_another_ones_is_not_
 
 #[test]
 fn a_copy_to_s3_killed_again_and_again_is_there_whole_or_not_at_all() {
-    let (archive, _) = crawled(924);
+    let (archive, _) = crawled();
     let Some(server) = S3::start(archive.folder()) else { return };
     let mut dice = Dice::new("kill copy to S3");
     let (url, address) = (url("killed"), server.address);
@@ -199,7 +202,7 @@ fn a_copy_to_s3_killed_again_and_again_is_there_whole_or_not_at_all() {
 
 #[test]
 fn a_service_that_fails_or_lies_is_reported_in_a_sentence() {
-    let (archive, _) = crawled(925);
+    let (archive, _) = crawled();
     let url = url("none");
     let refused = |answer: Vec<u8>, words: &[&str]| {
         let proxy = Proxy::start("127.0.0.1:9".parse().unwrap(), move |_| Fate::Answer(answer.clone()));
@@ -253,7 +256,7 @@ fn a_service_that_fails_or_lies_is_reported_in_a_sentence() {
 
 #[test]
 fn a_store_that_keeps_nothing_is_no_copy() {
-    let (archive, _) = crawled(929);
+    let (archive, _) = crawled();
     let Some(server) = S3::start(archive.folder()) else { return };
     let taken = || Fate::Answer(whole(200, "ETag: \"0\"\r\n", b""));
     // Objects that end in an even digit are taken and not kept; then no manifest is.

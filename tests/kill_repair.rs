@@ -11,6 +11,7 @@ use archive_books::columns;
 use archive_books::search::{self, Reader};
 
 use crate::crawl::{everything, lively};
+use crate::support::prepared::prepared;
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
 
@@ -31,8 +32,12 @@ pub(crate) fn contents(archive: &Path) -> Contents {
 }
 
 /// Returns a small archive of two crawls, and so of two segments.
-fn crawled(seed: u64) -> Archive {
-    let served = TestWeb::start(lively(seed, 4, 60));
+fn crawled() -> Archive {
+    prepared("two-crawls", make)
+}
+
+fn make() -> Archive {
+    let served = TestWeb::start(lively(81, 4, 60));
     let archive = Archive::new();
     let options = everything(&served);
     for limit in ["20", "1000"] {
@@ -62,7 +67,7 @@ fn kill_within(archive: &Archive, command: &str, time: Duration, dice: &mut Dice
 #[test]
 fn a_repair_killed_again_and_again_loses_no_capture() {
     let mut dice = Dice::new("kill repair");
-    let sound = crawled(81);
+    let sound = crawled();
     let before = contents(&sound.path);
     for number in 1..=kills(KILLS) {
         let damaged = sound.copy();
@@ -87,7 +92,7 @@ fn a_repair_killed_again_and_again_loses_no_capture() {
 #[test]
 fn a_rebuild_killed_again_and_again_keeps_state_and_full_text_together() {
     let mut dice = Dice::new("kill rebuild");
-    let archive = crawled(82);
+    let archive = crawled();
     let (before, texts) = (contents(&archive.path), searched(&archive));
     assert!(texts.len() > 10);
     let elapsed = start(&mut archive.copy().command("rebuild")).wait().succeeded().elapsed;
@@ -134,7 +139,7 @@ pub(crate) fn searched(archive: &Archive) -> Vec<String> {
 
 #[test]
 fn readers_beside_a_rebuild_are_never_refused() {
-    let archive = crawled(83);
+    let archive = crawled();
     let texts = searched(&archive);
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {

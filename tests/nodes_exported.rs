@@ -73,8 +73,10 @@ fn exports_of_nodes_are_those_of_their_folders() {
         ("parquet", ""),
         ("parquet", "--text"),
     ];
-    for (format, option) in all {
-        for query in [None].into_iter().chain(CHOSEN.map(Some)) {
+    for (number, (format, option)) in all.into_iter().enumerate() {
+        // Each selection with three of the formats.
+        let some = (0..CHOSEN.len()).filter(|chosen| (chosen + number) % 2 == 0).map(|chosen| CHOSEN[chosen]);
+        for query in [None].into_iter().chain(some.map(Some)) {
             let query = query.into_iter().flat_map(|query| ["--where", query]);
             let more: Vec<&str> = query.chain(Some(option).filter(|option| !option.is_empty())).collect();
             let expected = of(&folders, format, &more);

@@ -13,36 +13,47 @@ use serde_json::Value;
 
 use crate::change::clock;
 use crate::crawl::{everything, lively};
+use crate::support::prepared::prepared;
 use crate::support::program::start;
 use crate::support::small_disk::SmallDisk;
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, judges, kills, ledger_balances};
 
 /// Number of kills of a repack, unless `ARCHIVE_KILLS` overrides it.
-const KILLS: u64 = 10;
+const KILLS: u64 = 4;
 /// Number of refreshes after a crawl, each of which leaves a segment.
-const REFRESHES: u32 = 6;
+const REFRESHES: i32 = 6;
+const EVERY: TimeDelta = TimeDelta::days(2);
 
 /// Returns an archive of a crawl and of short runs after it.
-pub(crate) fn refreshed(seed: u64, codec: &str) -> Archive {
-    refreshed_web(seed, codec).0
+pub(crate) fn refreshed(codec: &str) -> Archive {
+    prepared(&format!("refreshed-{codec}"), || make(codec))
 }
 
-/// Returns the same with its web.
-pub(crate) fn refreshed_web(seed: u64, codec: &str) -> (Archive, TestWeb) {
-    let config = lively(seed, 5, 120);
+/// Returns the same with its web, at the time of the last run.
+pub(crate) fn refreshed_web(codec: &str) -> (Archive, TestWeb) {
+    let served = changing();
+    served.web.clock().advance(EVERY * REFRESHES);
+    (refreshed(codec), served)
+}
+
+fn changing() -> TestWeb {
+    let config = lively(501, 5, 120);
     let changes = ChangeRates { median_per_day: 0.3, ..config.changes };
-    let served = TestWeb::start(Config { changes, ..config });
-    let archive = Archive::new();
+    TestWeb::start(Config { changes, ..config })
+}
+
+fn make(codec: &str) -> Archive {
+    let (served, archive) = (changing(), Archive::new());
     let seeds = served.web.seeds(served.web.sites());
     let mut crawl = archive.crawl(&seeds, &everything(&served));
     start(crawl.args(clock(&served)).args(["--codec", codec])).wait().succeeded();
     for _ in 0..REFRESHES {
-        served.web.clock().advance(TimeDelta::days(2));
+        served.web.clock().advance(EVERY);
         let mut refresh = archive.command("refresh");
         let options = ["--budget", "100", "--shortest", "0s"];
         start(refresh.args(options).args(served.at_once()).args(clock(&served))).wait().succeeded();
     }
-    (archive, served)
+    archive
 }
 
 /// A capture without its location.
@@ -87,7 +98,7 @@ pub(crate) fn segment_bytes(archive: &Archive) -> u64 {
 
 #[test]
 fn an_import_repacks_if_asked_to() {
-    let crawled = refreshed(77, "zstd");
+    let crawled = refreshed("zstd");
     let all = crawled.folder().join("all.warc.gz").to_str().unwrap().to_owned();
     crawled.run("export", &["warc", "--output", &all]).succeeded();
     let (plain, packed) = (Archive::new(), Archive::new());
@@ -102,7 +113,7 @@ fn an_import_repacks_if_asked_to() {
 /// A lower level than that of the old segments would make them longer; a level that helps is taken.
 #[test]
 fn a_repack_makes_nothing_longer() {
-    let archive = refreshed(78, "zstd");
+    let archive = refreshed("zstd");
     let before = segment_bytes(&archive);
     repack(&archive, &["--level", "19"]);
     let best = segment_bytes(&archive);
@@ -125,7 +136,7 @@ pub(crate) fn is_tidy(archive: &Archive) -> bool {
 #[test]
 fn repacking_makes_an_archive_smaller_and_changes_nothing_else() {
     for codec in ["zstd", "gzip"] {
-        let archive = refreshed(501, codec);
+        let archive = refreshed(codec);
         let (before, seen, bytes) = (listed(&archive.path), answers(&archive), segment_bytes(&archive));
         let judged = judges::find().map(|judges| (judges.check(&archive.segments()), judges));
         let dry = repack(&archive, &["--dry-run"]);
@@ -160,7 +171,7 @@ fn repacking_makes_an_archive_smaller_and_changes_nothing_else() {
 #[test]
 fn a_repack_killed_again_and_again_leaves_the_old_segments_or_the_new_ones() {
     let mut dice = Dice::new("kill repack");
-    let sound = refreshed(502, "zstd");
+    let sound = refreshed("zstd");
     let before = listed(&sound.path);
     let peace = start(&mut sound.copy().command("repack")).wait().succeeded().elapsed;
     let mut done = 0;
@@ -179,7 +190,7 @@ fn a_repack_killed_again_and_again_leaves_the_old_segments_or_the_new_ones() {
         assert_eq!(listed(&archive.path), before, "kill {number}");
         assert_eq!(archive.verify(), before.len() as u64);
         assert!(is_tidy(&archive));
-        if number % 5 == 0 {
+        if number % 4 == 1 {
             start(&mut archive.command("rebuild")).wait().succeeded();
             assert_eq!(listed(&archive.path), before, "kill {number}, rebuilt");
         }
@@ -189,7 +200,7 @@ fn a_repack_killed_again_and_again_leaves_the_old_segments_or_the_new_ones() {
 
 #[test]
 fn readers_beside_a_repack_are_never_refused() {
-    let sound = refreshed(503, "zstd");
+    let sound = refreshed("zstd");
     let seen = answers(&sound);
     for _ in 0..3 {
         let archive = sound.copy();
@@ -211,7 +222,7 @@ fn readers_beside_a_repack_are_never_refused() {
 
 #[test]
 fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_room() {
-    let sound = refreshed(504, "gzip");
+    let sound = refreshed("gzip");
     let before = listed(&sound.path);
     let size = |path: &Path| {
         let output =
@@ -252,7 +263,7 @@ fn a_disk_without_room_leaves_the_archive_as_it_was_and_a_batch_fits_into_its_ro
 
 #[test]
 fn a_damaged_segment_is_not_repacked() {
-    let archive = refreshed(505, "zstd");
+    let archive = refreshed("zstd");
     let largest = files_with(&archive.segments(), &[".warc.zst"]);
     let largest = largest.into_iter().max_by_key(|file| file.metadata().unwrap().len()).unwrap();
     let mut bytes = fs::read(&largest).unwrap();

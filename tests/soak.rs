@@ -19,7 +19,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb, captures, judges, ledger_balances};
 
 /// Default duration of a soak.
-const SECONDS: u64 = 8;
+const SECONDS: u64 = 4;
 
 /// Largest time between two kills.
 const KILL_SECONDS: u64 = 180;

@@ -7,6 +7,7 @@ use std::process::Command;
 use archive_books::prepared;
 use archive_storage::Store;
 use serde_json::Value;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::imports::import;
 use crate::support::program::{Finished, start};
@@ -111,15 +112,22 @@ fn page(dice: &mut Dice, site: u64, number: u64) -> Vec<u8> {
 /// Returns archives that share the sites among them.
 pub(crate) fn archives(sites: &[Vec<u8>], count: usize) -> Vec<Archive> {
     let of = |part: usize| {
-        let archive = Archive::new();
         let files: Vec<(String, Vec<u8>)> = (part..sites.len())
             .step_by(count)
             .map(|site| (format!("s{site}.warc"), sites[site].clone()))
             .collect();
         let files: Vec<(&str, Vec<u8>)> =
             files.iter().map(|(name, file)| (name.as_str(), file.clone())).collect();
-        import(&archive, &files);
-        archive
+        let content = files
+            .iter()
+            .flat_map(|(name, file)| [name.as_bytes(), file.as_slice()])
+            .collect::<Vec<_>>()
+            .concat();
+        crate::support::prepared::prepared(&format!("imported-{:016x}", xxh3_64(&content)), || {
+            let archive = Archive::new();
+            import(&archive, &files);
+            archive
+        })
     };
     (0..count).map(of).collect()
 }

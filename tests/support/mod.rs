@@ -9,6 +9,7 @@ pub(crate) mod captures;
 pub(crate) mod fake_node;
 pub(crate) mod judges;
 pub(crate) mod pages;
+pub(crate) mod prepared;
 pub(crate) mod program;
 pub(crate) mod reach;
 pub(crate) mod replay;

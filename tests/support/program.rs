@@ -39,8 +39,7 @@ impl Archive {
     /// Copies this archive to a place of its own.
     pub(crate) fn copy(&self) -> Self {
         let copy = Self::new();
-        let status = Command::new("cp").arg("-a").arg(&self.path).arg(&copy.path).status().unwrap();
-        assert!(status.success(), "cp -a {}", self.path.display());
+        super::prepared::copy(&self.path, &copy.path);
         copy
     }
 

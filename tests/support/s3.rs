@@ -81,7 +81,7 @@ pub(crate) fn to(address: SocketAddr, command: &mut Command) -> &mut Command {
         .env("AWS_ACCESS_KEY_ID", "test")
         .env("AWS_SECRET_ACCESS_KEY", "secret-of-the-test")
         .env("AWS_REGION", "us-east-1")
-        .env("AWS_READ_TIMEOUT", "2s")
+        .env("AWS_READ_TIMEOUT", "1s")
         .env_remove("AWS_PROFILE")
 }
 

@@ -12,6 +12,8 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 use url::Url;
 
+use super::language::plan::Search;
+use super::run::searches::element_query;
 use super::*;
 
 /// Documents by number, each a page with one capture of that number.
@@ -226,8 +228,9 @@ fn an_index_reads_few_documents() {
         let plan = Plan::parse(text, &Context::of(&library)).unwrap();
         let mut found = BTreeSet::new();
         for search in &plan.searches {
-            let plan::Search::Elements { query, read } = search else { continue };
-            found.extend(index.documents(query, read.is_none()).unwrap().unwrap().into_iter().map(|id| id.0));
+            let Search::Elements { condition, are_known } = search else { continue };
+            let query = element_query(condition, *are_known);
+            found.extend(index.documents(&query, *are_known).unwrap().unwrap().into_iter().map(|id| id.0));
         }
         found
     };

@@ -467,16 +467,18 @@ fn groups_and_calculates() {
 
 #[test]
 fn groups_have_a_limit() {
-    use super::expr::Expr;
-    use super::groups::{Aggregate, Gather, Groups};
+    use super::language::aggregate::{Aggregate, Gather};
+    use super::language::expr::Expr;
     use super::rows::Row;
-    use super::subject::World;
+    use super::rows::subject::World;
+    use super::run::groups::Groups;
 
-    let (web, hits) = (web(), super::hits::Hits::default());
+    let (web, hits) = (web(), super::rows::hits::Hits::default());
     let world = World::new(&web, &hits);
-    let column = |column| Expr::Field(super::columns::Path::from(column));
-    let keys = [column(super::columns::Column::Url)];
-    let aggregates = [Aggregate { gather: Gather::Median, of: Some(column(super::columns::Column::Depth)) }];
+    let column = |column| Expr::Field(super::language::fields::Path::from(column));
+    let keys = [column(super::language::fields::Column::Url)];
+    let aggregates =
+        [Aggregate { gather: Gather::Median, of: Some(column(super::language::fields::Column::Depth)) }];
     let needed = |memory, disk| {
         let running = Running::new(Limits { memory, disk, ..Limits::USUAL }, true);
         let mut groups = Groups::new(&keys, &aggregates, &running);

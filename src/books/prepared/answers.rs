@@ -22,7 +22,7 @@ use archive_storage::{CaptureId, CaptureKind, State, Store};
 use archive_web::parse::charset_parameter;
 use bytes::Bytes;
 
-use heads::{HEAD_BYTES_MAX, Values, header};
+use heads::{HEAD_BYTES_MAX, HeadValues, header};
 
 use super::file::{BLOCK_ROWS, Reader, Stamp, TEXTS_BYTES_MAX, Writer};
 use super::{Column, Prepared, PreparedError, captures};
@@ -85,7 +85,7 @@ const HEADS: usize = Column::Head as usize - Column::Server as usize;
 const CHECKED: usize = Column::Checked as usize - Column::Server as usize;
 
 /// Codes of a capture, one per column.
-type Row = [u16; COLUMNS.len()];
+type CodeRow = [u16; COLUMNS.len()];
 
 /// Returns a field of a capture's metadata; its last line counts.
 fn field<'a>(metadata: &'a [(String, String)], name: &str) -> Option<&'a str> {
@@ -94,14 +94,14 @@ fn field<'a>(metadata: &'a [(String, String)], name: &str) -> Option<&'a str> {
 
 /// Names in the order of their codes.
 #[derive(Debug, Default)]
-struct Names {
+struct CodeNames {
     names: Vec<String>,
     codes: HashMap<String, u16>,
     /// Bytes of all names.
     bytes: usize,
 }
 
-impl Names {
+impl CodeNames {
     /// Returns the code of a name, assigning one if there is room. An empty name counts as absent.
     fn code(&mut self, name: Option<&str>, most: Most) -> u16 {
         let Some(name) = name.filter(|name| !name.is_empty()) else { return ABSENT };
@@ -129,11 +129,11 @@ const MUCH_SHARE: u64 = 16;
 #[derive(Debug, Default)]
 struct Noted {
     /// Rows not yet written, in whole blocks by number, so that a row takes no more than its own bytes.
-    blocks: BTreeMap<u32, Vec<Row>>,
+    blocks: BTreeMap<u32, Vec<CodeRow>>,
     /// Number of rows not yet written.
     count: u64,
-    names: [Names; NAMES],
-    values: Values,
+    names: [CodeNames; NAMES],
+    values: HeadValues,
     /// Results of validating documents, by capture; of any captures.
     checked: BTreeMap<u32, u16>,
 }
@@ -144,7 +144,7 @@ impl Noted {
         let [hops, failure] = [FIELD_HOPS, FIELD_ERROR].map(|name| field(metadata, name));
         let kept = self.values.kept(head);
         let names = [head.get("server"), charset.as_deref(), hops, failure, kept.as_deref()];
-        let mut row = Row::default();
+        let mut row = CodeRow::default();
         let codes = self.names.iter_mut().zip(MOST).zip(names);
         for (code, ((known, most), name)) in row.iter_mut().zip(codes) {
             *code = known.code(name, most);
@@ -157,13 +157,13 @@ impl Noted {
             ms.checked_add(FIRST.into()).and_then(|code| u16::try_from(code).ok()).unwrap_or(UNKNOWN)
         });
         self.count += 1;
-        let nothing = || vec![Row::default(); BLOCK_ROWS as usize];
+        let nothing = || vec![CodeRow::default(); BLOCK_ROWS as usize];
         let rows = self.blocks.entry(id.0 / BLOCK_ROWS).or_insert_with(nothing);
         rows.get_mut((id.0 % BLOCK_ROWS) as usize).into_iter().for_each(|place| *place = row);
     }
 
     /// Returns the row of a capture, including its validation result.
-    fn row(&self, id: u32) -> Row {
+    fn row(&self, id: u32) -> CodeRow {
         let block = self.blocks.get(&(id / BLOCK_ROWS));
         let mut row =
             block.and_then(|rows| rows.get((id % BLOCK_ROWS) as usize)).copied().unwrap_or_default();
@@ -244,12 +244,12 @@ fn is_before(file: Stamp, of: Stamp) -> bool {
 
 /// Opens the file of an earlier checkpoint of the same state, with its names; `None` if it is missing or damaged.
 /// Damage is reported when the file is read.
-fn before(path: &Path, stamp: Stamp) -> Option<(Reader, [Names; NAMES])> {
+fn before(path: &Path, stamp: Stamp) -> Option<(Reader, [CodeNames; NAMES])> {
     let reader = Reader::open(path).ok()??;
     if !is_before(reader.stamp(), stamp) {
         return None;
     }
-    let mut known = <[Names; NAMES]>::default();
+    let mut known = <[CodeNames; NAMES]>::default();
     for ((known, most), names) in known.iter_mut().zip(MOST).zip(names_of(reader.texts())?) {
         let codes = names.iter().map(|name| known.code(Some(name), most));
         if !codes.eq((FIRST..).take(names.len())) {
@@ -341,7 +341,7 @@ pub fn write_without(
 ) -> Result<(), PreparedError> {
     let Some((old, names)) = before(&archive.join(ANSWERS_FILE), of_captures(state)) else { return Ok(()) };
     let mut writer = Writer::begin(&folder.join(ANSWERS_FILE), old.stamp(), BLOCK_ROWS)?;
-    let mut left = <[Names; NAMES]>::default();
+    let mut left = <[CodeNames; NAMES]>::default();
     let all = old.stamp().rows;
     for first in (0..all).step_by(BLOCK_ROWS as usize) {
         let rows = first..all.min(first.saturating_add(BLOCK_ROWS));
@@ -367,10 +367,10 @@ pub fn write_without(
 
 /// Maps noted codes to codes of the file, for each column of names, adding new names to the file's. Heads lose header
 /// values that turned out to vary too much.
-fn codes_of(noted: &Noted, names: &mut [Names; NAMES]) -> Vec<Vec<u16>> {
+fn codes_of(noted: &Noted, names: &mut [CodeNames; NAMES]) -> Vec<Vec<u16>> {
     let all_heads = [&noted.names, &*names].map(|names| names[HEADS].names.iter());
-    let values = Values::of(all_heads.into_iter().flatten());
-    let of_column = |(place, ((noted, names), most)): (usize, ((&Names, &mut Names), Most))| {
+    let values = HeadValues::of(all_heads.into_iter().flatten());
+    let of_column = |(place, ((noted, names), most)): (usize, ((&CodeNames, &mut CodeNames), Most))| {
         let code = |name: &String| match place {
             HEADS => names.code(Some(&values.left(name)), most),
             _ => names.code(Some(name), most),
@@ -381,9 +381,9 @@ fn codes_of(noted: &Noted, names: &mut [Names; NAMES]) -> Vec<Vec<u16>> {
 }
 
 /// Encodes the names: for each column their count, then the length and the bytes of each.
-fn texts(names: &[Names; NAMES]) -> Vec<u8> {
+fn texts(names: &[CodeNames; NAMES]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for Names { names, .. } in names {
+    for CodeNames { names, .. } in names {
         bytes.extend((names.len() as u16).to_le_bytes());
         for name in names {
             bytes.extend((name.len() as u16).to_le_bytes());

@@ -14,10 +14,10 @@ const PAGES_MAX: u32 = 1 << 24;
 
 /// The pages of an archive, by number.
 #[derive(Debug)]
-pub struct KnownPages(Vec<Known>);
+pub struct KnownPages(Vec<KnownPage>);
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct KnownPage {
     /// Importance of the page; of an alias, that of the page it stands for. Negative for none.
     importance: f64,
     host: HostId,
@@ -35,13 +35,13 @@ impl KnownPages {
             return Ok(None);
         }
         let Ok(Some(prepared)) = Prepared::open_of(state, archive) else { return Ok(None) };
-        let of_block = |block: u32| -> Result<Option<Vec<Known>>, StateError> {
+        let of_block = |block: u32| -> Result<Option<Vec<KnownPage>>, StateError> {
             let ids = prepared.ids(block);
             let Ok(importance) = prepared.map(block, Column::Importance, f64::from_bits) else {
                 return Ok(None);
             };
             let pages = state.pages(UrlId(ids.start)).zip(importance);
-            pages.map(|(page, importance)| Ok(Some(Known::of(&page?.1, importance)))).collect()
+            pages.map(|(page, importance)| Ok(Some(KnownPage::of(&page?.1, importance)))).collect()
         };
         let blocks = (0..prepared.blocks()).into_par_iter().map(of_block);
         let blocks: Option<Vec<_>> = blocks.collect::<Result<_, _>>()?;
@@ -51,7 +51,7 @@ impl KnownPages {
     /// Returns a page with only its flags and host set.
     #[must_use]
     pub fn page(&self, id: UrlId) -> Option<Page> {
-        let Known { host, flags, .. } = *self.0.get(id.index())?;
+        let KnownPage { host, flags, .. } = *self.0.get(id.index())?;
         Some(Page { cash: 0, host, via: None, depth: 0, hop: 0, flags, visit: None })
     }
 
@@ -62,7 +62,7 @@ impl KnownPages {
     }
 }
 
-impl Known {
+impl KnownPage {
     fn of(page: &Page, importance: f64) -> Self {
         // In the column, an alias of no page has importance 0. A page may also have exactly 0; then its aliases are not
         // worth a fetch.

@@ -40,7 +40,7 @@ pub use prior::{PRIOR_FILE, archive_prior, is_signal, prior, rates_of_others};
 use redirects::Redirects;
 pub use redirects::each_list;
 pub use sample::{SAMPLE_FILE, Sampled, sample, sample_step};
-pub use sites::{SiteColumn, SiteSums, Sites};
+pub use sites::SiteSums;
 
 #[cfg(doc)]
 use crate::ledger::Refusal;
@@ -136,6 +136,13 @@ pub enum Column {
     /// Whether a document is valid: the result of validating it.
     Checked,
     ResponseTime,
+    // And these for sites, which also have captures, times and importance: see [`SiteSums`].
+    Pages,
+    Html,
+    Xml,
+    ImportanceMax,
+    /// Importance from links between sites.
+    ByLinks,
 }
 
 /// Number of columns of pages, up to the last one that they have.
@@ -201,9 +208,10 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let together = PAGES_TOGETHER as u32 / block_rows * block_rows;
     for first in (0..state.url_count()).step_by(together as usize) {
         let ids = first..first.saturating_add(together).min(state.url_count());
-        let rows = Row::read(state, &ids.map(UrlId).collect::<Vec<_>>())?;
-        let blocks =
-            rows.par_chunks(block_rows as usize).map(|rows| Block::of((&pages, &redirects), &writer, rows));
+        let rows = PageTables::read(state, &ids.map(UrlId).collect::<Vec<_>>())?;
+        let blocks = rows
+            .par_chunks(block_rows as usize)
+            .map(|rows| PageBlock::of((&pages, &redirects), &writer, rows));
         for mut block in blocks.collect::<Result<Vec<_>, _>>()? {
             block.packed.iter().try_for_each(|packed| writer.push(packed))?;
             by_site.add(&block.sites)?;
@@ -222,7 +230,7 @@ pub fn write_in_blocks(state: &State, folder: &Path, block_rows: u32) -> Result<
     let mut writer = Writer::begin(&folder.join(SITES_FILE), of_sites(state), block_rows)?;
     for block in sites.chunks(block_rows as usize) {
         let values: Vec<_> = block.iter().map(SiteSums::values).collect();
-        for column in 0..sites::COLUMNS {
+        for column in 0..sites::COLUMNS.len() {
             writer.add(&values.iter().map(|values| values[column]).collect::<Vec<_>>())?;
         }
     }
@@ -258,7 +266,7 @@ fn write_captures(pages: &Pages<'_>, folder: &Path, block_rows: u32) -> Result<(
 }
 
 /// What is written for the pages of a block.
-struct Block {
+struct PageBlock {
     packed: Vec<Packed>,
     /// Values of the site column.
     sites: Vec<u64>,
@@ -267,11 +275,11 @@ struct Block {
     observed: Vec<(VisitId, ChangeObservations)>,
 }
 
-impl Block {
+impl PageBlock {
     fn of(
         (pages, redirects): (&Pages<'_>, &Redirects),
         writer: &Writer,
-        rows: &[Row],
+        rows: &[PageTables],
     ) -> Result<Self, Error> {
         let (mut columns, facts) = columns_of((pages, redirects), rows)?;
         let packed = columns.iter().map(|values| writer.packed(values)).collect::<Result<_, _>>()?;
@@ -283,7 +291,7 @@ impl Block {
 }
 
 /// What the tables hold of a page.
-struct Row {
+struct PageTables {
     id: UrlId,
     page: Page,
     visit: Option<Visit>,
@@ -291,7 +299,7 @@ struct Row {
     content: Option<(CaptureId, Capture)>,
 }
 
-impl Row {
+impl PageTables {
     /// Reads the rows of some pages.
     fn read(state: &State, ids: &[UrlId]) -> Result<Vec<Self>, StateError> {
         let known = state.known_of(ids)?.into_iter();
@@ -328,18 +336,18 @@ fn instead(
 
 /// Returns the newest capture that tells the content, of each of some pages that have one.
 pub fn newest_contents(state: &State, pages: &[UrlId]) -> Result<Vec<(CaptureId, Capture)>, StateError> {
-    Ok(Row::read(state, pages)?.into_iter().filter_map(|row| row.content).collect())
+    Ok(PageTables::read(state, pages)?.into_iter().filter_map(|row| row.content).collect())
 }
 
 /// Returns the columns of some URLs, and the facts of those that are pages.
 fn columns_of(
     (pages, redirects): (&Pages<'_>, &Redirects),
-    rows: &[Row],
+    rows: &[PageTables],
 ) -> Result<(Vec<Vec<u64>>, Vec<Facts>), StateError> {
     let mut all_facts = Vec::with_capacity(rows.len());
     let mut columns = [const { Vec::new() }; COLUMNS];
     columns.iter_mut().for_each(|column| column.reserve(rows.len()));
-    for Row { id, page, visit, content } in rows {
+    for PageTables { id, page, visit, content } in rows {
         let facts = pages.facts(*id, page, visit.as_ref())?;
         let mut values = [NO_PAGE; COLUMNS];
         if let Some(facts) = facts {
@@ -381,7 +389,7 @@ fn of_pages(state: &State) -> Stamp {
 }
 
 fn of_sites(state: &State) -> Stamp {
-    stamp(state, state.site_count(), sites::COLUMNS)
+    stamp(state, state.site_count(), sites::COLUMNS.len())
 }
 
 fn stamp(state: &State, rows: u32, columns: usize) -> Stamp {
@@ -421,11 +429,11 @@ pub fn damage(store: &Store) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Columns of all pages, or of all captures, as of the checkpoint being read.
+/// Columns of all pages, of all captures or of all sites, as of the checkpoint being read.
 #[derive(Debug)]
 pub struct Prepared {
     file: Reader,
-    /// Order of the columns of captures; `None` for pages, whose columns have the order of [`Column`].
+    /// Order of the columns of captures or sites; `None` for pages, whose columns have the order of [`Column`].
     order: Option<&'static [Column]>,
 }
 
@@ -459,19 +467,25 @@ impl Prepared {
         self.order.map_or(column as u32, |order| place(order).map_or(u32::MAX, |place| place as u32))
     }
 
+    /// Whether the file has a column.
+    #[must_use]
+    pub fn has(&self, column: Column) -> bool {
+        self.order.map_or((column as usize) < COLUMNS, |order| order.contains(&column))
+    }
+
     /// Number of blocks of rows.
     #[must_use]
     pub fn blocks(&self) -> u32 {
         self.file.blocks()
     }
 
-    /// Returns the block of a URL or capture, and its row in the block.
+    /// Returns the block of a URL, capture or site, and its row in the block.
     #[must_use]
     pub fn block_of(&self, id: u32) -> (u32, u32) {
         self.file.place(id)
     }
 
-    /// Returns the numbers of the URLs or captures in a block.
+    /// Returns the numbers of the URLs, captures or sites in a block.
     #[must_use]
     pub fn ids(&self, block: u32) -> Range<u32> {
         self.file.rows(block)

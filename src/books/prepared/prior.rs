@@ -9,7 +9,7 @@ use archive_web::parse::DocumentKind;
 use rayon::prelude::*;
 
 use super::file::{BLOCK_ROWS, Stamp, Writer};
-use super::{PreparedError, Row, open, stamp};
+use super::{PageTables, PreparedError, open, stamp};
 use crate::ledger::page_flags as flags;
 
 /// Name of the file in the archive's folder.
@@ -77,10 +77,10 @@ fn step(visits: usize) -> usize {
 /// Returns the observations of the sampled pages among these, with the numbers of their visits.
 pub(super) fn observed<'a>(
     state: &State,
-    rows: &'a [Row],
+    rows: &'a [PageTables],
 ) -> impl Iterator<Item = (VisitId, ChangeObservations)> + use<'a> {
     let step = step(state.visit_count() as usize) as u32;
-    rows.iter().filter_map(move |Row { page, visit, .. }| {
+    rows.iter().filter_map(move |PageTables { page, visit, .. }| {
         let number = page.visit.filter(|number| number.0.is_multiple_of(step))?;
         Some((number, rates_of_others(page, visit.as_ref()?)?))
     })

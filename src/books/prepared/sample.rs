@@ -8,7 +8,7 @@ use std::path::Path;
 use archive_storage::{HostId, Page, PageFlags, State, StateError, Store, UrlId, Visit, VisitId};
 
 use super::file::{BLOCK_ROWS, Stamp, Writer};
-use super::{Pages, PreparedError, Row, open, stamp};
+use super::{PageTables, Pages, PreparedError, open, stamp};
 use crate::ledger::page_flags as flags;
 
 /// Name of the file in the archive's folder.
@@ -54,10 +54,10 @@ pub fn sample(store: &Store) -> Result<Option<Vec<Sampled>>, PreparedError> {
 /// Returns the sampled visits of these pages, with their numbers.
 pub(super) fn sampled<'a>(
     pages: &'a Pages<'_>,
-    rows: &'a [Row],
+    rows: &'a [PageTables],
 ) -> impl Iterator<Item = Result<(VisitId, Sampled), StateError>> + 'a {
     let step = sample_step(pages.state());
-    rows.iter().filter_map(move |Row { id: url, page, visit, .. }| {
+    rows.iter().filter_map(move |PageTables { id: url, page, visit, .. }| {
         let (number, visit) = page.visit.filter(|number| number.0.is_multiple_of(step)).zip(*visit)?;
         let alias = match page.flags.has_any(flags::ALIAS) {
             true => pages.importance_of_alias(*url),

@@ -3,62 +3,52 @@
 use archive_storage::{SiteId, Store};
 use archive_web::parse::DocumentKind;
 
-use super::file::Reader;
-use super::{Facts, PreparedError, SITES_FILE, of_sites, open};
+use super::{Column, Facts, Prepared, PreparedError, SITES_FILE, of_sites, open};
 
-/// Number of columns of the file.
-pub(super) const COLUMNS: usize = SiteColumn::ByLinks as usize + 1;
+/// Columns of the file.
+pub(super) const COLUMNS: [Column; 9] = [
+    Column::Pages,
+    Column::Captures,
+    Column::Html,
+    Column::Xml,
+    Column::FirstSeen,
+    Column::LastSeen,
+    Column::Importance,
+    Column::ImportanceMax,
+    Column::ByLinks,
+];
 
-/// A column of the file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-#[expect(missing_docs, reason = "as in `SiteSums`")]
-pub enum SiteColumn {
-    Pages,
-    Captures,
-    Html,
-    Xml,
-    FirstSeen,
-    LastSeen,
-    Importance,
-    ImportanceMax,
-    ByLinks,
-}
-
-/// Sums over the pages of each site, as of the checkpoint being read.
-#[derive(Debug)]
-pub struct Sites(Reader);
-
-impl Sites {
-    /// Opens the file of an archive, if it is of the checkpoint that the archive was opened at.
+impl Prepared {
+    /// Opens the columns of an archive's sites.
     ///
     /// # Errors
-    /// When the file is damaged; the other functions fail likewise.
-    pub fn open(store: &Store) -> Result<Option<Self>, PreparedError> {
-        Ok(open(store, SITES_FILE, of_sites(store.state()))?.map(Self))
+    /// As [`Prepared::open`].
+    pub fn sites(store: &Store) -> Result<Option<Self>, PreparedError> {
+        let file = open(store, SITES_FILE, of_sites(store.state()))?;
+        Ok(file.map(|file| Self { file, order: Some(&COLUMNS) }))
     }
 
     /// Returns the sums of all sites, by number.
-    pub fn all(&self) -> Result<Vec<SiteSums>, PreparedError> {
-        Ok(self.0.all_rows()?.into_iter().map(SiteSums::of_values).collect())
-    }
-
-    /// Applies a function to the values of a column, by the site's number.
-    pub fn map(&self, column: SiteColumn, of: fn(u64) -> f64) -> Result<Vec<f64>, PreparedError> {
-        let blocks = (0..self.0.blocks()).map(|block| self.0.map(block, column as u32, of));
-        Ok(blocks.collect::<Result<Vec<_>, _>>()?.concat())
+    ///
+    /// # Errors
+    /// When the file is damaged, or not that of sites.
+    pub fn all_sums(&self) -> Result<Vec<SiteSums>, PreparedError> {
+        Ok(self.file.all_rows()?.into_iter().map(SiteSums::of_values).collect())
     }
 
     /// Returns the sums of some sites.
-    pub fn some(&self, sites: &[SiteId]) -> Result<Vec<SiteSums>, PreparedError> {
-        let mut found = vec![[0; COLUMNS]; sites.len()];
-        for block in 0..self.0.blocks() {
-            let all = self.0.rows(block);
+    ///
+    /// # Errors
+    /// As [`Prepared::all_sums`].
+    pub fn sums(&self, sites: &[SiteId]) -> Result<Vec<SiteSums>, PreparedError> {
+        let mut found = vec![[0; COLUMNS.len()]; sites.len()];
+        for block in 0..self.blocks() {
+            let all = self.ids(block);
             let are_in = sites.iter().enumerate().filter(|(_, site)| all.contains(&site.0));
             let (places, rows): (Vec<_>, Vec<_>) =
                 are_in.map(|(place, site)| (place, site.0 - all.start)).unzip();
-            for column in (0..COLUMNS).filter(|_| !rows.is_empty()) {
-                let values = self.0.pick(block, column as u32, &rows)?;
+            for column in (0..COLUMNS.len()).filter(|_| !rows.is_empty()) {
+                let values = self.file.pick(block, column as u32, &rows)?;
                 places.iter().zip(values).for_each(|(place, value)| found[*place][column] = value);
             }
         }
@@ -105,20 +95,14 @@ impl SiteSums {
         self.last_seen = self.last_seen.max(page.last_seen);
     }
 
-    /// Returns the value of a column.
-    #[must_use]
-    pub fn value(&self, column: SiteColumn) -> u64 {
-        self.values()[column as usize]
-    }
-
-    pub(super) fn values(&self) -> [u64; COLUMNS] {
+    pub(super) fn values(&self) -> [u64; COLUMNS.len()] {
         let Self { pages, captures, html, xml, first_seen, last_seen, importance, importance_max, by_links } =
             *self;
         let [sum, max, by_links] = [importance, importance_max, by_links].map(f64::to_bits);
         [pages, captures, html, xml, first_seen.into(), last_seen.into(), sum, max, by_links]
     }
 
-    pub(super) fn of_values(values: [u64; COLUMNS]) -> Self {
+    pub(super) fn of_values(values: [u64; COLUMNS.len()]) -> Self {
         let [pages, captures, html, xml, first_seen, last_seen, sum, max, by_links] = values;
         let [importance, importance_max, by_links] = [sum, max, by_links].map(f64::from_bits);
         let [first_seen, last_seen] = [first_seen, last_seen].map(|seconds| seconds as u32);

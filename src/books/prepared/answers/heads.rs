@@ -16,9 +16,9 @@ pub(super) const HEAD_BYTES_MAX: usize = 1 << 10;
 
 /// Values seen of each header, as hashes; `None` for headers with too many.
 #[derive(Debug, Default)]
-pub(super) struct Values(HashMap<String, Option<HashSet<u64>>>);
+pub(super) struct HeadValues(HashMap<String, Option<HashSet<u64>>>);
 
-impl Values {
+impl HeadValues {
     /// Collects the values of some heads.
     pub(super) fn of<'a>(heads: impl Iterator<Item = &'a String>) -> Self {
         let mut values = Self::default();

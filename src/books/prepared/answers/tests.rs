@@ -1,4 +1,4 @@
-//! Names and times get codes up to a limit, and invalid files are refused.
+//! CodeNames and times get codes up to a limit, and invalid files are refused.
 
 use super::*;
 
@@ -42,7 +42,7 @@ fn charsets_and_times_have_limits_too() {
     let longest = u64::from(u16::MAX - FIRST);
     let times = [None, Some(0), Some(longest), Some(longest + 1), Some(u64::MAX)];
     let times = noted(&times.map(|time| (String::new(), time)));
-    let codes: Vec<Row> = (0..5).map(|id| times.row(id)).collect();
+    let codes: Vec<CodeRow> = (0..5).map(|id| times.row(id)).collect();
     assert_eq!(
         codes.iter().map(|[.., time]| *time).collect::<Vec<_>>(),
         [ABSENT, FIRST, u16::MAX, UNKNOWN, UNKNOWN]
@@ -86,11 +86,11 @@ fn headers_with_too_many_values_are_known_by_name_alone() {
     assert_eq!([header(head(most), "date"), header(head(most), "empty")], [Some(None), Some(Some(""))]);
     assert_eq!(header(head(most), "x"), None);
     // The file keeps no value that turned out to vary, even if that shows only together with earlier values.
-    let mut names = <[Names; NAMES]>::default();
+    let mut names = <[CodeNames; NAMES]>::default();
     let codes = codes_of(&noted, &mut names);
     assert_eq!(names[HEADS].names, [head(most), head(most + 1)]);
     assert_eq!(codes[HEADS][..4], [UNKNOWN, ABSENT, FIRST, FIRST + 1]);
-    let mut names = <[Names; NAMES]>::default();
+    let mut names = <[CodeNames; NAMES]>::default();
     codes_of(&heads(most), &mut names);
     assert_eq!(names[HEADS].names.len(), most);
     let many = |number: usize| (format!("Date: later{number}"), None);
@@ -103,7 +103,7 @@ fn heads_that_are_too_long_or_too_many_are_unknown() {
     let line = |bytes: usize| (format!("a: {}", "x".repeat(bytes - "a:\n".len())), None);
     let noted = noted(&[line(HEAD_BYTES_MAX), line(HEAD_BYTES_MAX + 1), (String::new(), None)]);
     assert_eq!([0, 1, 2].map(|id| noted.row(id)[HEADS]), [FIRST, UNKNOWN, ABSENT]);
-    let (mut names, most) = (Names::default(), MOST[HEADS]);
+    let (mut names, most) = (CodeNames::default(), MOST[HEADS]);
     let codes = |number: usize| names.code(Some(&format!("{number:0HEAD_BYTES_MAX$}")), most);
     let known = (0..most.count).map(codes).take_while(|code| *code != UNKNOWN).count();
     assert_eq!(known, most.all_bytes / HEAD_BYTES_MAX);
@@ -112,7 +112,7 @@ fn heads_that_are_too_long_or_too_many_are_unknown() {
 /// The maximum number of names, each of maximum length, is read back; bytes in any other form are refused.
 #[test]
 fn names_are_read_as_they_were_written() {
-    let mut names = <[Names; NAMES]>::default();
+    let mut names = <[CodeNames; NAMES]>::default();
     for (names, most) in names.iter_mut().zip(MOST) {
         let width = most.bytes.min(most.all_bytes / most.count);
         for number in 0..most.count {

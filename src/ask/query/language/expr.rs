@@ -1,0 +1,317 @@
+//! Expressions of a checked query: fields, values, functions and aggregates.
+
+use archive_grammar::Sign;
+use chrono::{Datelike, Local, TimeDelta};
+
+use crate::query::language::element_path::{Content, ElementPath};
+use crate::query::language::error::Found;
+use crate::query::language::fields::{Column, Cost, Path};
+use crate::query::language::filter::Filter;
+use crate::query::language::times::{Instant, Zone};
+use crate::query::language::value::Value;
+
+/// Largest whole number to convert from a float; larger ones are not all exact.
+const WHOLE_MAX: f64 = 9.0e15;
+
+/// An expression ready to run; the types of its parts match.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Expr {
+    Value(Value),
+    Field(Path),
+    /// A header of a capture's response, by lower-case name.
+    Header(String),
+    /// The probability that a page is about a topic, by its name.
+    Topic(String),
+    /// The texts of elements of an XML document.
+    Elements(Box<ElementPath>),
+    /// The text of an element or attribute, inside a condition on it.
+    Content(Content),
+    Call(Function, Box<Expr>),
+    Arithmetic(Box<Expr>, Sign, Box<Expr>),
+    /// A group key, by its index in the plan.
+    Key(usize),
+    /// An aggregate, by its index in the plan.
+    Aggregate(usize),
+}
+
+/// A function of one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Function {
+    Year(Zone),
+    Month(Zone),
+    Day(Zone),
+    /// The date, as in 2026-01-31.
+    Date(Zone),
+    Lower,
+    Length,
+}
+
+/// A row or group that expressions and filters are evaluated on. What it does not have is unknown.
+pub(crate) trait Subject {
+    fn field(&self, path: Path) -> Found<Value> {
+        let _ = path;
+        Ok(Value::Empty)
+    }
+
+    fn header(&self, name: &str) -> Found<Value> {
+        let _ = name;
+        Ok(Value::Empty)
+    }
+
+    fn topic(&self, name: &str) -> Found<Value> {
+        let _ = name;
+        Ok(Value::Empty)
+    }
+
+    /// Whether the plan's search with this index found the row.
+    fn hit(&self, search: usize) -> bool {
+        let _ = search;
+        false
+    }
+
+    /// Whether the content changed within a period; the first version does not count.
+    fn changed(&self, from: Option<Instant>, until: Option<Instant>) -> Found<bool> {
+        let _ = (from, until);
+        Ok(false)
+    }
+
+    fn key(&self, index: usize) -> Value {
+        let _ = index;
+        Value::Empty
+    }
+
+    fn aggregate(&self, index: usize) -> Value {
+        let _ = index;
+        Value::Empty
+    }
+
+    /// Whether a path selects a node for which the filter holds.
+    fn some(&self, path: &ElementPath, filter: Option<&Filter>) -> Found<bool> {
+        let _ = (path, filter);
+        Ok(false)
+    }
+
+    /// The texts of all nodes that a path selects.
+    fn elements(&self, path: &ElementPath) -> Found<Value> {
+        let _ = path;
+        Ok(Value::Empty)
+    }
+
+    /// The text of the element or attribute itself.
+    fn content(&self, content: Content) -> Value {
+        let _ = content;
+        Value::Empty
+    }
+}
+
+impl Expr {
+    pub(crate) fn value(&self, subject: &dyn Subject) -> Found<Value> {
+        Ok(match self {
+            Self::Value(value) => value.clone(),
+            Self::Field(path) => subject.field(*path)?,
+            Self::Header(name) => subject.header(name)?,
+            Self::Topic(name) => subject.topic(name)?,
+            Self::Elements(path) => subject.elements(path)?,
+            Self::Content(content) => subject.content(*content),
+            Self::Call(function, argument) => function.of(&argument.value(subject)?),
+            Self::Arithmetic(left, sign, right) => {
+                calculated(&left.value(subject)?, *sign, &right.value(subject)?)
+            }
+            Self::Key(index) => subject.key(*index),
+            Self::Aggregate(index) => subject.aggregate(*index),
+        })
+    }
+
+    /// The value, if it is the same for every row.
+    pub(crate) fn constant(&self) -> Option<Value> {
+        Some(match self {
+            Self::Value(value) => value.clone(),
+            Self::Call(function, argument) => function.of(&argument.constant()?),
+            Self::Arithmetic(left, sign, right) => calculated(&left.constant()?, *sign, &right.constant()?),
+            _ => return None,
+        })
+    }
+
+    pub(crate) fn cost(&self) -> Cost {
+        match self {
+            Self::Value(_) | Self::Key(_) | Self::Aggregate(_) => Cost::Row,
+            // The related row is looked up first.
+            Self::Field(path) if path.via.is_some() => path.column.cost().max(Cost::Look),
+            Self::Field(path) => path.column.cost(),
+            Self::Content(_) => Cost::Look,
+            Self::Header(_) | Self::Topic(_) | Self::Elements(_) => Cost::Record,
+            Self::Call(_, argument) => argument.cost(),
+            Self::Arithmetic(left, _, right) => left.cost().max(right.cost()),
+        }
+    }
+
+    /// Whether the expression contains a leaf that `is_wanted` accepts.
+    pub(crate) fn has(&self, is_wanted: fn(&Self) -> bool) -> bool {
+        self.any(&mut |part| is_wanted(part))
+    }
+
+    /// Like `has`, with a closure; stops at the first match.
+    pub(crate) fn any(&self, is_wanted: &mut dyn FnMut(&Self) -> bool) -> bool {
+        match self {
+            Self::Call(_, argument) => argument.any(is_wanted),
+            Self::Arithmetic(left, _, right) => left.any(is_wanted) || right.any(is_wanted),
+            other => is_wanted(other),
+        }
+    }
+
+    /// The distinct fields that the expressions use; `None` if they use anything else, or no field.
+    pub(crate) fn fields<'e>(mut exprs: impl Iterator<Item = &'e Self>) -> Option<Vec<Path>> {
+        let mut fields = Vec::new();
+        let are_all = exprs.all(|expr| expr.add_fields(&mut fields));
+        Some(fields).filter(|fields| are_all && !fields.is_empty())
+    }
+
+    fn add_fields(&self, fields: &mut Vec<Path>) -> bool {
+        match self {
+            Self::Value(_) => {}
+            Self::Field(path) if fields.contains(path) => {}
+            Self::Field(path) => fields.push(*path),
+            Self::Call(_, argument) => return argument.add_fields(fields),
+            Self::Arithmetic(left, _, right) => return left.add_fields(fields) && right.add_fields(fields),
+            _ => return false,
+        }
+        true
+    }
+
+    /// The same expression with each field mapped.
+    pub(crate) fn with_fields(&self, of: fn(Path) -> Path) -> Self {
+        match self {
+            Self::Field(path) => Self::Field(of(*path)),
+            Self::Call(function, argument) => Self::Call(*function, Box::new(argument.with_fields(of))),
+            Self::Arithmetic(left, sign, right) => {
+                Self::Arithmetic(Box::new(left.with_fields(of)), *sign, Box::new(right.with_fields(of)))
+            }
+            other => other.clone(),
+        }
+    }
+
+    /// Whether the expression is the importance of the row or of a related row.
+    pub(crate) fn is_importance(&self) -> bool {
+        self.column() == Some(Column::Importance)
+    }
+
+    pub(crate) fn is_score(&self) -> bool {
+        self.column() == Some(Column::Score)
+    }
+
+    /// Whether evaluating may need to read the records of a capture (or of a page's newest one) or to validate its
+    /// document.
+    pub(crate) fn is_read_ahead(&self) -> bool {
+        match self {
+            Self::Header(_) => true,
+            Self::Field(path) => {
+                path.via.is_none() && (path.column.is_of_record() || path.column == Column::Valid)
+            }
+            _ => false,
+        }
+    }
+
+    /// The row's own field, if the expression is nothing else.
+    pub(crate) fn own_field(&self) -> Option<Column> {
+        match self {
+            Self::Field(Path { via: None, column }) => Some(*column),
+            _ => None,
+        }
+    }
+
+    /// The column, if the expression is a field.
+    pub(crate) fn column(&self) -> Option<Column> {
+        if let Self::Field(path) = self { Some(path.column) } else { None }
+    }
+}
+
+impl Function {
+    pub(crate) const NAMES: [(&'static str, &'static str); 6] = [
+        ("year", "the year of a time"),
+        ("month", "its month, 1 to 12"),
+        ("day", "its day, 1 to 31"),
+        ("date", "its day as a text, as in 2026-01-31"),
+        ("lower", "a text in lower case"),
+        ("length", "the characters of a text"),
+    ];
+
+    pub(crate) fn named(name: &str, zone: Zone) -> Option<Self> {
+        Some(match name {
+            "year" => Self::Year(zone),
+            "month" => Self::Month(zone),
+            "day" => Self::Day(zone),
+            "date" => Self::Date(zone),
+            "lower" => Self::Lower,
+            "length" => Self::Length,
+            _ => return None,
+        })
+    }
+
+    /// Applies the function; an unknown argument or one of the wrong type gives an unknown result.
+    fn of(self, value: &Value) -> Value {
+        let date = |time: &Instant, zone| match zone {
+            Zone::Local => time.with_timezone(&Local).date_naive(),
+            Zone::Utc => time.date_naive(),
+        };
+        match (self, value) {
+            (Self::Year(zone), Value::Time(time)) => number(f64::from(date(time, zone).year())),
+            (Self::Month(zone), Value::Time(time)) => Value::Integer(date(time, zone).month().into()),
+            (Self::Day(zone), Value::Time(time)) => Value::Integer(date(time, zone).day().into()),
+            (Self::Date(zone), Value::Time(time)) => Value::Text(date(time, zone).to_string()),
+            (Self::Lower, Value::Text(text)) => Value::Text(text.to_lowercase()),
+            (Self::Length, Value::Text(text)) => Value::Integer(text.chars().count() as u64),
+            _ => Value::Empty,
+        }
+    }
+}
+
+/// The result of an arithmetic operation; unknown if an operand is unknown, or on division by zero. Durations are in
+/// seconds.
+fn calculated(left: &Value, sign: Sign, right: &Value) -> Value {
+    match (left, sign, right) {
+        (Value::Time(left), Sign::Minus, Value::Time(right)) => number((*left - *right).as_seconds_f64()),
+        (Value::Time(time), Sign::Plus, span) | (span, Sign::Plus, Value::Time(time)) => {
+            later(*time, span, 1.0)
+        }
+        (Value::Time(time), Sign::Minus, span) => later(*time, span, -1.0),
+        _ => {
+            let (Some(left), Some(right)) = (left.as_number(), right.as_number()) else {
+                return Value::Empty;
+            };
+            number(match sign {
+                Sign::Plus => left + right,
+                Sign::Minus => left - right,
+                Sign::Times => left * right,
+                Sign::Over => left / right,
+            })
+        }
+    }
+}
+
+fn later(time: Instant, span: &Value, sign: f64) -> Value {
+    let moved = span.as_number().and_then(|seconds| {
+        let span = TimeDelta::try_milliseconds((sign * seconds * 1000.0).clamp(-1e17, 1e17) as i64)?;
+        time.checked_add_signed(span)
+    });
+    moved.map_or(Value::Empty, Value::Time)
+}
+
+/// A whole non-negative number as an integer, any other as a float; unknown if infinite or NaN.
+pub(crate) fn number(number: f64) -> Value {
+    if number.fract() == 0.0 && (0.0..=WHOLE_MAX).contains(&number) {
+        Value::Integer(number as u64)
+    } else if number.is_finite() {
+        Value::Number(number)
+    } else {
+        Value::Empty
+    }
+}
+
+/// A row whose fields a function gives.
+pub(crate) struct Given<F>(pub(crate) F);
+
+impl<F: Fn(Path) -> Value> Subject for Given<F> {
+    fn field(&self, path: Path) -> Found<Value> {
+        Ok(self.0(path))
+    }
+}

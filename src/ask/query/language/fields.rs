@@ -1,0 +1,555 @@
+//! The table of all fields: names, types, meanings. Help, messages, the reference and plans are all based on it.
+
+use archive_base::decisions::Verdict;
+use archive_grammar::Target;
+use archive_web::parse::Validity;
+
+/// A field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Column {
+    Url,
+    Host,
+    Site,
+    Type,
+    ContentType,
+    Status,
+    ContentStatus,
+    Title,
+    Language,
+    Importance,
+    Score,
+    Pages,
+    Urls,
+    Captures,
+    Attempts,
+    Failures,
+    Versions,
+    Html,
+    Xml,
+    Other,
+    FirstSeen,
+    LastSeen,
+    LastAnswer,
+    LastAttempt,
+    FailingSince,
+    Changed,
+    Depth,
+    Hop,
+    Via,
+    Seed,
+    Refusal,
+    Redirect,
+    ChangeRate,
+    Freshness,
+    NextVisit,
+    Parts,
+    PartsAge,
+    PartsRight,
+    Rating,
+    Verdict,
+    Tags,
+    Collections,
+    RatedBy,
+    Time,
+    Content,
+    Kind,
+    Change,
+    Size,
+    Stored,
+    Digest,
+    Server,
+    Charset,
+    Software,
+    ResponseTime,
+    Failure,
+    Path,
+    Root,
+    Namespace,
+    Doctype,
+    WellFormed,
+    Valid,
+    Source,
+    Target,
+    LinkKind,
+    Context,
+    Nofollow,
+    Template,
+    Method,
+    /// Whether the row was captured. Only used for ordering; has no name in queries.
+    Captured,
+    /// An additional number from the store, by its index in `Rows::page_columns` or `Rows::site_columns`.
+    Named(usize),
+}
+
+/// The type of a field's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// Text; case is ignored, except in URLs.
+    Text,
+    /// One of a few fixed words.
+    Choice,
+    /// A count or measure.
+    Number,
+    /// A duration in seconds.
+    Span,
+    /// A point in time.
+    Time,
+}
+
+/// Where a field's value comes from, cheapest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cost {
+    /// The row itself.
+    Row,
+    /// A table or log of the state.
+    Look,
+    /// The records of a capture, which are read and decompressed; document structure is also in the index.
+    Record,
+}
+
+/// An entry of the table.
+pub(crate) struct FieldEntry {
+    pub(crate) column: Column,
+    pub(crate) name: &'static str,
+    /// The kinds of rows that have the field.
+    pub(crate) of: &'static [Target],
+    pub(crate) kind: ColumnKind,
+    pub(crate) cost: Cost,
+    pub(crate) meaning: &'static str,
+}
+
+pub(crate) const P: &[Target] = &[Target::Pages];
+const S: &[Target] = &[Target::Sites];
+const H: &[Target] = &[Target::Hosts];
+const L: &[Target] = &[Target::Links];
+const C: &[Target] = &[Target::Captures, Target::Versions];
+const PS: &[Target] = &[Target::Pages, Target::Sites];
+const PH: &[Target] = &[Target::Pages, Target::Hosts];
+const SH: &[Target] = &[Target::Sites, Target::Hosts];
+const PSH: &[Target] = &[Target::Pages, Target::Sites, Target::Hosts];
+const PC: &[Target] = &[Target::Pages, Target::Captures, Target::Versions];
+const PHC: &[Target] = &[Target::Pages, Target::Hosts, Target::Captures, Target::Versions];
+const PSHC: &[Target] = &[Target::Pages, Target::Sites, Target::Hosts, Target::Captures, Target::Versions];
+
+const fn known(
+    column: Column,
+    name: &'static str,
+    of: &'static [Target],
+    kind: ColumnKind,
+    cost: Cost,
+    meaning: &'static str,
+) -> FieldEntry {
+    FieldEntry { column, name, of, kind, cost, meaning }
+}
+
+/// All fields except `Column::Named`.
+pub(crate) const KNOWN: [FieldEntry; 68] = {
+    use ColumnKind::{Choice, Number, Span, Text, Time};
+    use Cost::{Look, Record, Row};
+    [
+        known(Column::Importance, "importance", PS, Number, Row, "mean 1 over all known pages, or sites"),
+        known(Column::Score, "score", P, Number, Row, "how well a page answers `text contains`"),
+        known(Column::Url, "url", PC, Text, Look, "the URL"),
+        known(
+            Column::Method,
+            "method",
+            PC,
+            Text,
+            Look,
+            "the method of the request: GET, or what an import has",
+        ),
+        known(Column::Host, "host", PHC, Text, Look, "the host, with its port if that is not the usual one"),
+        known(Column::Site, "site", PSHC, Text, Look, "the site: a group of hosts, mostly a domain"),
+        known(Column::Title, "title", P, Text, Look, "the title of the newest content"),
+        known(
+            Column::Type,
+            "type",
+            P,
+            Choice,
+            Row,
+            "what its newest content is: html, xml (feeds and sitemaps too), feed, sitemap, style, script, image, text, pdf, other",
+        ),
+        known(
+            Column::ContentType,
+            "content_type",
+            PC,
+            Text,
+            Look,
+            "the media type, of a page's newest content",
+        ),
+        known(Column::Language, "language", P, Text, Look, "of the newest content, as in `en`"),
+        known(Column::Status, "status", PC, Number, Row, "the HTTP status, of a page's newest answer"),
+        known(
+            Column::ContentStatus,
+            "content_status",
+            P,
+            Number,
+            Row,
+            "the HTTP status of the newest content",
+        ),
+        known(Column::Depth, "depth", P, Number, Row, "links from the nearest seed"),
+        known(Column::Pages, "pages", SH, Number, Row, "captured pages"),
+        known(Column::Urls, "urls", H, Number, Row, "known URLs, captured or not"),
+        known(Column::Captures, "captures", PSH, Number, Row, "captures with content"),
+        known(
+            Column::Attempts,
+            "attempts",
+            PH,
+            Number,
+            Row,
+            "how often it was asked for, whatever came of it",
+        ),
+        known(Column::Failures, "failures", H, Number, Row, "attempts that nothing answered"),
+        known(
+            Column::Versions,
+            "versions",
+            P,
+            Number,
+            Row,
+            "captures with content whose bytes are other than before",
+        ),
+        known(Column::Html, "html", S, Number, Row, "captured HTML pages"),
+        known(Column::Xml, "xml", S, Number, Row, "captured XML pages, feeds and sitemaps too"),
+        known(Column::Other, "other", S, Number, Row, "other captured pages"),
+        known(Column::FirstSeen, "first_seen", PS, Time, Row, "the first capture with content"),
+        known(Column::LastSeen, "last_seen", PS, Time, Row, "the newest capture with content"),
+        known(Column::LastAnswer, "last_answer", P, Time, Row, "the newest answer, an error too"),
+        known(Column::LastAttempt, "last_attempt", P, Time, Row, "the newest attempt, answered or not"),
+        known(
+            Column::FailingSince,
+            "failing_since",
+            P,
+            Time,
+            Row,
+            "the first attempt since the newest content; empty while that is there",
+        ),
+        known(Column::Changed, "changed", P, Time, Row, "the first capture of the newest version"),
+        known(
+            Column::Hop,
+            "hop",
+            P,
+            Text,
+            Look,
+            "the link that led here: L link, E embedded, R redirect, M map",
+        ),
+        known(Column::Via, "via", P, Text, Look, "the URL of the page that led here"),
+        known(Column::Seed, "seed", P, Choice, Look, "whether it is a seed"),
+        known(Column::Refusal, "refusal", P, Choice, Look, "why it is not fetched"),
+        known(Column::Redirect, "redirect", P, Text, Look, "the URL to which it redirects"),
+        known(Column::ChangeRate, "change_rate", P, Number, Look, "expected changes a day"),
+        known(
+            Column::Freshness,
+            "freshness",
+            P,
+            Number,
+            Look,
+            "how probably its page has not changed since, from 0 to 1",
+        ),
+        known(
+            Column::NextVisit,
+            "next_visit",
+            P,
+            Time,
+            Look,
+            "when a refresh is due, if as much is fetched a day as so far",
+        ),
+        known(
+            Column::Parts,
+            "parts",
+            PC,
+            Number,
+            Look,
+            "its parts (style sheets, pictures and so on), by its newest links",
+        ),
+        known(
+            Column::PartsAge,
+            "parts_age",
+            PC,
+            Span,
+            Look,
+            "the longest time between it and the nearest capture of a part",
+        ),
+        known(
+            Column::PartsRight,
+            "parts_right",
+            PC,
+            Number,
+            Look,
+            "the share of its parts that are probably what the server gave then, from 0 to 1",
+        ),
+        known(Column::Rating, "rating", PSH, Number, Look, "the mean of people's ratings, 1 to 4"),
+        known(Column::Verdict, "verdict", PSH, Choice, Look, "what people decided on it"),
+        known(Column::Tags, "tags", PSH, Text, Look, "its tags, in order, as in `law, open data`"),
+        known(Column::Collections, "collections", PSH, Text, Look, "the collections it is in, in order"),
+        known(Column::RatedBy, "rated_by", PSH, Text, Look, "who rated it, in order"),
+        known(Column::Time, "time", C, Time, Row, "when"),
+        known(Column::Content, "content", C, Choice, Row, "whether it shows what stood at the URL"),
+        known(
+            Column::Kind,
+            "kind",
+            C,
+            Choice,
+            Row,
+            "what was stored; not-modified is a 304, resource came without HTTP",
+        ),
+        known(Column::Change, "change", C, Choice, Row, "what differs from the version before"),
+        known(Column::Size, "size", PHC, Number, Look, "bytes of the payload; of a host, of all of them"),
+        known(Column::Stored, "stored", PC, Number, Look, "bytes of the compressed main record"),
+        known(
+            Column::Digest,
+            "digest",
+            PC,
+            Text,
+            Look,
+            "the first half of the payload's digest, hexadecimal",
+        ),
+        known(Column::Server, "server", PC, Text, Record, "the header Server"),
+        known(Column::Charset, "charset", PC, Text, Record, "the charset that the header Content-Type names"),
+        known(Column::Software, "software", PC, Text, Look, "the program that wrote the WARC file it is in"),
+        known(Column::ResponseTime, "response_time", PC, Span, Record, "from the request to the last byte"),
+        known(Column::Failure, "failure", PC, Text, Record, "why nothing answered the newest attempt"),
+        known(Column::Path, "hops", PC, Text, Record, "the kinds of links from a seed, a letter each"),
+        known(Column::Root, "root", PC, Text, Record, "the name of an XML document's root element"),
+        known(Column::Namespace, "namespace", PC, Text, Record, "the namespace of that element"),
+        known(
+            Column::Doctype,
+            "doctype",
+            PC,
+            Text,
+            Record,
+            "an XML document's type: name and public identifier",
+        ),
+        known(
+            Column::WellFormed,
+            "well_formed",
+            PC,
+            Choice,
+            Record,
+            "whether an XML document was well-formed when it was captured",
+        ),
+        known(
+            Column::Valid,
+            "valid",
+            PC,
+            Choice,
+            Record,
+            "whether an XML document is as its document type declares",
+        ),
+        known(Column::Source, "source", L, Text, Look, "the URL of the page with the link"),
+        known(Column::Target, "target", L, Text, Look, "the URL it leads to"),
+        known(Column::LinkKind, "kind", L, Choice, Row, "its role"),
+        known(Column::Context, "context", L, Text, Row, "where it stands, as in \"a/@href\""),
+        known(Column::Nofollow, "nofollow", L, Choice, Row, "whether its author asks not to follow it"),
+        known(Column::Template, "template", L, Choice, Row, "whether it is in navigation, header or footer"),
+    ]
+};
+
+/// Aliases of fields; a field's own name takes precedence.
+pub(crate) const ALIASES: [(&str, &str); 17] = [
+    ("tag", "tags"),
+    ("collection", "collections"),
+    ("last_changed", "changed"),
+    ("domain", "site"),
+    ("mime", "content_type"),
+    ("mime_type", "content_type"),
+    ("lang", "language"),
+    ("uri", "url"),
+    ("kind", "type"),
+    ("rank", "importance"),
+    ("bytes", "size"),
+    ("length", "size"),
+    ("date", "time"),
+    ("error", "failure"),
+    ("reason", "failure"),
+    ("last_capture", "last_seen"),
+    ("duration", "response_time"),
+];
+
+/// The field that can be searched but not shown.
+pub(crate) const TEXT: &str = "text";
+
+/// The name of `importance` in queries as of another time: it is not known as of then.
+pub const IMPORTANCE_TODAY: &str = "importance_today";
+
+/// Values of yes/no fields: `seed`, `nofollow`, `template`, `well_formed`.
+pub(crate) const YES_NO: [&str; 2] = ["yes", "no"];
+
+/// The value of a yes/no field.
+pub(crate) fn yes_no(is_so: bool) -> &'static str {
+    let [yes, no] = YES_NO;
+    if is_so { yes } else { no }
+}
+
+/// The `kind` of a 304 response.
+pub(crate) const NOT_MODIFIED: &str = "not-modified";
+
+/// The `kind` of attempts that nothing answered, and of what was erased.
+pub(crate) const FAILED: &str = "failed";
+pub(crate) const ERASED: &str = "erased";
+
+/// The `kind` of documents that other tools stored without an HTTP response.
+pub(crate) const RESOURCE: &str = "resource";
+
+/// Values of a capture's `kind`, in the order of [`archive_books::prepared::capture_kind`].
+pub(crate) const CAPTURE_KINDS: [&str; 6] = ["response", "identical", NOT_MODIFIED, RESOURCE, FAILED, ERASED];
+
+/// Values of a capture's `change`.
+pub(crate) const CHANGES: [&str; 2] = ["content", "bytes"];
+
+/// Values of a link's `kind`, with their Heritrix hop letters.
+pub(crate) const LINK_KINDS: [(&str, char); 6] = [
+    ("link", 'L'),
+    ("embed", 'E'),
+    ("redirect", 'R'),
+    ("sitemap", 'M'),
+    ("prerequisite", 'P'),
+    ("guess", 'X'),
+];
+
+/// A related row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Via {
+    Site,
+    Host,
+    Page,
+    Source,
+    Target,
+}
+
+impl Via {
+    pub(crate) const EACH: [(Self, &'static str); 5] = [
+        (Self::Site, "site"),
+        (Self::Host, "host"),
+        (Self::Page, "page"),
+        (Self::Source, "source"),
+        (Self::Target, "target"),
+    ];
+
+    /// The kind of the related row, seen from a row of `target`; `None` if there is no such relation.
+    pub(crate) fn of(self, target: Target) -> Option<Target> {
+        let pages = matches!(target, Target::Captures | Target::Versions);
+        match self {
+            Self::Site => (pages || matches!(target, Target::Pages | Target::Hosts)).then_some(Target::Sites),
+            Self::Host => (pages || target == Target::Pages).then_some(Target::Hosts),
+            Self::Page => pages.then_some(Target::Pages),
+            Self::Source | Self::Target => (target == Target::Links).then_some(Target::Pages),
+        }
+    }
+}
+
+/// A field of a row, or of a related row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Path {
+    pub(crate) via: Option<Via>,
+    pub(crate) column: Column,
+}
+
+impl From<Column> for Path {
+    fn from(column: Column) -> Self {
+        Self { via: None, column }
+    }
+}
+
+impl Column {
+    fn known(self) -> Option<&'static FieldEntry> {
+        KNOWN.iter().find(|known| known.column == self)
+    }
+
+    pub(crate) fn kind(self) -> ColumnKind {
+        self.known().map_or(ColumnKind::Number, |known| known.kind)
+    }
+
+    pub(crate) fn cost(self) -> Cost {
+        self.known().map_or(Cost::Row, |known| known.cost)
+    }
+
+    /// Whether the field's value is in a capture's records.
+    pub(crate) fn is_of_record(self) -> bool {
+        matches!(self, Self::Server | Self::Charset | Self::Failure | Self::Path | Self::ResponseTime)
+    }
+
+    /// The possible values of a [`ColumnKind::Choice`] field.
+    pub(crate) fn choices(self) -> Vec<&'static str> {
+        match self {
+            Self::Type => crate::query::language::page_type::PageType::EACH
+                .map(crate::query::language::page_type::PageType::name)
+                .to_vec(),
+            Self::Content | Self::Seed | Self::Nofollow | Self::Template | Self::WellFormed => {
+                YES_NO.to_vec()
+            }
+            Self::Valid => Validity::EACH.map(Validity::name).to_vec(),
+            Self::Kind => CAPTURE_KINDS.to_vec(),
+            Self::Change => CHANGES.to_vec(),
+            Self::LinkKind => LINK_KINDS.map(|(name, _)| name).to_vec(),
+            Self::Verdict => Verdict::EACH.map(Verdict::name).to_vec(),
+            Self::Refusal => {
+                archive_books::ledger::Refusal::ALL.map(archive_books::ledger::Refusal::name).to_vec()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether the field ignores case; the path of a URL does not.
+    pub(crate) fn folds_case(self) -> bool {
+        !matches!(
+            self,
+            Self::Url
+                | Self::Via
+                | Self::Redirect
+                | Self::Source
+                | Self::Target
+                | Self::Path
+                | Self::Hop
+                | Self::Namespace
+        )
+    }
+
+    /// Whether the field describes a whole XML document.
+    pub(crate) fn is_of_structure(self) -> bool {
+        matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed | Self::Valid)
+    }
+
+    /// Whether the field is an estimate, based on the fetches of this and other pages.
+    pub(crate) fn is_expected(self) -> bool {
+        matches!(self, Self::ChangeRate | Self::Freshness | Self::NextVisit)
+    }
+
+    /// Whether the field compares a capture with the captures of its parts.
+    pub(crate) fn is_of_parts(self) -> bool {
+        matches!(self, Self::Parts | Self::PartsAge | Self::PartsRight)
+    }
+
+    /// Whether people decide the field.
+    pub(crate) fn is_decided(self) -> bool {
+        matches!(self, Self::Rating | Self::Verdict | Self::Tags | Self::Collections | Self::RatedBy)
+    }
+
+    /// Whether archives that are queried together may each have a different value for the same page: decisions made
+    /// there, and estimates based on its other pages.
+    pub(crate) fn is_of_one_archive(self) -> bool {
+        self.is_decided() || self.is_expected() || self.is_of_parts()
+    }
+
+    /// Whether only the current value is known, so that the field is not available `as of` another time.
+    pub(crate) fn is_of_today(self) -> bool {
+        let is_computed = matches!(self, Self::Importance | Self::Named(_));
+        is_computed || self.is_of_one_archive() || matches!(self, Self::Refusal | Self::Redirect)
+    }
+}
+
+/// A field's name as written in queries.
+pub(crate) fn shown(name: &str) -> String {
+    archive_grammar::Field::new(name).to_string()
+}
+
+/// The plural of a target's name.
+pub(crate) fn plural(target: Target) -> &'static str {
+    match target {
+        Target::Pages => "pages",
+        Target::Sites => "sites",
+        Target::Hosts => "hosts",
+        Target::Captures => "captures",
+        Target::Versions => "versions",
+        Target::Links => "links",
+    }
+}

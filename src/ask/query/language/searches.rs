@@ -1,0 +1,92 @@
+//! Conditions that are evaluated before rows are read: text searches, and relations to other pages.
+
+use std::ops::Bound;
+
+use archive_books::ledger::canonical_of;
+use archive_books::search::{self, TextQuery};
+use archive_grammar::{Check, Others, Quantifier, Related, Relation, Spanned, Target, Test};
+use url::Url;
+
+use crate::query::language::checks::{Checker, negate};
+use crate::query::language::expr::Expr;
+use crate::query::language::fields::{Column, Path, plural};
+use crate::query::language::filter::{Filter, Ranges};
+use crate::query::language::plan::{Plan, Search};
+use crate::query::language::types::{Checked, Typing};
+
+impl Checker<'_> {
+    /// Checks conditions such as `text contains "open access"`.
+    pub(crate) fn search(&mut self, test: &Test) -> Checked<Filter> {
+        let Check::Contains { negated, quantifier, texts } = &test.check.value else {
+            return Err(self
+                .typing
+                .mistake(&test.check.span, "`text` can only be searched")
+                .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
+        };
+        for text in texts {
+            if search::words(&text.value).is_empty() {
+                return Err(self.typing.mistake(&text.span, "there is no word to search for in this text"));
+            }
+        }
+        let query = TextQuery {
+            all: *quantifier == Quantifier::All,
+            texts: texts.iter().map(|text| text.value.clone()).collect(),
+        };
+        self.searches.push(Search::Text { query, scores: self.negative == *negated });
+        // The index keeps the last text of a page that redirects or is gone; such a page says nothing.
+        let (from, until) = (Bound::Included(300.0), Bound::Excluded(400.0));
+        let is = |status: f64| (Bound::Included(status), Bound::Included(status));
+        let says_nothing = Ranges(vec![(from, until), is(404.0), is(410.0)]);
+        let says_nothing = Filter::Number(Expr::Field(Path::from(Column::Status)), says_nothing);
+        let found = Filter::Hit(self.searches.len() - 1);
+        Ok(negate(Filter::All(vec![found, negate(says_nothing, true)]), *negated))
+    }
+
+    /// Checks conditions such as `links to (page status = 404)`.
+    pub(crate) fn related(&mut self, related: &Spanned<Related>) -> Checked<Filter> {
+        let Typing { text, columns, context, is_past, .. } = self.typing;
+        if !matches!(columns.target, Target::Pages | Target::Captures | Target::Versions) {
+            let message = format!(
+                "this condition works for pages and captures only, not for {}",
+                plural(columns.target)
+            );
+            return Err(self.typing.mistake(&related.span, message));
+        }
+        let search = match &related.value {
+            Related::Duplicate => Search::Duplicates,
+            Related::To(relation, _) if is_past && *relation != Relation::SameContentAs => {
+                let message = "links are only known for the newest versions, so this condition cannot be combined with `as of`";
+                return Err(self.typing.mistake(&related.span, message));
+            }
+            Related::To(relation, Others::Url(url)) => {
+                let whole = if url.value.contains("://") {
+                    url.value.clone()
+                } else {
+                    format!("http://{}", url.value)
+                };
+                if Url::parse(&whole).is_err() {
+                    let suggestion = "write it whole, as in \"https://www.example.org/\"".to_owned();
+                    let message = format!("{} is not a URL", text.get(url.span.clone()).unwrap_or_default());
+                    return Err(self.typing.mistake(&url.span, message).with_suggestion(Some(suggestion)));
+                }
+                Search::Url(*relation, canonical_of(&whole))
+            }
+            Related::To(relation, Others::Query(query)) => {
+                let mut plan = Plan::new(query, text, context)?;
+                if let Some(what) = plan.other_than_pages() {
+                    let message = format!("pages are needed here, but this selects {what}");
+                    return Err(self.typing.mistake(&related.span, message));
+                }
+                // An inner query has the same `as of` as the outer one.
+                if query.as_of.is_some() {
+                    let message = "`as of` belongs at the end of the whole query";
+                    return Err(self.typing.mistake(&related.span, message));
+                }
+                plan.as_of = None;
+                Search::Pages(*relation, Box::new(plan))
+            }
+        };
+        self.searches.push(search);
+        Ok(Filter::Hit(self.searches.len() - 1))
+    }
+}

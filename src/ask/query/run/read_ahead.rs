@@ -1,0 +1,62 @@
+//! Reads records or documents ahead and in parallel, for many rows at once, where they decide on rows.
+
+use crate::query::language::{Error, Expr, Filter, Found, Plan, RowsError};
+use crate::query::rows::{Row, World};
+
+/// Initial number of rows whose records are read in parallel: a few may be all that is needed.
+const ROWS_TOGETHER: usize = 32;
+/// Maximum number of rows whose records are read in parallel.
+const ROWS_TOGETHER_MAX: usize = 1024;
+
+impl Plan {
+    /// Passes rows to a function. If records or the validity of documents decide which rows match, or their groups,
+    /// those of many rows are read in parallel, except for rows that cheaper conditions exclude.
+    pub(crate) fn with_records(
+        &self,
+        world: &World<'_>,
+        mut rows: impl Iterator<Item = Found<Row>>,
+        look: &mut dyn FnMut(Row) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let parts = self.filter.as_ref().map_or(&[][..], Filter::parts);
+        let (read, cheap): (Vec<&Filter>, Vec<&Filter>) =
+            parts.iter().partition(|part| part.has(Expr::is_read_ahead));
+        let keys = self.groups.iter().flat_map(|groups| &groups.keys);
+        let keys: Vec<&Expr> = keys.filter(|key| key.has(Expr::is_read_ahead)).collect();
+        if read.is_empty() && keys.is_empty() {
+            return rows.try_for_each(|row| look(row?));
+        }
+        let mut count = ROWS_TOGETHER;
+        loop {
+            let together: Vec<Row> = rows.by_ref().take(count).collect::<Result<_, _>>()?;
+            if together.is_empty() {
+                return Ok(());
+            }
+            let mut are_read = Vec::with_capacity(together.len());
+            for row in &together {
+                let subject = world.subject(row);
+                if cheap
+                    .iter()
+                    .try_fold(true, |holds, part| Ok::<_, RowsError>(holds && part.holds(&subject)?))?
+                {
+                    are_read.push(row);
+                }
+            }
+            world.read_ahead(|| {
+                are_read.iter().map(|row| world.subject(row)).try_for_each(|subject| {
+                    let mut asked = Ok(());
+                    let mut ask = |part: &Expr| {
+                        if part.is_read_ahead() {
+                            asked = part.value(&subject).map(drop);
+                        }
+                        asked.is_err()
+                    };
+                    let _ = read.iter().any(|part| part.any(&mut ask))
+                        || keys.iter().any(|key| key.any(&mut ask));
+                    asked
+                })
+            })?;
+            together.into_iter().try_for_each(&mut *look)?;
+            count = ROWS_TOGETHER_MAX.min(2 * count);
+        }
+    }
+}

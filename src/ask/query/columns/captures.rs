@@ -6,7 +6,7 @@ use std::fmt;
 use archive_books::ledger::{
     FIELD_FETCH_MS, Facts, LinkCode, Refusal, capture_flags, is_content, page_flags as flags,
 };
-use archive_books::prepared::{self, Prepared, archive_prior};
+use archive_books::prepared::{self, archive_prior};
 use archive_choose::Timetable;
 use archive_choose::freshness::{PartsShown, SECONDS_PER_DAY, fresh};
 use archive_math::refresh::rate::{ChangeObservations, RatePrior};
@@ -17,6 +17,7 @@ use archive_web::parse::LinkKind;
 use chrono::{DateTime, Utc};
 
 use crate::query::columns::archive::{ArchiveRows, once};
+use crate::query::columns::first::by_block;
 use crate::query::language::{CAPTURE_KINDS, Found, Plan, RowsError, Value, yes_no};
 use crate::query::rows::{
     CaptureRow, Chosen, Hits, HostRow, LinkRow, PageDetail, PageRow, Record, Row, Rows as _, Unreadable,
@@ -154,21 +155,11 @@ impl ArchiveRows<'_> {
         let Some((columnar, are_selected)) = tested else {
             return Ok(Chosen { rows: Box::new(self.all_captures()), are_selected: false });
         };
-        let read = move |block| -> Found<Vec<CaptureRow>> {
-            let ids: Vec<_> = columnar
-                .rows(block)?
-                .of_ids(columnar.prepared.ids(block))
-                .into_iter()
-                .map(CaptureId)
-                .collect();
+        let rows = by_block(columnar.prepared.blocks(), move |block| {
+            let ids = columnar.rows(block)?.of_ids(columnar.prepared.ids(block));
+            let ids: Vec<CaptureId> = ids.into_iter().map(CaptureId).collect();
             let captures = self.state.captures_of(&ids)?;
             Ok(ids.iter().zip(&captures).map(|(id, capture)| self.capture_row(*id, capture)).collect())
-        };
-        let blocks = 0..self.prepared_captures()?.map_or(0, Prepared::blocks);
-        let rows = blocks.flat_map(move |block| {
-            let (rows, failed) =
-                read(block).map_or_else(|error| (Vec::new(), Some(error)), |rows| (rows, None));
-            rows.into_iter().map(Ok).chain(failed.map(Err))
         });
         Ok(Chosen { rows: Box::new(rows), are_selected })
     }

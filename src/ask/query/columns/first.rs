@@ -130,6 +130,17 @@ pub(crate) fn first_of<I: Send, P: Send, F: Fn(&P, &P) -> Ordering + Send>(
     each.try_reduce(&none, |left, right| Ok(merged(left, right)))
 }
 
+/// Rows that are read block by block, as they are needed.
+pub(crate) fn by_block<'a, T: 'a>(
+    blocks: u32,
+    read: impl Fn(u32) -> Found<Vec<T>> + 'a,
+) -> impl Iterator<Item = Found<T>> + 'a {
+    (0..blocks).flat_map(move |block| {
+        let (rows, failed) = read(block).map_or_else(|error| (Vec::new(), Some(error)), |rows| (rows, None));
+        rows.into_iter().map(Ok).chain(failed.map(Err))
+    })
+}
+
 impl Columnar<'_> {
     /// Notes that a plan was answered from columns alone, and which ones in addition to those of conditions.
     pub(crate) fn note(&self, plan: &Plan, further: Vec<Stored>) {

@@ -19,7 +19,6 @@ pub(crate) mod first;
 pub(crate) mod numbers;
 pub(crate) mod order;
 pub(crate) mod page_batch;
-pub(crate) mod page_facts;
 pub(crate) mod pages;
 pub(crate) mod passes;
 pub(crate) mod related;

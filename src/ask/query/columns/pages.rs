@@ -1,5 +1,7 @@
 //! Pages of an archive on disk, read in bulk from columns or from the state's tables.
 
+use std::sync::Arc;
+
 use archive_books::change::Checks;
 use archive_books::prepared::{Answers, BySite, Facts, Prepared, PreparedError};
 use archive_grammar::Target;
@@ -8,11 +10,10 @@ use archive_storage::{Page, StateError, UrlId, Visit};
 use crate::query::columns::archive::{ArchiveRows, once};
 use crate::query::columns::compile::is_version;
 use crate::query::columns::context::FilterContext;
-use crate::query::columns::filter::ColumnFilter;
-use crate::query::columns::first::Columnar;
+use crate::query::columns::filter::{ColumnFilter, FoundBy};
+use crate::query::columns::first::{Columnar, by_block};
 use crate::query::columns::order::KeyOrder;
 use crate::query::columns::page_batch::{PageBatch, row};
-use crate::query::columns::page_facts;
 use crate::query::language::{Expr, Found, Plan, plural};
 use crate::query::rows::{Each, Hits, PageRow, Row, World, source};
 
@@ -20,8 +21,8 @@ use crate::query::rows::{Each, Hits, PageRow, Row, World, source};
 const FOUND_PER_BLOCK_MIN: usize = 16;
 
 impl<'r> ArchiveRows<'r> {
-    /// The facts of all pages; with columns, only of those that pass a test.
-    pub(crate) fn facts<'s>(&'s self, test: ColumnFilter<'s>) -> Each<'s, (UrlId, Facts)> {
+    /// The facts of all pages, sorted by id; with columns, only of those that pass a filter.
+    pub(crate) fn facts<'s>(&'s self, filter: ColumnFilter<'s>) -> Each<'s, (UrlId, Facts)> {
         let Some(prepared) = &self.prepared else {
             if let Err(error) = self.pages.expect_all() {
                 return Box::new(std::iter::once(Err(error.into())));
@@ -30,7 +31,17 @@ impl<'r> ArchiveRows<'r> {
                 self.state.pages_with_visits().filter_map(|known| self.facts_of(known).transpose()),
             );
         };
-        Box::new(page_facts::facts_that(prepared, test, &self.batch, &self.running))
+        Box::new(by_block(prepared.blocks(), move |block| {
+            self.running.check()?;
+            let ids = filter.rows(prepared, block)?.of_ids(prepared.ids(block));
+            let ids: Vec<UrlId> = ids.into_iter().map(UrlId).collect();
+            if ids.is_empty() {
+                return Ok(Vec::new());
+            }
+            let facts = prepared.facts(block, &ids)?;
+            *self.batch.borrow_mut() = PageBatch::coming(ids);
+            Ok(facts)
+        }))
     }
 
     /// The prepared columns of captures, if there are any.
@@ -168,8 +179,8 @@ impl<'r> ArchiveRows<'r> {
         ids.dedup();
         // An index may be ahead of what the store has saved.
         ids.retain(|id| id.0 < self.state.url_count());
-        let facts: Box<dyn Iterator<Item = _>> = match &self.prepared {
-            Some(prepared) => Box::new(page_facts::facts_of(prepared, ids, &self.batch, &self.running)),
+        let facts: Each<'_, _> = match &self.prepared {
+            Some(_) => self.facts(ColumnFilter::Ids(Arc::new(ids), FoundBy::Names)),
             None => Box::new(
                 self.state.visits_of(ids.into_iter()).filter_map(|known| self.facts_of(known).transpose()),
             ),

@@ -6,14 +6,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use archive_storage::{CaptureId, HostId, SiteId, UrlId};
-use archive_web::parse::{Structure, Validity};
+use archive_storage::{SiteId, UrlId};
 use chrono::TimeDelta;
 
-use crate::query::language::{ERASED, FAILED, Found, Instant, NOT_MODIFIED, PageType, Value};
-use crate::query::rows::details::{CaptureRow, HostRow, PageDetail, Record, ResponseField};
-use crate::query::rows::running::Running;
-use crate::query::rows::{DocumentReader, Each, PageRow, PageText, Row, Rows, SiteRow};
+use crate::query::language::{ERASED, FAILED, Found, Instant, NOT_MODIFIED, PageType};
+use crate::query::rows::details::{CaptureRow, Record};
+use crate::query::rows::{Each, PageRow, PageText, Rows, SiteRow};
 
 /// Rows as of a time.
 pub(crate) struct AsOf<'a> {
@@ -104,6 +102,10 @@ impl AsOf<'_> {
 }
 
 impl Rows for AsOf<'_> {
+    fn under(&self) -> Option<&dyn Rows> {
+        Some(self.rows)
+    }
+
     fn pages(&self) -> Each<'_, PageRow> {
         let rows = self.rows.pages().filter_map(|page| match page {
             Ok(page) => self.row(page).transpose(),
@@ -173,42 +175,6 @@ impl Rows for AsOf<'_> {
         }
     }
 
-    fn page_columns(&self) -> &[String] {
-        self.rows.page_columns()
-    }
-
-    fn page_number(&self, page: UrlId, index: usize) -> Found<Option<f64>> {
-        self.rows.page_number(page, index)
-    }
-
-    fn site_columns(&self) -> &[String] {
-        self.rows.site_columns()
-    }
-
-    fn site_number(&self, site: SiteId, index: usize) -> Found<Option<f64>> {
-        self.rows.site_number(site, index)
-    }
-
-    fn running(&self) -> &Running {
-        self.rows.running()
-    }
-
-    fn own_number(&self, row: &Row) -> (usize, u64) {
-        self.rows.own_number(row)
-    }
-
-    fn find(&self, url: &str) -> Found<Option<UrlId>> {
-        self.rows.find(url)
-    }
-
-    fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Found<Value> {
-        self.rows.page_detail(page, detail)
-    }
-
-    fn host(&self, host: HostId) -> Found<Option<HostRow>> {
-        self.rows.host(host)
-    }
-
     fn captures(&self) -> Each<'_, CaptureRow> {
         Box::new(
             self.rows.captures().filter(|capture| capture.as_ref().map_or(true, |it| it.time < self.before)),
@@ -218,30 +184,6 @@ impl Rows for AsOf<'_> {
     fn history(&self, page: UrlId) -> Found<Each<'_, CaptureRow>> {
         let history = self.rows.history(page)?;
         Ok(Box::new(history.skip_while(|capture| capture.as_ref().is_ok_and(|it| it.time >= self.before))))
-    }
-
-    fn structure(&self, capture: CaptureId) -> Found<Option<Structure>> {
-        self.rows.structure(capture)
-    }
-
-    fn validities(&self, captures: &[CaptureId]) -> Found<Vec<Option<Validity>>> {
-        self.rows.validities(captures)
-    }
-
-    fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {
-        self.rows.document(capture, read)
-    }
-
-    fn noted(&self, capture: CaptureId, asked: ResponseField<'_>) -> Found<Option<Value>> {
-        self.rows.noted(capture, asked)
-    }
-
-    fn software(&self, capture: CaptureId) -> Found<Option<String>> {
-        self.rows.software(capture)
-    }
-
-    fn records(&self, captures: &[CaptureId]) -> Found<Vec<Record>> {
-        self.rows.records(captures)
     }
 }
 

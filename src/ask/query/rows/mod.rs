@@ -192,25 +192,24 @@ pub type DocumentReader<'a> = dyn FnMut(&roxmltree::Document<'_>) -> Result<(), 
 
 /// What a store knows of pages, sites, hosts, captures and links.
 ///
-/// Implementers may return pages and sites in any order, each once. Callers must not expect two iterations to agree
-/// while a crawl runs.
+/// Every method fails when the store cannot be read; callers stop at an item that is an error. Implementers may return
+/// pages and sites in any order, each once. Callers must not expect two iterations to agree while a crawl runs.
 pub trait Rows {
-    /// The rows of a single archive that these rows are exactly, if they are: what they do not answer themselves, and
-    /// what only one archive can answer, is asked of it.
+    /// The rows of a single archive that these rows are exactly, if they are: what only one archive can answer, and what
+    /// it answers faster, is asked of it.
     fn only(&self) -> Option<&dyn Rows> {
         None
     }
 
+    /// The rows that these rows are a view of, if they are: what the view does not change is asked of them.
+    fn under(&self) -> Option<&dyn Rows> {
+        self.only()
+    }
+
     /// All pages.
-    ///
-    /// # Errors
-    /// An item is an error when the store cannot be read; callers stop there.
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_>;
 
     /// Returns all pages, except those that the store can exclude cheaply for a plan whose searches found `hits`.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn pages_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Chosen<'_, PageRow>, RowsError> {
         let _ = (plan, hits);
         Ok(Chosen { rows: self.pages(), are_selected: false })
@@ -218,82 +217,54 @@ pub trait Rows {
 
     /// Returns the buckets of rows that a plan groups when its searches found `hits`, without groups that are not in
     /// its answer, and the number of these groups; `None` if the store has no fast way.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn buckets_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<(Vec<Bucket>, u64)>, RowsError> {
         self.only().map_or(Ok(None), |only| only.buckets_for(plan, hits))
     }
 
     /// Returns the rows of a plan's answer when its searches found `hits`, unordered, and how many rows match in all;
     /// `None` if the store has no fast way.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn best_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<(Vec<Row>, u64)>, RowsError> {
         self.only().map_or(Ok(None), |only| only.best_for(plan, hits))
     }
 
     /// Returns the sample that a plan draws from the matching rows, in order of the draw; `None` if the store has no
     /// fast way.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn drawn_for(&self, plan: &Plan, hits: &Hits<'_>) -> Result<Option<Vec<Row>>, RowsError> {
         self.only().map_or(Ok(None), |only| only.drawn_for(plan, hits))
     }
 
     /// The query that runs over these rows: its limits and statistics.
     fn running(&self) -> &Running {
-        &running::USUAL
+        self.under().map_or(&running::USUAL, |rows| rows.running())
     }
 
     /// The index of a row's archive, if there are several, and the row's id there.
     fn own_number(&self, row: &Row) -> (usize, u64) {
-        (0, row.id())
+        self.under().map_or((0, row.id()), |rows| rows.own_number(row))
     }
 
     /// Returns one page; `None` if the store does not have this id (an index may be ahead of what the store has saved).
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn page(&self, id: UrlId) -> Result<Option<PageRow>, RowsError>;
 
     /// Returns a text of a page; `None` if unknown.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn text(&self, page: &PageRow, text: PageText) -> Result<Option<Cow<'_, str>>, RowsError>;
 
     /// All sites.
-    ///
-    /// # Errors
-    /// An item is an error when the store cannot be read; callers stop there.
     fn sites(&self) -> Box<dyn Iterator<Item = Result<SiteRow, RowsError>> + '_>;
 
     /// Returns all sites, except those that the store can exclude cheaply for a plan.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn sites_for(&self, plan: &Plan) -> Result<Chosen<'_, SiteRow>, RowsError> {
         let _ = plan;
         Ok(Chosen { rows: self.sites(), are_selected: false })
     }
 
     /// Passes the tree of a capture's XML document to `read`; does nothing if the capture has none.
-    ///
-    /// # Errors
-    /// When the store cannot be read, and what `read` reports.
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
-        let _ = (capture, read);
-        Ok(())
+        self.under().map_or(Ok(()), |rows| rows.document(capture, read))
     }
 
     /// Returns the pages found by a search of a plan (see `hits`) whose documents meet the search's condition, sorted
     /// by id and without those that the plan excludes anyway; `None` if they are better read row by row.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn documents_for(
         &self,
         plan: &Plan,
@@ -304,48 +275,35 @@ pub trait Rows {
     }
 
     /// Returns the structure of a capture's XML document; `None` if the capture has none.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
-        let _ = capture;
-        Ok(None)
+        self.under().map_or(Ok(None), |rows| rows.structure(capture))
     }
 
     /// Returns whether the XML documents of some captures are valid against their document types; `None` for captures
     /// without one.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn validities(&self, captures: &[CaptureId]) -> Result<Vec<Option<Validity>>, RowsError> {
-        Ok(vec![None; captures.len()])
+        self.under().map_or_else(|| Ok(vec![None; captures.len()]), |rows| rows.validities(captures))
     }
 
     /// Names of additional numeric columns of pages, for example of an importance computed offline; lower-case letters
     /// and `_`.
     fn page_columns(&self) -> &[String] {
-        self.only().map_or(&[], |only| only.page_columns())
+        self.under().map_or(&[], |rows| rows.page_columns())
     }
 
     /// Returns the number of a page in the column at `index` of [`Rows::page_columns`].
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn page_number(&self, page: UrlId, index: usize) -> Result<Option<f64>, RowsError> {
-        self.only().map_or(Ok(None), |only| only.page_number(page, index))
+        self.under().map_or(Ok(None), |rows| rows.page_number(page, index))
     }
 
     /// Names of additional numeric columns of sites.
     fn site_columns(&self) -> &[String] {
-        self.only().map_or(&[], |only| only.site_columns())
+        self.under().map_or(&[], |rows| rows.site_columns())
     }
 
     /// Returns the number of a site in the column at `index` of [`Rows::site_columns`].
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn site_number(&self, site: SiteId, index: usize) -> Result<Option<f64>, RowsError> {
-        self.only().map_or(Ok(None), |only| only.site_number(site, index))
+        self.under().map_or(Ok(None), |rows| rows.site_number(site, index))
     }
 
     /// Names of topics.
@@ -355,9 +313,6 @@ pub trait Rows {
 
     /// Returns the probability that a page is about the topic of this name; `None` for a page without text. Reads its
     /// newest version.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn topic(&self, page: UrlId, name: &str) -> Result<Option<f64>, RowsError> {
         self.only().map_or(Ok(None), |only| only.topic(page, name))
     }
@@ -367,21 +322,14 @@ pub trait Rows {
         self.only().and_then(|only| only.decisions())
     }
 
-    // Everything else. The defaults are unknown or empty.
-
     /// Returns the page at a canonical URL.
-    ///
-    /// # Errors
-    /// When the store cannot be read; the same applies to the methods below.
     fn find(&self, url: &str) -> Result<Option<UrlId>, RowsError> {
-        let _ = url;
-        Ok(None)
+        self.under().map_or(Ok(None), |rows| rows.find(url))
     }
 
     /// Looks up a detail of a page.
     fn page_detail(&self, page: &PageRow, detail: PageDetail) -> Result<Value, RowsError> {
-        let _ = (page, detail);
-        Ok(Value::Empty)
+        self.under().map_or(Ok(Value::Empty), |rows| rows.page_detail(page, detail))
     }
 
     /// All hosts.
@@ -391,8 +339,7 @@ pub trait Rows {
 
     /// One host.
     fn host(&self, host: HostId) -> Result<Option<HostRow>, RowsError> {
-        let _ = host;
-        Ok(None)
+        self.under().map_or(Ok(None), |rows| rows.host(host))
     }
 
     /// The captures of all pages.
@@ -445,22 +392,18 @@ pub trait Rows {
 
     /// Returns what was noted of a capture's response at recording time; `None` if its record has to be read.
     fn noted(&self, capture: CaptureId, asked: ResponseField<'_>) -> Result<Option<Value>, RowsError> {
-        let _ = (capture, asked);
-        Ok(None)
+        self.under().map_or(Ok(None), |rows| rows.noted(capture, asked))
     }
 
     /// Returns the program that wrote a capture's segment; `None` if unknown.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
     fn software(&self, capture: CaptureId) -> Result<Option<String>, RowsError> {
-        let _ = capture;
-        Ok(None)
+        self.under().map_or(Ok(None), |rows| rows.software(capture))
     }
 
     /// Reads the records of some captures, which is slow.
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
-        Ok(vec![Record::default(); captures.len()])
+        let none = || Ok(vec![Record::default(); captures.len()]);
+        self.under().map_or_else(none, |rows| rows.records(captures))
     }
 
     /// Reads the record of one capture.

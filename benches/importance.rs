@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use archive_lab::orders::{self, OrderKind, Seeds};
+use archive_lab::orders::{OrderKind, Seeds};
 use archive_lab::transfers;
 use archive_math::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
 use archive_math::graphs::{self, HostWeb, Recorded, Web};
@@ -40,7 +40,7 @@ fn pagerank(bencher: Bencher, threads: usize) {
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn transfers_of_cash(bencher: Bencher) {
     let web = HostWeb::new(500_000, 20.0, 1);
-    let links = transfers::run(&web, web.pages() as u64).transfers;
+    let links = transfers::run(&web, web.pages() as u64);
     bencher.counter(ItemsCount::new(links)).bench(|| transfers::run(&web, web.pages() as u64));
 }
 
@@ -50,7 +50,7 @@ fn order(bencher: Bencher, name: &str) {
     let seeds = Seeds::Random.choose(100, 1, &vec![0.0; CRAWL.graph.pages()]);
     bencher
         .counter(ItemsCount::new(CRAWL.graph.arcs()))
-        .bench(|| orders::crawl(&*CRAWL, kind.order(1, &[]).as_mut(), &seeds, usize::MAX).downloads.len());
+        .bench(|| kind.crawl(&*CRAWL, (1, &[]), &seeds, usize::MAX).downloads.len());
 }
 
 #[divan::bench(args = [1, 2], sample_count = 3, sample_size = 1)]

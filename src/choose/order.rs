@@ -225,15 +225,6 @@ impl Queue for Levels {
         }
         self.of[place] = self.level(priority);
     }
-
-    /// Always `None`: only the frontier knows which page the delays of the servers allow next.
-    fn best(&mut self) -> Option<f64> {
-        None
-    }
-
-    fn take(&mut self) -> Option<u32> {
-        None
-    }
 }
 
 #[cfg(test)]

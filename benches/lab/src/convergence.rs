@@ -8,10 +8,11 @@ use std::collections::{HashMap, HashSet};
 use archive_math::graphs::random::Random;
 use archive_math::importance::rank::{Damping, PageRank, RankError};
 use archive_math::importance::{
-    Account, Graph, GraphBuilder, GraphError, History, Ledger, Policy, Weight, Window,
+    Account, Graph, GraphBuilder, GraphError, Ledger, Policy, Weight,
 };
 
 use super::agreement::best_first;
+use super::window::{CreditHistory, WindowPolicy};
 
 /// Rule that selects the next page to visit; random ones are all equally likely.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -45,8 +46,8 @@ pub struct Simulation {
     links: Vec<Vec<u32>>,
     ledger: Ledger,
     accounts: Vec<Account>,
-    histories: Vec<History>,
-    window: Window,
+    histories: Vec<CreditHistory>,
+    window: WindowPolicy,
     selection: Selection,
     random: Random,
     next: u32,
@@ -56,7 +57,7 @@ pub struct Simulation {
 impl Simulation {
     /// Creates a simulation on this graph, whose weights are ignored.
     #[must_use]
-    pub fn new(graph: &Graph, policy: Policy, window: Window, selection: Selection, seed: u64) -> Self {
+    pub fn new(graph: &Graph, policy: Policy, window: WindowPolicy, selection: Selection, seed: u64) -> Self {
         let mut ledger = Ledger::new(policy);
         let accounts: Vec<Account> = (0..graph.pages()).map(|_| ledger.discover()).collect();
         // The initial cash of pages stands for the turn of G before the first visit.
@@ -93,7 +94,7 @@ impl Simulation {
     #[must_use]
     pub fn estimate(&self) -> Vec<f64> {
         let clock = self.ledger.clock();
-        let rate = |(account, history): (&Account, &History)| {
+        let rate = |(account, history): (&Account, &CreditHistory)| {
             self.window.rate(history, self.ledger.cash(account).share(), clock)
         };
         let mut rates: Vec<f64> = self.accounts.iter().zip(&self.histories).map(rate).collect();
@@ -105,7 +106,7 @@ impl Simulation {
     /// Returns the mean number of values stored per page.
     #[must_use]
     pub fn measures(&self) -> f64 {
-        self.histories.iter().map(Window::measures).sum::<usize>() as f64 / self.histories.len().max(1) as f64
+        self.histories.iter().map(WindowPolicy::measures).sum::<usize>() as f64 / self.histories.len().max(1) as f64
     }
 
     /// Changes each of these pages: halves its number of in-links, or doubles it with links from random pages, with
@@ -134,15 +135,6 @@ impl Simulation {
                     }
                 }
             }
-        }
-    }
-
-    /// Removes all links to and from these pages.
-    pub fn unlink(&mut self, pages: &[u32]) {
-        let gone: HashSet<u32> = pages.iter().copied().collect();
-        for (source, targets) in self.links.iter_mut().enumerate() {
-            let is_gone = gone.contains(&(source as u32));
-            targets.retain(|target| !is_gone && !gone.contains(target));
         }
     }
 
@@ -347,7 +339,7 @@ pub fn curves(graph: &Graph, visits: &[usize], seed: u64, threads: usize) -> Res
     let mut curves: Vec<Curve> = Selection::ALL
         .iter()
         .map(|&selection| {
-            let mut simulation = Simulation::new(graph, Policy::neutral(), Window::All, selection, seed);
+            let mut simulation = Simulation::new(graph, Policy::neutral(), WindowPolicy::All, selection, seed);
             let mut done = 0;
             let point = |&visits: &usize| {
                 simulation.run((visits - done) * graph.pages());
@@ -370,7 +362,7 @@ mod tests {
 
     fn errors(graph: &Graph, selection: Selection, visits: &[usize]) -> Vec<f64> {
         let exact = exact(graph, 1).unwrap();
-        let mut simulation = Simulation::new(graph, Policy::neutral(), Window::All, selection, 1);
+        let mut simulation = Simulation::new(graph, Policy::neutral(), WindowPolicy::All, selection, 1);
         let mut done = 0;
         visits
             .iter()
@@ -407,8 +399,8 @@ mod tests {
             let Some(data) = test_data(&format!("graphs/{name}")) else { return };
             let graph = graphs::read(&data).unwrap().graph.unweighted();
             let exact = exact(&graph, 1).unwrap();
-            let mut greedy = Simulation::new(&graph, Policy::neutral(), Window::All, Selection::Greedy, 1);
-            let mut random = Simulation::new(&graph, Policy::neutral(), Window::All, Selection::Random, 1);
+            let mut greedy = Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Greedy, 1);
+            let mut random = Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Random, 1);
             let mut last = f64::INFINITY;
             let mut done = 0;
             for (visits, factor) in [(4, 1.5), (8, 1.7), (16, 1.8)] {
@@ -430,7 +422,7 @@ mod tests {
         let graph =
             Graph::from_arcs(50, &(0..50).map(|page| (page, (page * 7 + 1) % 50)).collect::<Vec<_>>())
                 .unwrap();
-        let mut simulation = Simulation::new(&graph, Policy::neutral(), Window::All, Selection::Greedy, 1);
+        let mut simulation = Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Greedy, 1);
         for _ in 0..500 {
             simulation.run(1);
             let cash = |page: usize| simulation.ledger.cash(&simulation.accounts[page]);

@@ -12,7 +12,50 @@
 //! 10 %; over the crawl .644 against .647, breadth first .625). Links between these hosts express no independent
 //! opinion, so M has nothing to weight.
 
-use archive_math::graphs::{Recorded, Web as _};
+use std::collections::HashMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use archive_math::graphs::{self, ReadError, Recorded, Web as _};
+use flate2::read::MultiGzDecoder;
+
+/// First bytes of a gzip file (RFC 1952, section 2.3.1).
+const GZIP: [u8; 2] = [0x1f, 0x8b];
+
+/// Reads the host number of each page: 32-bit little-endian numbers, or one name or URL per line, optionally gzipped.
+///
+/// # Errors
+/// When the file does not have exactly one for each of `pages` pages.
+pub fn read(path: &Path, pages: usize) -> Result<Vec<u32>, ReadError> {
+    let io = |source| ReadError::Io { path: path.into(), source };
+    let mut bytes = std::fs::read(path).map_err(io)?;
+    if bytes.starts_with(&GZIP) {
+        let packed = std::mem::take(&mut bytes);
+        MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).map_err(io)?;
+    }
+    let hosts: Vec<u32> = if bytes.len() == pages * 4 {
+        bytes.as_chunks::<4>().0.iter().map(|&number| u32::from_le_bytes(number)).collect()
+    } else {
+        numbered(String::from_utf8_lossy(&bytes).lines().map(graphs::host_of))
+    };
+    if hosts.len() == pages {
+        Ok(hosts)
+    } else {
+        let what = format!("has {} hosts for {pages} pages", hosts.len());
+        Err(ReadError::Content { path: path.into(), what })
+    }
+}
+
+/// Assigns equal names equal numbers, in order of appearance.
+fn numbered<'a>(names: impl Iterator<Item = &'a str>) -> Vec<u32> {
+    let mut numbers = HashMap::new();
+    names
+        .map(|name| {
+            let next = numbers.len() as u32;
+            *numbers.entry(name.to_owned()).or_insert(next)
+        })
+        .collect()
+}
 
 /// Statistics of links between hosts; shares are between 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,7 +109,22 @@ impl BetweenHosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
+
     use archive_math::importance::Graph;
+
+    #[test]
+    fn hosts_are_names_or_urls_also_in_gzip() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hosts");
+        std::fs::write(&path, "a\nb\n").unwrap();
+        assert_eq!(read(&path, 2).unwrap(), [0, 1]);
+        assert!(matches!(read(&path, 3), Err(ReadError::Content { .. })));
+        let mut file = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        file.write_all(b"http://a.org/x\na.org\nhttps://b.org/?q\n").unwrap();
+        std::fs::write(&path, file.finish().unwrap()).unwrap();
+        assert_eq!(read(&path, 3).unwrap(), [0, 0, 1]);
+    }
 
     #[test]
     fn links_between_hosts_are_counted() {

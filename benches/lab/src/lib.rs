@@ -1,7 +1,6 @@
 //! The papers' experiments on simulated and recorded webs.
 
 pub mod agreement;
-pub mod answers;
 pub mod convergence;
 pub mod estimators;
 pub mod focus;
@@ -17,9 +16,9 @@ pub mod repeated;
 pub mod report;
 pub mod subjects;
 pub mod transfers;
+mod window;
 pub mod windows;
 
-use archive_math::graphs::slices::SliceError;
 use archive_math::importance::GraphError;
 use archive_math::importance::rank::RankError;
 
@@ -33,12 +32,6 @@ pub enum LabError {
     /// A method rejects its input.
     #[error(transparent)]
     Rank(#[from] RankError),
-    /// Slices cannot be written or read.
-    #[error(transparent)]
-    Slices(#[from] SliceError),
-    /// The folder for slices cannot be created.
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
     /// The settings of a test web are invalid.
     #[error(transparent)]
     Web(#[from] archive_testweb::ConfigError),

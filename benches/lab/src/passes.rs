@@ -4,12 +4,13 @@
 //! what it finds, most cash first; later passes fetch every page again. In between, the ledger may go over the stored
 //! links without fetching: a *round*.
 
-use archive_math::importance::order::{ExactQueue, Queue};
+use archive_math::importance::order::Queue as _;
 use archive_math::importance::{Account, Cash, Graph, Ledger, Policy, Weight};
 
 use super::LabError;
 use super::agreement;
 use super::convergence::{Error, exact};
+use super::orders::{ExactQueue, PriorityQueue as _};
 
 /// Number of pages in the comparison of the most important ones.
 const TOP: usize = 100;

@@ -4,10 +4,11 @@
 //! number of in-links halved or doubled. Which window of the past estimates importance best?
 
 use archive_math::graphs::random::Random;
-use archive_math::importance::{Graph, Policy, Window};
+use archive_math::importance::{Graph, Policy};
 
 use super::LabError;
 use super::convergence::{Error, Selection, Simulation, exact};
+use super::window::WindowPolicy;
 
 /// Number of parts of a round, between which the graph changes.
 const PARTS: usize = 10;
@@ -60,15 +61,15 @@ impl Length {
         }
     }
 
-    fn window(self, turns_a_round: f64) -> Window {
+    fn window(self, turns_a_round: f64) -> WindowPolicy {
         match self {
-            Self::All => Window::All,
-            Self::Variable(measures) => Window::Variable { measures },
-            Self::Fixed(rounds) => Window::Fixed { time: rounds * turns_a_round },
+            Self::All => WindowPolicy::All,
+            Self::Variable(measures) => WindowPolicy::Variable { measures },
+            Self::Fixed(rounds) => WindowPolicy::Fixed { time: rounds * turns_a_round },
             Self::ImprovedFixed(rounds) => {
-                Window::ImprovedFixed { time: rounds * turns_a_round, measures: 3 }
+                WindowPolicy::ImprovedFixed { time: rounds * turns_a_round, measures: 3 }
             }
-            Self::Interpolation(rounds) => Window::Interpolation { time: rounds * turns_a_round },
+            Self::Interpolation(rounds) => WindowPolicy::Interpolation { time: rounds * turns_a_round },
         }
     }
 }
@@ -89,7 +90,7 @@ pub struct Outcome {
 pub fn run(graph: &Graph, length: Length, change: f64, setting: &Setting) -> Result<Outcome, LabError> {
     let pages = graph.pages();
     // Turns of G per round: about 2 if greedy, 1 otherwise.
-    let mut trial = Simulation::new(graph, Policy::neutral(), Window::All, setting.selection, setting.seed);
+    let mut trial = Simulation::new(graph, Policy::neutral(), WindowPolicy::All, setting.selection, setting.seed);
     trial.run(2 * pages);
     let begun = trial.clock();
     trial.run(pages);

@@ -10,7 +10,7 @@ fn line(words: &str) -> String {
 #[test]
 fn what_takes_long_shows_how_far_it_has_come() {
     // Standard error is the terminal of `script` (util-linux); standard output is not a terminal.
-    let line = line("windows --graph generate:copy:4000:8 --change 0,1");
+    let line = line("windows --graph generate:copy:300:8 --change 0,1");
     let line = format!("stty cols 80 rows 50; exec {line} >/dev/null");
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm");
@@ -22,14 +22,12 @@ fn what_takes_long_shows_how_far_it_has_come() {
 #[test]
 fn experiments_print_a_line_of_json_a_result() {
     for (words, lines) in [
-        ("answers --graph generate:copy:200:8 --crawls 2", 1),
         ("convergence --graph generate:copy:500:8 --visits 1,2", 2),
         ("orders --graph generate:web:2000:8 --order breadth,opic --seed-count 5", 2),
         ("passes --graph generate:web:1000:8 --passes 2", 2),
         ("estimators --pages 20 --visits 5", 10),
         ("raters --sites 20 --pages 100 --noise 0.1,0.4 --repeat 2", 41),
         ("slices --pages 20000 --memory 4MB --iterations 1", 3),
-        ("transfers --graph generate:web:2000:8", 1),
     ] {
         let run =
             Command::new(env!("CARGO_BIN_EXE_archive-lab")).args(words.split(' ')).arg("--json").output();

@@ -86,15 +86,6 @@ impl Queue for Levels {
             self.changed.push(page);
         }
     }
-
-    /// Always `None`: only the frontier knows which page the delays of the servers allow next.
-    fn best(&mut self) -> Option<f64> {
-        None
-    }
-
-    fn take(&mut self) -> Option<u32> {
-        None
-    }
 }
 
 #[cfg(test)]

@@ -7,19 +7,13 @@ pub mod parts;
 pub mod random;
 pub mod slices;
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
-
-use flate2::read::MultiGzDecoder;
 
 pub use arcs::host_of;
 pub use bv::write as write_bv;
 pub use generate::HostWeb;
 
 use crate::importance::{Graph, GraphError};
-
-/// First bytes of a gzip file (RFC 1952, section 2.3.1).
-const GZIP: [u8; 2] = [0x1f, 0x8b];
 
 /// Why a graph cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -114,30 +108,6 @@ pub fn open(path: &Path) -> Result<Box<dyn Web>, ReadError> {
     match path.to_str().and_then(|name| name.strip_prefix("generate:")) {
         Some(name) => generate::open(name),
         None => Ok(Box::new(read(path)?)),
-    }
-}
-
-/// Reads the host number of each page: 32-bit little-endian numbers, or one name or URL per line, optionally gzipped.
-///
-/// # Errors
-/// When the file does not have exactly one for each of `pages` pages.
-pub fn read_hosts(path: &Path, pages: usize) -> Result<Vec<u32>, ReadError> {
-    let io = |source| ReadError::Io { path: path.into(), source };
-    let mut bytes = std::fs::read(path).map_err(io)?;
-    if bytes.starts_with(&GZIP) {
-        let packed = std::mem::take(&mut bytes);
-        MultiGzDecoder::new(packed.as_slice()).read_to_end(&mut bytes).map_err(io)?;
-    }
-    let hosts: Vec<u32> = if bytes.len() == pages * 4 {
-        bytes.as_chunks::<4>().0.iter().map(|&number| u32::from_le_bytes(number)).collect()
-    } else {
-        arcs::numbered(String::from_utf8_lossy(&bytes).lines().map(arcs::host_of))
-    };
-    if hosts.len() == pages {
-        Ok(hosts)
-    } else {
-        let what = format!("has {} hosts for {pages} pages", hosts.len());
-        Err(ReadError::Content { path: path.into(), what })
     }
 }
 

@@ -48,17 +48,11 @@ fn damaged_folders_are_refused_with_the_line() {
         assert!(matches!(read(folder.path()), Err(ReadError::Line { line, .. }) if line == bad), "{text:?}");
     }
     assert!(matches!(read(&folder.path().join("none")), Err(ReadError::Io { .. })));
-    std::fs::write(folder.path().join("hosts"), "a\nb\n").unwrap();
-    assert_eq!(read_hosts(&folder.path().join("hosts"), 2).unwrap(), [0, 1]);
-    assert!(matches!(read_hosts(&folder.path().join("hosts"), 3), Err(ReadError::Content { .. })));
 }
 
 #[test]
-fn hosts_may_be_urls_in_gzip_and_no_arcs_are_no_graph() {
+fn no_arcs_are_no_graph() {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("hosts.gz");
-    write(&path, "http://a.org/x\na.org\nhttps://b.org/?q\n");
-    assert_eq!(read_hosts(&path, 3).unwrap(), [0, 0, 1]);
     write(&folder.path().join("arcs.tsv.gz"), "");
     assert!(matches!(read(folder.path()), Err(ReadError::Content { .. })));
 }

@@ -2,7 +2,7 @@
 //!
 //! **While crawling**: [`Ledger`] is adaptive OPIC (Abiteboul, Preda, Cobena, WWW 2003) over accounts that the caller
 //! keeps. [`SiteAccount`] does the same among sites. [`Audit`] proves that no cash is lost. [`LinkWeights`] defines the
-//! weights of links. [`Window`] has the other window policies of the paper for the lab.
+//! weights of links.
 //!
 //! **Orders** for downloading known pages: see [`order`]. **Offline**, over a whole [`Graph`]: see [`rank`].
 
@@ -16,7 +16,6 @@ pub mod rank;
 pub mod ranking;
 mod site;
 mod weight;
-mod window;
 
 pub use audit::{Audit, Imbalance, Tally};
 pub use cash::{Base, Cash};
@@ -25,4 +24,3 @@ pub use interpolated::Credit;
 pub use ledger::{Account, ENDOWMENT, Ledger, Numbers, Payout, Policy, SmallEdge};
 pub use site::SiteAccount;
 pub use weight::{LinkTraits, LinkWeights, Weight};
-pub use window::{History, Window};

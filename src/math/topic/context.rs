@@ -1,6 +1,7 @@
 //! Context graphs (Diligenti, Coetzee, Lawrence, Giles, Gori 2000): the distance of a page from the topic, in links.
 
 use super::knowledge::{PAGE_L2, Teller};
+use super::simple::BestScores;
 use super::{Example, Fetched, Focus};
 use crate::importance::order::Queue;
 use crate::learn::Words;
@@ -12,7 +13,7 @@ const LAYERS: usize = 3;
 #[derive(Clone, Debug)]
 pub struct Context {
     layers: Teller,
-    best: std::collections::HashMap<u32, f64>,
+    best: BestScores,
 }
 
 impl Context {
@@ -31,13 +32,13 @@ impl Context {
             }
         }
         let texts: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
-        Self { layers: Teller::fit(&texts, &layer, LAYERS + 1, PAGE_L2), best: Default::default() }
+        Self { layers: Teller::fit(&texts, &layer, LAYERS + 1, PAGE_L2), best: BestScores::default() }
     }
 }
 
 impl Focus for Context {
     fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
-        seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
+        self.best.begin(seeds, queue);
     }
 
     fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
@@ -45,12 +46,6 @@ impl Focus for Context {
         let (layer, chance) =
             layers.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LAYERS, 0.0));
         let score = (LAYERS - layer) as f64 + chance;
-        for lead in page.leads {
-            let best = self.best.entry(lead.target).or_insert(f64::NEG_INFINITY);
-            if score > *best {
-                *best = score;
-                queue.put(lead.target, score);
-            }
-        }
+        page.leads.iter().for_each(|lead| self.best.raise(lead.target, score, queue));
     }
 }

@@ -21,7 +21,7 @@ pub use context::Context;
 pub use knowledge::{Example, Knowledge, Model, PageText, UnknownModel, held_out};
 pub use learned::{Learned, Tuning};
 pub use recall::{OUTCOMES_MIN, Outcomes, Recall};
-pub use simple::{Fish, ParentAnchor, Shark, Soft, Tunnel, Ucb, Unfocused};
+pub use simple::{Fish, Shark, Soft, Tunnel};
 
 /// A link of a fetched page to a page that can be fetched.
 #[derive(Clone, Copy, Debug)]

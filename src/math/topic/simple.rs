@@ -3,37 +3,19 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::links::folders;
 use super::{Fetched, Focus, Knowledge, Lead};
-use crate::importance::order::{Link, Order, Queue};
-use crate::learn::{log_odds, sigmoid};
+use crate::importance::order::Queue;
+use crate::learn::sigmoid;
 
 /// Minimum probability for a page to count as one of the topic.
 const RELEVANT: f64 = 0.5;
 
-/// An order that ignores the topic.
-#[derive(Debug)]
-pub struct Unfocused<O>(pub O);
-
-impl<O: Order> Focus for Unfocused<O> {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
-        let seeds: Vec<u32> = seeds.iter().map(|seed| seed.0).collect();
-        self.0.begin(&seeds, queue);
-    }
-
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
-        let links: Vec<Link> =
-            page.leads.iter().map(|lead| Link { target: lead.target, between_hosts: false }).collect();
-        self.0.downloaded(page.page, &links, queue);
-    }
-}
-
 /// The best score of each page so far.
 #[derive(Clone, Debug, Default)]
-struct Best(HashMap<u32, f64>);
+pub(super) struct BestScores(HashMap<u32, f64>);
 
-impl Best {
-    fn raise(&mut self, page: u32, score: f64, queue: &mut dyn Queue) {
+impl BestScores {
+    pub(super) fn raise(&mut self, page: u32, score: f64, queue: &mut dyn Queue) {
         let best = self.0.entry(page).or_insert(f64::NEG_INFINITY);
         if score > *best {
             *best = score;
@@ -41,7 +23,7 @@ impl Best {
         }
     }
 
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    pub(super) fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
         seeds.iter().for_each(|seed| self.raise(seed.0, f64::MAX, queue));
     }
 }
@@ -50,14 +32,14 @@ impl Best {
 #[derive(Clone, Debug)]
 pub struct Soft {
     class: usize,
-    best: Best,
+    best: BestScores,
 }
 
 impl Soft {
     /// Looks for pages of `class`.
     #[must_use]
     pub fn new(class: usize) -> Self {
-        Self { class, best: Best::default() }
+        Self { class, best: BestScores::default() }
     }
 }
 
@@ -111,35 +93,6 @@ impl Focus for Tunnel {
     }
 }
 
-/// The log-odds of the parent plus the evidence of the link text.
-#[derive(Clone, Debug)]
-pub struct ParentAnchor {
-    knowledge: Arc<Knowledge>,
-    soft: Soft,
-}
-
-impl ParentAnchor {
-    /// Looks for pages of `class`.
-    #[must_use]
-    pub fn new(knowledge: Arc<Knowledge>, class: usize) -> Self {
-        Self { knowledge, soft: Soft::new(class) }
-    }
-}
-
-impl Focus for ParentAnchor {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
-        self.soft.begin(seeds, queue);
-    }
-
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
-        let class = self.soft.class;
-        for lead in page.leads {
-            let said = self.knowledge.anchor(lead.anchor)[class];
-            self.soft.best.raise(lead.target, log_odds(page.classes[class]) + said, queue);
-        }
-    }
-}
-
 /// Number of links that a fish follows beyond the last page of the topic.
 const FISH_DEPTH: u32 = 3;
 
@@ -149,7 +102,7 @@ const FISH_DEPTH: u32 = 3;
 pub struct Fish {
     class: usize,
     depths: HashMap<u32, u32>,
-    best: Best,
+    best: BestScores,
     time: f64,
 }
 
@@ -157,7 +110,7 @@ impl Fish {
     /// Looks for pages of `class`.
     #[must_use]
     pub fn new(class: usize) -> Self {
-        Self { class, depths: HashMap::new(), best: Best::default(), time: 0.0 }
+        Self { class, depths: HashMap::new(), best: BestScores::default(), time: 0.0 }
     }
 }
 
@@ -188,7 +141,7 @@ pub struct Shark {
     knowledge: Arc<Knowledge>,
     class: usize,
     inherited: HashMap<u32, f64>,
-    best: Best,
+    best: BestScores,
 }
 
 /// Parameters of the paper: decay of the inherited score, weight of the inherited score, and weight of the anchor among
@@ -201,7 +154,7 @@ impl Shark {
     /// Looks for pages of `class`.
     #[must_use]
     pub fn new(knowledge: Arc<Knowledge>, class: usize) -> Self {
-        Self { knowledge, class, inherited: HashMap::new(), best: Best::default() }
+        Self { knowledge, class, inherited: HashMap::new(), best: BestScores::default() }
     }
 
     fn alike(&self, lead: &Lead<'_>, text: &str) -> f64 {
@@ -226,76 +179,5 @@ impl Focus for Shark {
             let score = SHARK_INHERITED * inherited + (1.0 - SHARK_INHERITED) * words;
             self.best.raise(lead.target, score, queue);
         }
-    }
-}
-
-/// Folders as arms of a bandit (UCB1; Auer, Cesa-Bianchi, Fischer 2002): mean outcome + sqrt(2 ln n / n_folder) ·
-/// width.
-#[derive(Clone, Debug)]
-pub struct Ucb {
-    class: usize,
-    arms: HashMap<u64, Arm>,
-    arm_of: HashMap<u32, u64>,
-    fetched: u32,
-}
-
-#[derive(Clone, Debug, Default)]
-struct Arm {
-    sum: f64,
-    count: f64,
-    waiting: Vec<u32>,
-}
-
-/// Width of the bound. The bound for outcomes between 0 and 1 is too wide, because outcomes rarely differ that much.
-const UCB_WIDTH: f64 = 0.2;
-/// Number of pages after which the priorities of all arms are updated.
-const UCB_EVERY: u32 = 16;
-
-impl Ucb {
-    /// Looks for pages of `class`.
-    #[must_use]
-    pub fn new(class: usize) -> Self {
-        Self { class, arms: HashMap::new(), arm_of: HashMap::new(), fetched: 0 }
-    }
-
-    fn put(&self, arm: &Arm, queue: &mut dyn Queue) {
-        let count = arm.count + 1.0;
-        let bound = UCB_WIDTH * (2.0 * f64::from(self.fetched + 1).ln() / count).sqrt();
-        let mean = (arm.sum + 0.1) / count;
-        arm.waiting.iter().for_each(|&page| queue.put(page, mean + bound));
-    }
-}
-
-impl Focus for Ucb {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
-        seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
-    }
-
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
-        self.fetched += 1;
-        let mut touched = Vec::new();
-        if let Some(&key) = self.arm_of.get(&page.page)
-            && let Some(arm) = self.arms.get_mut(&key)
-        {
-            arm.sum += page.classes[self.class];
-            arm.count += 1.0;
-            arm.waiting.retain(|&waiting| waiting != page.page);
-            touched.push(key);
-        }
-        for lead in page.leads {
-            if self.arm_of.contains_key(&lead.target) {
-                continue;
-            }
-            let Some(&key) = folders(lead.url).last() else { continue };
-            self.arm_of.insert(lead.target, key);
-            self.arms.entry(key).or_default().waiting.push(lead.target);
-            touched.push(key);
-        }
-        if self.fetched.is_multiple_of(UCB_EVERY) {
-            touched = self.arms.keys().copied().collect();
-        }
-        touched.sort_unstable();
-        touched.dedup();
-        touched.iter().filter_map(|key| self.arms.get(key)).for_each(|arm| self.put(arm, queue));
     }
 }

@@ -1,6 +1,5 @@
 //! The commands: one file each, without logic.
 
-mod answers;
 mod convergence;
 mod estimators;
 mod focus;
@@ -11,7 +10,6 @@ mod raters;
 mod refresh;
 mod slices;
 mod subjects;
-mod transfers;
 mod windows;
 
 use std::process::ExitCode;
@@ -19,7 +17,6 @@ use std::process::ExitCode;
 /// Repeat the papers' experiments on simulated and recorded webs.
 #[derive(clap::Subcommand)]
 pub(crate) enum Command {
-    Answers(answers::Args),
     Convergence(convergence::Args),
     Windows(windows::Args),
     Librarian(librarian::Args),
@@ -31,12 +28,10 @@ pub(crate) enum Command {
     Focus(focus::Args),
     Slices(slices::Args),
     Subjects(subjects::Args),
-    Transfers(transfers::Args),
 }
 
 pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     match command {
-        Command::Answers(args) => answers::run(args),
         Command::Convergence(args) => convergence::run(args),
         Command::Windows(args) => windows::run(args),
         Command::Librarian(args) => librarian::run(args),
@@ -47,7 +42,6 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Focus(args) => focus::run(args),
         Command::Slices(args) => slices::run(args),
         Command::Subjects(args) => subjects::run(args),
-        Command::Transfers(args) => transfers::run(args),
         Command::Orders(args) => orders::run(args),
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use archive_base::memory::peak_bytes;
 use archive_lab::agreement::visited_tau;
-use archive_lab::hosts::BetweenHosts;
+use archive_lab::hosts::{self, BetweenHosts};
 use archive_lab::orders::{self, Gathered, OrderKind, Seeds};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let mut recorded = graphs::read(&args.graph)?;
     if let Some(path) = &args.hosts {
-        recorded.hosts = Some(graphs::read_hosts(path, recorded.graph.pages())?);
+        recorded.hosts = Some(hosts::read(path, recorded.graph.pages())?);
     }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let importance = orders::true_importance(&recorded.graph, threads).context("PageRank")?;
@@ -163,8 +163,8 @@ fn blind(args: &Args) -> anyhow::Result<ExitCode> {
             bail!("blind, nobody knows the true PageRank");
         }
         let seeds = Random::new(args.rng).choose(pages as u32, args.seed_count);
-        let mut order = kind.order(args.rng, &[]);
-        let crawl = orders::crawl(web.as_ref(), order.as_mut(), &seeds, args.pages.unwrap_or(usize::MAX));
+        let pages_max = args.pages.unwrap_or(usize::MAX);
+        let crawl = kind.crawl(web.as_ref(), (args.rng, &[]), &seeds, pages_max);
         let timing = Timing {
             order: kind.to_string(),
             seeds: seeds.len(),
@@ -214,8 +214,8 @@ fn measure(
     let mut curves = Curves::default();
     for rng in args.rng..args.rng + repeat {
         let seeds = args.seeds.choose(args.seed_count, rng, importance);
-        let mut order = kind.order(rng, importance);
-        let crawl = orders::crawl(recorded, order.as_mut(), &seeds, args.pages.unwrap_or(usize::MAX));
+        let crawl =
+            kind.crawl(recorded, (rng, importance), &seeds, args.pages.unwrap_or(usize::MAX));
         let Gathered { auc, shares: [one, two, five, ten, quarter, half] } =
             orders::gathered(&crawl.downloads, importance);
         let share = |downloaded: usize| downloaded as f64 / importance.len() as f64;

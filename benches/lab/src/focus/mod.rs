@@ -1,6 +1,7 @@
 //! Replays of focused crawls: how early each order finds the pages of a topic.
 
 mod archived;
+mod orders;
 mod replay;
 mod web;
 

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use archive_math::importance::Policy;
-use archive_math::importance::order::{Backlinks, BreadthFirst, ExactQueue, GreedyCash, Queue, Random};
+use archive_math::importance::order::{Backlinks, BreadthFirst, Queue, Random};
 use archive_math::topic::{
-    Context, Example, Fetched, Fish, Focus, Knowledge, Learned, Memory, ParentAnchor, Shark, Soft, Tuning,
-    Tunnel, Ucb, Unfocused,
+    Context, Example, Fetched, Fish, Focus, Knowledge, Learned, Memory, Shark, Soft, Tuning, Tunnel,
 };
 
+use super::orders::{ParentAnchor, Ucb, Unfocused};
 use super::web::Web;
+use crate::orders::{ExactQueue, GreedyCash, PriorityQueue as _};
 
 /// A crawl order; its text form is the one of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -415,10 +416,10 @@ mod tests {
 
     #[test]
     fn where_nothing_leads_to_a_topic_nothing_is_lost() {
-        const WEBS: u64 = 16;
+        const WEBS: u64 = 8;
         let [mut learned, mut opic] = [0.0; 2];
         for seed in 0..WEBS {
-            let web = without_locality(1500, seed);
+            let web = without_locality(800, seed);
             let examples = web.examples(&[0]);
             let knowledge = Arc::new(Knowledge::learn(&examples, 2, Model::default()));
             let classes: Vec<Vec<f64>> = web.pages.iter().map(|page| knowledge.page(&page.said())).collect();

@@ -8,7 +8,7 @@
 //! page depends mostly on how many known pages, new themselves, recommend it. The cost is the same: one addition per
 //! link.
 
-use super::{DAMPING, Link, Order, PerPage, Queue, Stage};
+use super::{DAMPING, Link, Order, PerPage, Queue, PageStage};
 
 /// Endowment of a seed, beyond that of every page. Between 10 and 1000 the outcome hardly changes.
 const SEED_ENDOWMENT: f64 = 100.0;
@@ -21,7 +21,7 @@ pub struct Fractional {
     /// What a page gets when it becomes known. With 0, the seeds share 1 - d.
     endowment: f32,
     values: PerPage<f32>,
-    stages: PerPage<Stage>,
+    stages: PerPage<PageStage>,
 }
 
 impl Fractional {
@@ -46,25 +46,25 @@ impl Order for Fractional {
             (1.0 - DAMPING) / seeds.len() as f64
         };
         for &seed in seeds {
-            *self.stages.at(seed) = Stage::Waiting;
+            *self.stages.at(seed) = PageStage::Waiting;
             *self.values.at(seed) = value as f32;
             queue.put(seed, value);
         }
     }
 
     fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
-        *self.stages.at(page) = Stage::Downloaded;
+        *self.stages.at(page) = PageStage::Downloaded;
         let outside = links.iter().filter(|link| link.between_hosts).count() as f64;
         let inside = links.len() as f64 - outside;
         let gift = DAMPING * f64::from(self.values.get(page)) / (inside + self.between_hosts * outside);
         for link in links {
             let stage = self.stages.at(link.target);
-            if *stage == Stage::Downloaded {
+            if *stage == PageStage::Downloaded {
                 continue;
             }
             let value = self.values.at(link.target);
-            if *stage == Stage::Unknown {
-                *stage = Stage::Waiting;
+            if *stage == PageStage::Unknown {
+                *stage = PageStage::Waiting;
                 *value = self.endowment;
             }
             *value += if link.between_hosts { gift * self.between_hosts } else { gift } as f32;

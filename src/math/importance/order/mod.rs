@@ -1,23 +1,23 @@
 //! Crawl orders: which known page to download next, so that important pages come early.
 //!
 //! An [`Order`] turns what a crawl sees (the seeds and the links of each downloaded page) into priorities of waiting
-//! pages. A [`Queue`] hands out the best. The crawler adds politeness in between, the lab does not; both run the same
-//! orders. Pages are dense numbers.
+//! pages, in a [`Queue`]. The crawler adds politeness, the lab does not and has more orders; both run these. Pages are
+//! dense numbers.
 
 mod fractional;
-mod mass;
-mod queue;
-mod rank;
 mod simple;
 
 pub use fractional::Fractional;
-pub use mass::{RankMass, WindowedRankMass};
-pub use queue::{ExactQueue, LevelQueue, Queue};
-pub use rank::{GreedyCash, PageRankSoFar};
 pub use simple::{Backlinks, BreadthFirst, Depth, Random};
 
 /// Damping factor of all orders that follow PageRank.
-const DAMPING: f64 = 0.85;
+pub const DAMPING: f64 = 0.85;
+
+/// The priorities of waiting pages.
+pub trait Queue {
+    /// Adds `page` with this priority, or changes its priority. A page that was taken never returns.
+    fn put(&mut self, page: u32, priority: f64);
+}
 
 /// A link of a downloaded page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,43 +36,33 @@ pub trait Order {
     /// Handles the download of `page`, taken from `queue`, with its links (each target once): adds waiting pages or
     /// raises their priorities.
     fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue);
-
-    /// Number of links over which value was passed on so far: the cost of the order, independent of the machine. `None`
-    /// if that was once for each link of the downloaded pages.
-    fn operations(&self) -> Option<u64> {
-        None
-    }
-
-    /// Whether priorities need an [`ExactQueue`], because they can be negative or differ very little.
-    fn is_exact(&self) -> bool {
-        false
-    }
-
-    /// Returns a lower bound of the total PageRank of all downloaded pages, if the order proves one.
-    fn covered(&self) -> Option<f64> {
-        None
-    }
 }
 
-/// Stage of a page in the crawl.
+/// How far a page has come in the crawl.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+pub enum PageStage {
+    /// No link to it was seen.
     #[default]
     Unknown,
+    /// It can be downloaded.
     Waiting,
+    /// It was downloaded.
     Downloaded,
 }
 
 /// A value for each page seen so far.
 #[derive(Clone, Debug, Default)]
-struct PerPage<T>(Vec<T>);
+pub struct PerPage<T>(Vec<T>);
 
 impl<T: Copy + Default> PerPage<T> {
-    fn get(&self, page: u32) -> T {
+    /// Returns the value of a page; the default if it was never set.
+    #[must_use]
+    pub fn get(&self, page: u32) -> T {
         self.0.get(page as usize).copied().unwrap_or_default()
     }
 
-    fn at(&mut self, page: u32) -> &mut T {
+    /// Returns the place of a page's value.
+    pub fn at(&mut self, page: u32) -> &mut T {
         let place = page as usize;
         if place >= self.0.len() {
             // Double the size, because pages come in arbitrary order.
@@ -83,4 +73,4 @@ impl<T: Copy + Default> PerPage<T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

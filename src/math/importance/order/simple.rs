@@ -1,6 +1,6 @@
 //! Orders that need no arithmetic: random, breadth first, depth, and number of backlinks.
 
-use super::{Link, Order, PerPage, Queue, Stage};
+use super::{Link, Order, PerPage, Queue, PageStage};
 
 /// Known pages in random order.
 #[derive(Debug)]
@@ -30,10 +30,6 @@ impl Order for Random {
 
     fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
         links.iter().for_each(|link| self.know(link.target, queue));
-    }
-
-    fn is_exact(&self) -> bool {
-        true
     }
 }
 
@@ -69,18 +65,18 @@ impl Order for BreadthFirst {
 pub struct Depth {
     /// Depth plus 1; 0 if unknown.
     depths: PerPage<u32>,
-    stages: PerPage<Stage>,
+    stages: PerPage<PageStage>,
 }
 
 impl Depth {
     fn know(&mut self, page: u32, depth: u32, queue: &mut dyn Queue) {
-        if *self.stages.at(page) == Stage::Downloaded {
+        if *self.stages.at(page) == PageStage::Downloaded {
             return;
         }
         let known = self.depths.at(page);
         if *known == 0 || depth + 1 < *known {
             *known = depth + 1;
-            *self.stages.at(page) = Stage::Waiting;
+            *self.stages.at(page) = PageStage::Waiting;
             queue.put(page, 1.0 / f64::from(depth + 1));
         }
     }
@@ -92,7 +88,7 @@ impl Order for Depth {
     }
 
     fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
-        *self.stages.at(page) = Stage::Downloaded;
+        *self.stages.at(page) = PageStage::Downloaded;
         let next = self.depths.get(page);
         for link in links {
             self.know(link.target, if link.between_hosts { 0 } else { next }, queue);

@@ -3,13 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use super::PerPage;
+use archive_math::importance::order::{PerPage, Queue};
 
 /// Waiting pages, best first. A page that was taken is never handed out again.
-pub trait Queue {
-    /// Adds `page` with this priority, or changes its priority.
-    fn put(&mut self, page: u32, priority: f64);
-
+pub trait PriorityQueue: Queue {
     /// Returns the best priority of all waiting pages.
     fn best(&mut self) -> Option<f64>;
 
@@ -138,7 +135,9 @@ impl Queue for LevelQueue {
             self.throw_out();
         }
     }
+}
 
+impl PriorityQueue for LevelQueue {
     fn best(&mut self) -> Option<f64> {
         self.settle().map(|level| f64::from(f32::from_bits((level as u32) << ROUNDED_BITS)))
     }
@@ -210,7 +209,9 @@ impl Queue for ExactQueue {
             self.heap.push(QueuedPage { priority, number: self.entries, page });
         }
     }
+}
 
+impl PriorityQueue for ExactQueue {
     fn best(&mut self) -> Option<f64> {
         self.settle().map(|entry| entry.priority)
     }

@@ -1,15 +1,15 @@
 //! The four window policies of the paper, and no window, for comparison.
 //!
 //! The crawler uses [`Credit`] (interpolation). The other policies keep a list of measures, which are the pairs (clock,
-//! cash) of the last visits, and exist only in the lab.
+//! cash) of the last visits.
 
 use std::collections::VecDeque;
 
-use super::interpolated::Credit;
+use archive_math::importance::Credit;
 
 /// How much of the history of a page counts. Times are in turns of G.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Window {
+pub enum WindowPolicy {
     /// Everything since the start.
     All,
     /// The last `measures` visits.
@@ -22,7 +22,7 @@ pub enum Window {
         /// Length of the window.
         time: f64,
     },
-    /// Like [`Window::Fixed`], but never fewer than `measures` visits.
+    /// Like [`WindowPolicy::Fixed`], but never fewer than `measures` visits.
     ImprovedFixed {
         /// Length of the window.
         time: f64,
@@ -38,7 +38,7 @@ pub enum Window {
 
 /// The history of a page under a window policy.
 #[derive(Clone, Debug)]
-pub enum History {
+pub enum CreditHistory {
     /// A running sum since the start.
     All {
         /// Cash that came in since then.
@@ -57,28 +57,28 @@ pub enum History {
     Credit(Credit),
 }
 
-impl Window {
+impl WindowPolicy {
     /// Creates the history of a page whose account was opened at `clock`.
     #[must_use]
-    pub fn begin(self, clock: f64) -> History {
+    pub fn begin(self, clock: f64) -> CreditHistory {
         match self {
-            Self::All => History::All { sum: 0.0, since: clock },
-            Self::Interpolation { .. } => History::Credit(Credit::first(0.0, 0.0, clock)),
+            Self::All => CreditHistory::All { sum: 0.0, since: clock },
+            Self::Interpolation { .. } => CreditHistory::Credit(Credit::first(0.0, 0.0, clock)),
             Self::Variable { .. } | Self::Fixed { .. } | Self::ImprovedFixed { .. } => {
-                History::Measures { measures: VecDeque::new(), since: clock }
+                CreditHistory::Measures { measures: VecDeque::new(), since: clock }
             }
         }
     }
 
     /// Adds a visit at `clock` that found `cash`, and drops what has left the window.
-    pub fn visit(self, history: &mut History, cash: f64, clock: f64) {
+    pub fn visit(self, history: &mut CreditHistory, cash: f64, clock: f64) {
         match history {
-            History::All { sum, .. } => *sum += cash,
-            History::Credit(credit) => {
+            CreditHistory::All { sum, .. } => *sum += cash,
+            CreditHistory::Credit(credit) => {
                 let time = if let Self::Interpolation { time } = self { time } else { f64::INFINITY };
                 *credit = credit.measured(cash, clock, time);
             }
-            History::Measures { measures, since } => {
+            CreditHistory::Measures { measures, since } => {
                 measures.push_back((clock, cash));
                 let (time, fewest) = self.limits();
                 while measures.len() > fewest && measures.front().is_some_and(|first| first.0 < clock - time)
@@ -93,12 +93,12 @@ impl Window {
 
     /// Estimates at `clock` the cash that comes in per turn of G, when the page holds `cash`.
     #[must_use]
-    pub fn rate(self, history: &History, cash: f64, clock: f64) -> f64 {
+    pub fn rate(self, history: &CreditHistory, cash: f64, clock: f64) -> f64 {
         let per = |sum: f64, time: f64| if time > 0.0 { sum / time } else { 0.0 };
         match history {
-            History::All { sum, since } => per(sum + cash, clock - since),
-            History::Credit(credit) => credit.rate(cash, clock),
-            History::Measures { measures, since } => {
+            CreditHistory::All { sum, since } => per(sum + cash, clock - since),
+            CreditHistory::Credit(credit) => credit.rate(cash, clock),
+            CreditHistory::Measures { measures, since } => {
                 let (time, fewest) = self.limits();
                 let mut sum = cash;
                 let mut begin = *since;
@@ -119,10 +119,10 @@ impl Window {
 
     /// Number of values stored for a page, which is the paper's measure of memory; 1 for interpolation.
     #[must_use]
-    pub fn measures(history: &History) -> usize {
+    pub fn measures(history: &CreditHistory) -> usize {
         match history {
-            History::All { .. } | History::Credit(_) => 1,
-            History::Measures { measures, .. } => measures.len(),
+            CreditHistory::All { .. } | CreditHistory::Credit(_) => 1,
+            CreditHistory::Measures { measures, .. } => measures.len(),
         }
     }
 
@@ -141,12 +141,12 @@ impl Window {
 mod tests {
     use super::*;
 
-    const POLICIES: [Window; 5] = [
-        Window::All,
-        Window::Variable { measures: 4 },
-        Window::Fixed { time: 6.0 },
-        Window::ImprovedFixed { time: 6.0, measures: 3 },
-        Window::Interpolation { time: 6.0 },
+    const POLICIES: [WindowPolicy; 5] = [
+        WindowPolicy::All,
+        WindowPolicy::Variable { measures: 4 },
+        WindowPolicy::Fixed { time: 6.0 },
+        WindowPolicy::ImprovedFixed { time: 6.0, measures: 3 },
+        WindowPolicy::Interpolation { time: 6.0 },
     ];
 
     #[test]
@@ -165,17 +165,17 @@ mod tests {
 
     #[test]
     fn measures_kept_are_those_of_the_policy() {
-        let kept = |window: Window, step: f64| {
+        let kept = |window: WindowPolicy, step: f64| {
             let mut history = window.begin(0.0);
             for visit in 1..=40 {
                 window.visit(&mut history, 1.0, f64::from(visit) * step);
             }
-            Window::measures(&history)
+            WindowPolicy::measures(&history)
         };
-        assert_eq!(kept(Window::Variable { measures: 4 }, 1.0), 4);
-        assert_eq!(kept(Window::Fixed { time: 6.0 }, 1.0), 7);
-        assert_eq!(kept(Window::Fixed { time: 6.0 }, 10.0), 1);
-        assert_eq!(kept(Window::ImprovedFixed { time: 6.0, measures: 3 }, 10.0), 3);
-        assert_eq!(kept(Window::Interpolation { time: 6.0 }, 1.0), 1);
+        assert_eq!(kept(WindowPolicy::Variable { measures: 4 }, 1.0), 4);
+        assert_eq!(kept(WindowPolicy::Fixed { time: 6.0 }, 1.0), 7);
+        assert_eq!(kept(WindowPolicy::Fixed { time: 6.0 }, 10.0), 1);
+        assert_eq!(kept(WindowPolicy::ImprovedFixed { time: 6.0, measures: 3 }, 10.0), 3);
+        assert_eq!(kept(WindowPolicy::Interpolation { time: 6.0 }, 1.0), 1);
     }
 }

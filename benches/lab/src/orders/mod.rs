@@ -3,6 +3,12 @@
 //! As in Alam et al. (figures 3 and 4) and many earlier papers, the true PageRank of the whole graph is known, but not
 //! to the crawl.
 
+mod known;
+mod mass;
+mod queue;
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
@@ -10,15 +16,47 @@ use std::time::Instant;
 use archive_math::graphs::Web;
 use archive_math::graphs::random::Random as Stream;
 use archive_math::importance::order::{
-    Backlinks, BreadthFirst, Depth, ExactQueue, Fractional, GreedyCash, LevelQueue, Link, Order,
-    PageRankSoFar, Queue, Random, RankMass, WindowedRankMass,
+    Backlinks, BreadthFirst, Depth, Fractional, Link, Order, Queue, Random,
 };
 use archive_math::importance::{
     Policy,
     rank::{PageRank, RankError},
 };
 
+pub use self::known::{GreedyCash, PageRankSoFar};
+pub use self::mass::{RankMass, WindowedRankMass};
+pub use self::queue::{ExactQueue, LevelQueue, PriorityQueue};
 use super::agreement::best_first;
+
+/// A crawl order of the crawler or the lab: those of the lab may ask the queue, and say what they cost and prove.
+pub trait SimulatedOrder {
+    /// Starts the crawl, as [`Order::begin`] does.
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PriorityQueue);
+
+    /// Handles a download, as [`Order::downloaded`] does.
+    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue);
+
+    /// Number of links over which value was passed on so far: the cost of the order, independent of the machine. `None`
+    /// if that was once for each link of the downloaded pages.
+    fn operations(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns a lower bound of the total PageRank of all downloaded pages, if the order proves one.
+    fn covered(&self) -> Option<f64> {
+        None
+    }
+}
+
+impl<O: Order> SimulatedOrder for O {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PriorityQueue) {
+        Order::begin(self, seeds, queue);
+    }
+
+    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue) {
+        Order::downloaded(self, page, links, queue);
+    }
+}
 
 /// Shares of all pages at which the gathered importance is reported.
 pub const MARKS: [f64; 6] = [0.01, 0.02, 0.05, 0.10, 0.25, 0.50];
@@ -132,9 +170,7 @@ impl fmt::Display for OrderKind {
 }
 
 impl OrderKind {
-    /// Creates the order. `rng` seeds random orders; `importance` is for those that know the truth.
-    #[must_use]
-    pub fn order<'a>(self, rng: u64, importance: &'a [f64]) -> Box<dyn Order + 'a> {
+    fn order<'a>(self, rng: u64, importance: &'a [f64]) -> Box<dyn SimulatedOrder + 'a> {
         match self {
             Self::Random => Box::new(Random::new(rng)),
             Self::Breadth | Self::Cycle => Box::<BreadthFirst>::default(),
@@ -151,6 +187,30 @@ impl OrderKind {
             Self::Endowed(weight) => Box::new(Fractional::endowed(weight)),
             Self::Truth => Box::new(Truth { importance, everything: false }),
             Self::Ideal => Box::new(Truth { importance, everything: true }),
+        }
+    }
+
+    /// Crawls with the order from `seeds` on until nothing waits or `pages_max` pages are downloaded. `rng` seeds random
+    /// orders; `importance` is for those that know the truth.
+    #[must_use]
+    pub fn crawl(
+        self,
+        web: &dyn Web,
+        (rng, importance): (u64, &[f64]),
+        seeds: &[u32],
+        pages_max: usize,
+    ) -> Crawl {
+        let (mut order, mut queue) = (self.order(rng, importance), self.queue());
+        crawl(web, (order.as_mut(), queue.as_mut()), seeds, pages_max)
+    }
+
+    /// Creates the queue for the order: exact where priorities can be negative or differ very little.
+    fn queue(self) -> Box<dyn PriorityQueue> {
+        match self {
+            Self::Random | Self::Opic(_) | Self::OpicDiscovery(_) | Self::Truth | Self::Ideal => {
+                Box::<ExactQueue>::default()
+            }
+            _ => Box::<LevelQueue>::default(),
         }
     }
 }
@@ -175,10 +235,6 @@ impl Order for Truth<'_> {
             queue.put(link.target, self.importance[link.target as usize]);
         }
     }
-
-    fn is_exact(&self) -> bool {
-        true
-    }
 }
 
 /// A simulated crawl.
@@ -196,12 +252,14 @@ pub struct Crawl {
     pub covered: Option<f64>,
 }
 
-/// Downloads from `seeds` on until nothing waits or `pages_max` pages are downloaded.
-pub fn crawl(web: &dyn Web, order: &mut dyn Order, seeds: &[u32], pages_max: usize) -> Crawl {
+/// Downloads from `seeds` on, in this order and with an empty queue.
+fn crawl(
+    web: &dyn Web,
+    (order, queue): (&mut dyn SimulatedOrder, &mut dyn PriorityQueue),
+    seeds: &[u32],
+    pages_max: usize,
+) -> Crawl {
     let start = Instant::now();
-    let mut exact = ExactQueue::default();
-    let mut levels = LevelQueue::default();
-    let queue: &mut dyn Queue = if order.is_exact() { &mut exact } else { &mut levels };
     order.begin(seeds, queue);
     let mut downloads = Vec::new();
     let step = (web.pages() / TIMES).max(1);
@@ -308,70 +366,4 @@ pub fn true_importance(
 ) -> Result<Vec<f64>, RankError> {
     let options = PageRank { tolerance: 1e-10, threads, ..PageRank::default() };
     Ok(options.run(graph.clone().unweighted())?.values)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_data;
-    use archive_math::graphs;
-
-    #[test]
-    fn names_are_read_as_they_are_written() {
-        for name in [
-            "random",
-            "breadth",
-            "cycle",
-            "depth",
-            "backlinks",
-            "pagerank",
-            "opic",
-            "opic@3",
-            "opic-discovery",
-            "fpr",
-            "fpr@100",
-            "rankmass",
-            "rankmass@5",
-            "endowed",
-            "endowed@2.5",
-            "truth",
-            "ideal",
-        ] {
-            assert_eq!(name.parse::<OrderKind>().unwrap().to_string(), name);
-        }
-        assert_eq!("cash@2".parse(), Ok(OrderKind::Opic(2.0)));
-        for name in ["", "fpr@", "fpr@0", "fpr@nan", "breadth@3", "rankmass@101", "best"] {
-            assert!(name.parse::<OrderKind>().is_err(), "{name}");
-        }
-    }
-
-    #[test]
-    fn the_share_gathered_is_measured_at_the_marks() {
-        let importance = [4.0, 3.0, 2.0, 1.0];
-        let found = gathered(&[1, 0], &importance);
-        assert!((found.auc - 0.5).abs() < 1e-12);
-        assert_eq!(found.shares, [0.3, 0.3, 0.3, 0.3, 0.3, 0.7]);
-        assert_eq!(curve(&[1, 0], &importance, 2), [(0.0, 0.0), (0.25, 0.3), (0.5, 0.7)]);
-    }
-
-    /// The endowment pays on a real crawl: it gathers more than FPR, and much more than breadth first.
-    #[test]
-    fn orders_stand_as_measured_on_a_real_crawl() {
-        let Some(data) = test_data("graphs/hollins") else { return };
-        let recorded = graphs::read(&data).unwrap();
-        let importance = true_importance(&recorded.graph, 1).unwrap();
-        let mean = |name: &str| {
-            let kind: OrderKind = name.parse().unwrap();
-            let crawls = (1..=10).map(|rng| {
-                let seeds = Seeds::Random.choose(10, rng, &importance);
-                let crawl = crawl(&recorded, kind.order(rng, &importance).as_mut(), &seeds, usize::MAX);
-                gathered(&crawl.downloads, &importance).auc
-            });
-            crawls.sum::<f64>() / 10.0
-        };
-        let [breadth, fpr, fpr_m, endowed, truth] =
-            ["breadth", "fpr", "fpr@10", "endowed", "truth"].map(mean);
-        assert!(endowed > fpr + 0.03 && fpr > breadth, "endowed {endowed}, fpr {fpr}, breadth {breadth}");
-        assert!(fpr_m > breadth && truth > endowed, "fpr@10 {fpr_m}, truth {truth}");
-    }
 }

@@ -6,7 +6,10 @@
 
 use std::collections::BinaryHeap;
 
-use super::{DAMPING, Link, Order, PerPage, Queue};
+use archive_math::importance::order::{DAMPING, Link, PerPage, Queue};
+
+use super::SimulatedOrder;
+use super::queue::PriorityQueue;
 
 /// Links of downloaded pages, kept because mass is passed on repeatedly.
 #[derive(Debug, Default)]
@@ -64,7 +67,7 @@ pub struct RankMass {
 }
 
 impl RankMass {
-    fn pass_on(&mut self, page: u32, queue: &mut dyn Queue) {
+    fn pass_on(&mut self, page: u32, queue: &mut dyn PriorityQueue) {
         let mass = std::mem::take(self.mass.at(page));
         self.covered += mass;
         let targets = self.links.of(page);
@@ -82,8 +85,8 @@ impl RankMass {
     }
 }
 
-impl Order for RankMass {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl SimulatedOrder for RankMass {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PriorityQueue) {
         for &seed in seeds {
             let mass = (1.0 - DAMPING) / seeds.len() as f64;
             *self.mass.at(seed) = mass;
@@ -91,7 +94,7 @@ impl Order for RankMass {
         }
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue) {
         self.links.keep(page, links);
         self.pass_on(page, queue);
         while let Some(&(mass, page)) = self.again.peek() {
@@ -171,8 +174,8 @@ impl WindowedRankMass {
     }
 }
 
-impl Order for WindowedRankMass {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl SimulatedOrder for WindowedRankMass {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PriorityQueue) {
         for &seed in seeds {
             let mass = (1.0 - DAMPING) / seeds.len() as f64;
             *self.mass.at(seed) = mass;
@@ -183,7 +186,7 @@ impl Order for WindowedRankMass {
         self.left = ((seeds.len() as f64 * self.window) as usize).max(1);
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue) {
         self.links.keep(page, links);
         for link in links {
             if !std::mem::replace(self.known.at(link.target), true) {

@@ -1,17 +1,18 @@
 //! Orders that estimate importance during the crawl: cash (OPIC), and PageRank of the known graph.
 
-use super::super::cash::{Base, Cash};
-use super::super::ledger::{Account, Ledger, Policy};
-use super::super::weight::Weight;
+use archive_math::importance::order::{DAMPING, Link, Order, PageStage, PerPage, Queue};
+use archive_math::importance::{Account, Base, Cash, Ledger, Policy, Weight};
+
+use super::SimulatedOrder;
 use super::mass::KeptLinks;
-use super::{DAMPING, Link, Order, PerPage, Queue, Stage};
+use super::queue::PriorityQueue;
 
 /// Most cash first, by the same ledger as the crawler.
 #[derive(Debug)]
 pub struct GreedyCash {
     ledger: Ledger,
     weight_between_hosts: Weight,
-    accounts: PerPage<(i64, Stage)>,
+    accounts: PerPage<(i64, PageStage)>,
 }
 
 impl GreedyCash {
@@ -34,7 +35,7 @@ fn priority(base: i64) -> f64 {
 impl Order for GreedyCash {
     fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
         for &seed in seeds {
-            *self.accounts.at(seed) = (self.ledger.discover().base.to_stored(), Stage::Waiting);
+            *self.accounts.at(seed) = (self.ledger.discover().base.to_stored(), PageStage::Waiting);
         }
         // Seeds hold equal amounts, and less than the targets of the first one, but must come first.
         seeds.iter().for_each(|&seed| queue.put(seed, f64::INFINITY));
@@ -47,23 +48,19 @@ impl Order for GreedyCash {
         let (base, _) = self.accounts.get(page);
         let mut account = Account { base: Base::from_stored(base), credit: None };
         let mut payout = self.ledger.visit(&mut account, weights);
-        *self.accounts.at(page) = (account.base.to_stored(), Stage::Downloaded);
+        *self.accounts.at(page) = (account.base.to_stored(), PageStage::Downloaded);
         for link in links {
             let entry = self.accounts.at(link.target);
-            if entry.1 == Stage::Unknown {
-                *entry = (payout.discover().base.to_stored(), Stage::Waiting);
+            if entry.1 == PageStage::Unknown {
+                *entry = (payout.discover().base.to_stored(), PageStage::Waiting);
             }
-            let read = entry.1 == Stage::Downloaded;
+            let read = entry.1 == PageStage::Downloaded;
             entry.0 = payout.pay(Base::from_stored(entry.0), read, weight(link)).to_stored();
             if !read {
                 queue.put(link.target, priority(entry.0));
             }
         }
         payout.finish();
-    }
-
-    fn is_exact(&self) -> bool {
-        true
     }
 }
 
@@ -125,15 +122,15 @@ impl PageRankSoFar {
     }
 }
 
-impl Order for PageRankSoFar {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl SimulatedOrder for PageRankSoFar {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PriorityQueue) {
         for &seed in seeds {
             self.know(seed);
             queue.put(seed, 1.0);
         }
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue) {
         self.links.keep(page, links);
         for link in links {
             if self.know(link.target) {

@@ -102,8 +102,13 @@ pub struct Result {
     pub coverage: Option<f64>,
 }
 
-/// Runs all estimators at `rates`, which are equally frequent in the simulated archive.
-pub fn study(setting: &Setting, spacing: Spacing, rates: &[f64]) -> Vec<Result> {
+/// Runs estimators at `rates`, which are equally frequent in the simulated archive.
+pub fn study(
+    estimators: &[Estimator],
+    setting: &Setting,
+    spacing: Spacing,
+    rates: &[f64],
+) -> Vec<Result> {
     let pages: Vec<Vec<Vec<Observation>>> = rates
         .iter()
         .enumerate()
@@ -113,7 +118,7 @@ pub fn study(setting: &Setting, spacing: Spacing, rates: &[f64]) -> Vec<Result> 
         })
         .collect();
     let mut results = Vec::new();
-    for estimator in Estimator::ALL {
+    for &estimator in estimators {
         let prior = learned_prior(estimator, &pages);
         for (&rate, pages) in rates.iter().zip(&pages) {
             let estimates: Vec<(f64, Option<RateInterval>)> =
@@ -238,7 +243,7 @@ mod tests {
     #[test]
     fn the_naive_estimate_is_biased_as_computed() {
         let setting = Setting { pages: 2000, visits: 20, seed: 1 };
-        let results = study(&setting, Spacing::Regular, &[0.5]);
+        let results = study(&[Estimator::Naive], &setting, Spacing::Regular, &[0.5]);
         let expected = (1.0 - (-0.5_f64).exp()) / 0.5 - 1.0;
         assert!((results[0].bias - expected).abs() < 0.02, "{:?} instead of {expected}", results[0]);
     }
@@ -248,12 +253,13 @@ mod tests {
     #[test]
     fn coverage_is_what_is_stated() {
         let rates: Vec<f64> =
-            (0..24).map(|step| 0.03 * (f64::from(step) / 23.0 * 100.0_f64.ln()).exp()).collect();
+            (0..12).map(|step| 0.03 * (f64::from(step) / 11.0 * 100.0_f64.ln()).exp()).collect();
+        let estimators = [Estimator::Archive, Estimator::ArchiveDated];
         for visits in [5, 10, 20, 50] {
             let setting = Setting { pages: 60, visits, seed: 2 };
             for spacing in [Spacing::Regular, Spacing::Irregular] {
-                let results = study(&setting, spacing, &rates);
-                for estimator in [Estimator::Archive, Estimator::ArchiveDated] {
+                let results = study(&estimators, &setting, spacing, &rates);
+                for estimator in estimators {
                     let covered: Vec<f64> = results
                         .iter()
                         .filter(|result| result.estimator == estimator)
@@ -284,7 +290,7 @@ mod tests {
                 let stated = RateInterval::of(&page, &prior);
                 (stated.low..=stated.high).contains(&rate)
             };
-            let coverage = (0..4000).filter(|_| holds()).count() as f64 / 4000.0;
+            let coverage = (0..1000).filter(|_| holds()).count() as f64 / 1000.0;
             assert!((0.84..=0.97).contains(&coverage), "{} at {rate}: {coverage}", estimator.name());
         }
     }

@@ -1,6 +1,6 @@
 //! Logistic regression: multinomial over sparse vectors, and binary over a few numbers.
 
-use super::minimise::minimise;
+use super::minimise::{add, minimise};
 use super::text::Sparse;
 
 /// Gradient per observation below which a fit has converged.
@@ -106,10 +106,6 @@ impl Multinomial {
     }
 }
 
-fn add(to: &mut [f64], factor: f64, what: &[f64]) {
-    to.iter_mut().zip(what).for_each(|(to, what)| *to += factor * what);
-}
-
 /// Turns scores into probabilities, and returns the log-probability of `label`.
 pub(super) fn normalise(scores: &mut [f64], label: usize) -> f64 {
     let most = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -117,6 +113,33 @@ pub(super) fn normalise(scores: &mut [f64], label: usize) -> f64 {
     let log = scores[label] - most - sum.ln();
     scores.iter_mut().for_each(|score| *score = (*score - most).exp() / sum);
     log
+}
+
+/// Fits a logistic regression over a few inputs, p(row) = 1 / (1 + exp(-w row)), to rows with the share of each that is
+/// true: minimises Σ -ln p(share | row) + Σ bound/2 (w - prior)² from the given weights on. `priors` has the prior and
+/// the bound of each weight.
+pub(crate) fn fit_weights<'a>(
+    weights: &mut [f64],
+    priors: &[(f64, f64)],
+    rows: impl Iterator<Item = (&'a [f64], f64)> + Clone,
+    steps_max: usize,
+) {
+    let count = rows.clone().count().max(1) as f64;
+    minimise(weights, TOLERANCE, steps_max, |weights, gradient| {
+        let mut loss = 0.0;
+        for ((gradient, weight), (prior, bound)) in gradient.iter_mut().zip(weights).zip(priors) {
+            let away = weight - prior;
+            *gradient = bound * away / count;
+            loss += bound * away * away / (2.0 * count);
+        }
+        for (row, share) in rows.clone() {
+            let odds: f64 = row.iter().zip(weights).map(|(x, weight)| x * weight).sum();
+            // ln(1 + e^x) without overflow.
+            loss += (odds.max(0.0) + (-odds.abs()).exp().ln_1p() - share * odds) / count;
+            add(gradient, (sigmoid(odds) - share) / count, row);
+        }
+        loss
+    });
 }
 
 /// Binary logistic regression over a few standardised inputs: p(x) = 1 / (1 + exp(-(w z + b))), z = (x - mean) /
@@ -147,25 +170,16 @@ impl Binary {
                 (mean, if variance > 1e-18 { variance.sqrt().recip() } else { 0.0 })
             })
             .collect();
+        let standard = |row: &Vec<f64>| -> Vec<f64> {
+            let inputs = row.iter().zip(&moments).map(|(x, (mean, scale))| (x - mean) * scale);
+            inputs.chain([1.0]).collect()
+        };
+        let standard: Vec<(Vec<f64>, f64)> = rows.iter().map(standard).zip(shares.iter().copied()).collect();
         let mut parameters = vec![0.0; width + 1];
-        minimise(&mut parameters, TOLERANCE, STEPS_MAX, |parameters, gradient| {
-            let mut loss = 0.0;
-            gradient.fill(0.0);
-            for (row, &share) in rows.iter().zip(shares) {
-                let standard = || row.iter().zip(&moments).map(|(x, (mean, scale))| (x - mean) * scale);
-                let odds = parameters[width] + standard().zip(parameters).map(|(z, w)| z * w).sum::<f64>();
-                // ln(1 + e^x) without overflow.
-                loss += (odds.max(0.0) + (-odds.abs()).exp().ln_1p() - share * odds) / count;
-                let slope = (sigmoid(odds) - share) / count;
-                gradient.iter_mut().zip(standard()).for_each(|(gradient, z)| *gradient += slope * z);
-                gradient[width] += slope;
-            }
-            for (gradient, weight) in gradient.iter_mut().zip(&parameters[..width]) {
-                *gradient += l2 * weight / count;
-                loss += l2 * weight * weight / (2.0 * count);
-            }
-            loss
-        });
+        let mut priors = vec![(0.0, l2); width];
+        priors.push((0.0, 0.0));
+        let rows = standard.iter().map(|(row, share)| (row.as_slice(), *share));
+        fit_weights(&mut parameters, &priors, rows, STEPS_MAX);
         let weights: Vec<f64> = moments.iter().zip(&parameters).map(|((_, scale), w)| scale * w).collect();
         let shift: f64 = moments.iter().zip(&weights).map(|((mean, _), w)| mean * w).sum();
         Self { weights, constant: parameters[width] - shift }

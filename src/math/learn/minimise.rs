@@ -21,7 +21,7 @@ pub(super) fn minimise(
 ) {
     let mut gradient = vec![0.0; x.len()];
     let mut value = function(x, &mut gradient);
-    let mut memory: VecDeque<Step> = VecDeque::with_capacity(MEMORY);
+    let mut memory: VecDeque<PastStep> = VecDeque::with_capacity(MEMORY);
     let (mut next, mut next_gradient) = (x.to_vec(), gradient.clone());
     for _ in 0..steps_max {
         if gradient.iter().all(|part| part.abs() <= tolerance) {
@@ -54,25 +54,25 @@ pub(super) fn minimise(
 }
 
 /// A step and the resulting change of the gradient.
-struct Step {
+struct PastStep {
     moved: Vec<f64>,
     turned: Vec<f64>,
     /// Inner product of both, above 0.
     curvature: f64,
 }
 
-fn remember(memory: &mut VecDeque<Step>, moved: Vec<f64>, turned: Vec<f64>) {
+fn remember(memory: &mut VecDeque<PastStep>, moved: Vec<f64>, turned: Vec<f64>) {
     let curvature = dot(&moved, &turned);
     if curvature > f64::EPSILON * dot(&turned, &turned) {
         if memory.len() == MEMORY {
             memory.pop_front();
         }
-        memory.push_back(Step { moved, turned, curvature });
+        memory.push_back(PastStep { moved, turned, curvature });
     }
 }
 
 /// Returns the descent direction, using the curvature from earlier steps.
-fn direction(gradient: &[f64], memory: &VecDeque<Step>) -> Vec<f64> {
+fn direction(gradient: &[f64], memory: &VecDeque<PastStep>) -> Vec<f64> {
     let mut direction: Vec<f64> = gradient.iter().map(|part| -part).collect();
     let mut shares = Vec::with_capacity(memory.len());
     for step in memory.iter().rev() {
@@ -91,7 +91,8 @@ fn direction(gradient: &[f64], memory: &VecDeque<Step>) -> Vec<f64> {
     direction
 }
 
-fn add(to: &mut [f64], factor: f64, what: &[f64]) {
+/// Adds a multiple of a vector.
+pub(super) fn add(to: &mut [f64], factor: f64, what: &[f64]) {
     to.iter_mut().zip(what).for_each(|(to, what)| *to += factor * what);
 }
 

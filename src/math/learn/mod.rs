@@ -14,5 +14,6 @@ mod text;
 
 pub use bayes::NaiveBayes;
 pub use calibration::Platt;
+pub(crate) use logistic::fit_weights;
 pub use logistic::{Binary, Multinomial, log_odds, sigmoid};
 pub use text::{Sparse, TfIdf, Words};

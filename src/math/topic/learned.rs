@@ -16,7 +16,7 @@ use super::texts::Texts;
 use super::waiting::{DEPTH_MAX, Pages, Parent, Waiting, place_of};
 use super::{Fetched, Focus, Knowledge, Lead, Memory};
 use crate::importance::order::Queue;
-use crate::learn::{log_odds, sigmoid};
+use crate::learn::{fit_weights, log_odds, sigmoid};
 
 /// Each part of the score of a waiting page: its name for users and its initial weight; the last is the constant. Words
 /// and outcomes count by their log-odds, as means over the links to the page unless the best is named; that the topic
@@ -60,8 +60,10 @@ const NEIGHBOURS: usize = 6;
 const LINKS_FRESH: u8 = 16;
 /// Maximum distance of siblings that count, in multiples of [`Tuning::near`].
 const REACH: f64 = 6.0;
-/// Number of Newton steps per fit.
-const STEPS: usize = 3;
+/// Maximum number of steps of a fit, which begins at the weights of the last one.
+const STEPS_MAX: usize = 50;
+/// Strength of the regularisation of the constant.
+const CONSTANT_BOUND: f64 = 0.1;
 
 /// Parameters of [`Learned`]; the same for all topics.
 #[derive(Clone, Debug)]
@@ -209,31 +211,12 @@ impl Learned {
         touched
     }
 
-    /// Fits the weights to the outcomes: Newton's method for the logistic loss, regularised towards the initial
-    /// weights.
+    /// Fits the weights to the outcomes, regularised towards the initial weights.
     fn fit(&mut self) {
-        let first = self.tuning.weights;
-        for _ in 0..STEPS {
-            let mut slope = [0.0; PARTS];
-            let mut curvature = [[0.0; PARTS]; PARTS];
-            for part in 0..PARTS {
-                let bound = if part == PARTS - 1 { 0.1 } else { self.tuning.bound };
-                slope[part] = bound * (self.weights[part] - first[part]);
-                curvature[part][part] = bound;
-            }
-            for (numbers, outcome) in &self.outcomes {
-                let chance = sigmoid(dot(&self.weights, numbers));
-                let information = chance * (1.0 - chance) + 1e-3;
-                for i in 0..PARTS {
-                    slope[i] += (chance - outcome) * numbers[i];
-                    for j in 0..=i {
-                        curvature[i][j] += information * numbers[i] * numbers[j];
-                    }
-                }
-            }
-            let step = solve(&mut curvature, slope);
-            self.weights.iter_mut().zip(step).for_each(|(weight, step)| *weight -= step);
-        }
+        let bound = |part| if part == PARTS - 1 { CONSTANT_BOUND } else { self.tuning.bound };
+        let priors: [_; PARTS] = std::array::from_fn(|part| (self.tuning.weights[part], bound(part)));
+        let rows = self.outcomes.iter().map(|(numbers, outcome)| (numbers.as_slice(), *outcome));
+        fit_weights(&mut self.weights, &priors, rows, STEPS_MAX);
     }
 }
 
@@ -316,19 +299,4 @@ impl Focus for Learned {
 
 fn dot(a: &[f64; PARTS], b: &[f64; PARTS]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
-}
-
-/// Solves A x = b by Cholesky decomposition; A is positive definite, given by its lower half.
-fn solve(a: &mut [[f64; PARTS]; PARTS], mut b: [f64; PARTS]) -> [f64; PARTS] {
-    for i in 0..PARTS {
-        for j in 0..=i {
-            let sum = a[i][j] - (0..j).map(|k| a[i][k] * a[j][k]).sum::<f64>();
-            a[i][j] = if i == j { sum.sqrt() } else { sum / a[j][j] };
-        }
-        b[i] = (b[i] - (0..i).map(|k| a[i][k] * b[k]).sum::<f64>()) / a[i][i];
-    }
-    for i in (0..PARTS).rev() {
-        b[i] = (b[i] - (i + 1..PARTS).map(|k| a[k][i] * b[k]).sum::<f64>()) / a[i][i];
-    }
-    b
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use super::Graph;
-use super::rank::{Damping, Dangling, Harmonic, Matrix, PageRank, Power, RankError, Ranking, combined, hits};
+use super::rank::{Damping, Dangling, Harmonic, Matrix, PageRank, Power, RankError, Ranking, hits};
 
 /// A method; its name is what the command line takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub enum Method {
     InterestOfImportant,
     /// Like `Interest`, with the matrix exactly as printed in the paper.
     InterestPrinted,
-    /// Importance and interest in a single scan.
+    /// Importance and interest, both with Xyleme's factor r.
     Combined,
     /// A page is important if important pages link to it; all links count the same.
     Links,
@@ -152,11 +152,10 @@ impl Request<'_> {
             }
             Method::InterestOfImportant => self.interest_of_important(&graph, chosen()?)?,
             Method::Combined => {
-                let run = timed(|| {
-                    combined(&graph, self.damping, chosen()?, self.tolerance, self.iterations_max)
-                        .map_err(RankingError::from)
-                })?;
-                run.columns(["importance", "interest"])
+                let power = |matrix| Power { dangling: Dangling::Renormalised, ..self.power(matrix) };
+                let interest = Power { personalisation: Some(chosen()?), ..power(Matrix::Inverse) };
+                let importance = timed(|| power(Matrix::Walk).run(&graph))?.column("importance");
+                vec![importance, timed(|| interest.run(&graph))?.column("interest")]
             }
             Method::Hits => {
                 let run = timed(|| Ok::<_, RankingError>(hits(&graph, self.tolerance, self.iterations_max)))?;

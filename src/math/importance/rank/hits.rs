@@ -1,7 +1,7 @@
 //! Hubs and authorities (Kleinberg, "Authoritative sources in a hyperlinked environment", 1999).
 
 use super::super::graph::Graph;
-use super::{Ranking, fill, normalise};
+use super::{Ranking, fill, normalise, pull};
 
 /// Returns authorities, which are high for pages that good hubs link to, and hubs, which are high for pages that link to
 /// good authorities; each with sum 1.
@@ -12,13 +12,6 @@ use super::{Ranking, fill, normalise};
 pub fn hits(graph: &Graph, tolerance: f64, iterations_max: u32) -> (Ranking, Ranking) {
     let pages = graph.pages();
     let back = graph.transposed();
-    let pull = |rows: &Graph, page: usize, values: &[f64]| -> f64 {
-        let row = rows.targets(page).iter().map(|&other| values[other as usize]);
-        match rows.weights(page) {
-            Some(weights) => row.zip(weights).map(|(value, &weight)| value * f64::from(weight)).sum(),
-            None => row.sum(),
-        }
-    };
     let mut authorities = vec![1.0 / pages.max(1) as f64; pages];
     let mut hubs = vec![0.0; pages];
     let mut next = vec![0.0; pages];

@@ -1,9 +1,8 @@
 //! Importance offline, over a whole link graph in memory.
 //!
 //! [`PageRank`] is the fast way to the vector that is needed most often. [`Power`] has every matrix and normalisation
-//! of the papers (importance, interest on the inverse graph, Kleinberg's symmetric matrix, A + I). [`combined`]
-//! computes importance and interest in one scan, [`hits`] computes hubs and authorities, and [`Harmonic`] the
-//! centrality that Common Crawl uses to choose sites.
+//! of the papers (importance, interest on the inverse graph, Kleinberg's symmetric matrix, A + I). [`hits`] computes
+//! hubs and authorities, and [`Harmonic`] the centrality that Common Crawl uses to choose sites.
 
 mod acceleration;
 mod core;
@@ -18,7 +17,9 @@ mod solver;
 pub use harmonic::Harmonic;
 pub use hits::hits;
 pub use pagerank::{PageRank, Prepared};
-pub use power::{Dangling, Matrix, Power, combined};
+pub use power::{Dangling, Matrix, Power};
+
+use super::graph::Graph;
 
 /// The share of a page's rank that follows its links; the rest jumps.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +74,15 @@ fn fill(values: &mut [f64], row: impl Fn(usize) -> (f64, f64) + Sync) -> f64 {
     // Sums are added in order, so that the result does not depend on the number of threads.
     let sums: Vec<f64> = values.par_chunks_mut(ROWS).enumerate().map(run).collect();
     sums.iter().sum()
+}
+
+/// Returns the sum of `values` over the targets of a page, by the weights of its links.
+fn pull(rows: &Graph, page: usize, values: &[f64]) -> f64 {
+    let row = rows.targets(page).iter().map(|&target| values[target as usize]);
+    match rows.weights(page) {
+        Some(weights) => row.zip(weights).map(|(value, &weight)| value * f64::from(weight)).sum(),
+        None => row.sum(),
+    }
 }
 
 /// Divides the values by their sum, if that is positive; returns the sum.

@@ -4,7 +4,7 @@
 //! they name. Runs on the threads of the current rayon pool; the number of threads does not change the result.
 
 use super::super::graph::Graph;
-use super::{RankError, Ranking, fill, normalise};
+use super::{RankError, Ranking, fill, normalise, pull};
 
 /// The matrix M.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,75 +155,8 @@ impl Operator {
     }
 
     fn pull(&self, page: usize, scaled: &[f64]) -> f64 {
-        let row = self.rows.targets(page);
-        let sum: f64 = match self.rows.weights(page) {
-            Some(weights) => row
-                .iter()
-                .zip(weights)
-                .map(|(&column, &weight)| scaled[column as usize] * f64::from(weight))
-                .sum(),
-            None => row.iter().map(|&column| scaled[column as usize]).sum(),
-        };
-        sum * self.row_scale.as_ref().map_or(1.0, |scale| scale[page])
+        pull(&self.rows, page, scaled) * self.row_scale.as_ref().map_or(1.0, |scale| scale[page])
     }
-}
-
-/// Computes importance and interest in one scan of the links (Xyleme, "combined computation of multiple ranking").
-///
-/// Importance is the walk with a uniform E, interest the walk on the inverse graph with E = `interesting`, both with
-/// Xyleme's normalisation. Stops when both changes are at most `tolerance`.
-///
-/// # Errors
-/// The same as for [`Power::run`].
-pub fn combined(
-    graph: &Graph,
-    damping: f64,
-    interesting: &[f64],
-    tolerance: f64,
-    iterations_max: u32,
-) -> Result<(Ranking, Ranking), RankError> {
-    if !(0.0..=1.0).contains(&damping) {
-        return Err(RankError::Damping(damping));
-    }
-    let pages = graph.pages();
-    let mut into = vec![0.0; pages];
-    for page in 0..pages {
-        for (place, &target) in graph.targets(page).iter().enumerate() {
-            into[target as usize] += graph.weights(page).map_or(1.0, |weights| f64::from(weights[place]));
-        }
-    }
-    let jumps = [distribution(None, pages)?, distribution(Some(interesting), pages)?];
-    let mut now = jumps.clone();
-    let mut change = [f64::INFINITY; 2];
-    let mut iterations = 0;
-    while change.iter().any(|&change| change > tolerance) && iterations < iterations_max && pages > 0 {
-        let mut next = [vec![0.0; pages], vec![0.0; pages]];
-        let interest: Vec<f64> =
-            now[1].iter().zip(&into).map(|(value, &sum)| value * one_over(sum)).collect();
-        for page in 0..pages {
-            let gift = now[0][page] * one_over(graph.out_weight(page));
-            let mut received = 0.0;
-            for (place, &target) in graph.targets(page).iter().enumerate() {
-                let weight = graph.weights(page).map_or(1.0, |weights| f64::from(weights[place]));
-                next[0][target as usize] += gift * weight;
-                received += interest[target as usize] * weight;
-            }
-            next[1][page] = received;
-        }
-        for (side, next) in next.iter_mut().enumerate() {
-            for (value, jump) in next.iter_mut().zip(&jumps[side]) {
-                *value = damping * *value + (1.0 - damping) * jump;
-            }
-            normalise(next);
-            change[side] = now[side].iter().zip(&*next).map(|(before, after)| (before - after).abs()).sum();
-        }
-        now = next;
-        iterations += 1;
-    }
-    let operations = u64::from(iterations) * graph.arcs() as u64;
-    let [importance, interest] = now;
-    let ranking = |values, residual| Ranking { values, iterations, residual, operations };
-    Ok((ranking(importance, change[0]), ranking(interest, change[1])))
 }
 
 fn one_over(number: f64) -> f64 {

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use archive_lab::orders::{OrderKind, Seeds};
 use archive_lab::transfers;
-use archive_math::graphs::slices::{BUFFER_BYTES, Builder, Sliced, Which};
+use archive_math::graphs::slices::{BUFFER_BYTES, SliceBuilder, Sliced, SlicedMethod};
 use archive_math::graphs::{self, HostWeb, Recorded, Web};
 use archive_math::importance::rank::PageRank;
 use divan::Bencher;
@@ -59,13 +59,13 @@ fn scan_of_slices(bencher: Bencher, threads: usize) {
     let memory = threads * (5 * BUFFER_BYTES);
     let graph = &CRAWL.graph;
     let mut builder =
-        Builder::new(folder.path(), graph.pages(), memory, 1, threads).expect("the memory is enough");
+        SliceBuilder::new(folder.path(), graph.pages(), memory, 1, threads).expect("the memory is enough");
     for page in 0..graph.pages() {
         builder.push(graph.targets(page)).expect("targets ascend");
     }
     let matrix = builder.finish().expect("all pages are there");
     let options = Sliced {
-        which: Which::Direct,
+        which: SlicedMethod::Direct,
         damping: 0.85,
         tolerance: 0.0,
         iterations_max: 1,

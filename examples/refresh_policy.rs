@@ -4,7 +4,7 @@
 //!     cargo run --release --example refresh_policy
 
 use archive_math::refresh::change_model::Relations;
-use archive_math::refresh::policies::{Known, Policy, PolicyName, Sighting};
+use archive_math::refresh::policies::{PolicyName, RefreshPolicy, RefreshProblem, Sighting};
 
 const PAGES: usize = 200;
 const DAYS: usize = 120;
@@ -14,7 +14,7 @@ const BUDGET: usize = 20;
 /// Puts the most important page with an old copy first, regardless of how often pages change.
 struct ImportanceTimesAge(Vec<f64>);
 
-impl Policy for ImportanceTimesAge {
+impl RefreshPolicy for ImportanceTimesAge {
     fn values(&mut self, _now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
             *value = self.0[page] * age;
@@ -28,7 +28,7 @@ const fn changes_on(page: usize, day: usize) -> bool {
 }
 
 /// Returns the share of time, weighted by importance, in which the copies are fresh.
-fn freshness(policy: &mut dyn Policy, importance: &[f64]) -> f64 {
+fn freshness(policy: &mut dyn RefreshPolicy, importance: &[f64]) -> f64 {
     let pages: Vec<usize> = (0..PAGES).collect();
     let (mut fetched, mut changed) = (vec![0; PAGES], vec![0; PAGES]);
     let mut fresh = 0.0;
@@ -61,7 +61,7 @@ fn freshness(policy: &mut dyn Policy, importance: &[f64]) -> f64 {
 
 fn main() {
     let importance: Vec<f64> = (0..PAGES).map(|page| 10.0 / (1 + page % 17) as f64).collect();
-    let known = Known {
+    let known = RefreshProblem {
         importance: importance.clone(),
         site: vec![0; PAGES],
         directory: vec![0; PAGES],
@@ -72,7 +72,7 @@ fn main() {
         budget: BUDGET as f64,
         days: DAYS as f64,
         tick: 1.0,
-        ..Known::default()
+        ..RefreshProblem::default()
     };
     let mut default = PolicyName::default().build(&known, &mut || 0.5);
     println!("built-in default:     {:.3}", freshness(default.as_mut(), &importance));

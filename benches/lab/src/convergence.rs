@@ -7,9 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use archive_math::graphs::random::Random;
 use archive_math::importance::rank::{Damping, PageRank, RankError};
-use archive_math::importance::{
-    Account, Graph, GraphBuilder, GraphError, Ledger, Policy, Weight,
-};
+use archive_math::importance::{Account, Graph, GraphBuilder, GraphError, Ledger, Policy, Weight};
 
 use super::agreement::best_first;
 use super::window::{CreditHistory, WindowPolicy};
@@ -106,7 +104,8 @@ impl Simulation {
     /// Returns the mean number of values stored per page.
     #[must_use]
     pub fn measures(&self) -> f64 {
-        self.histories.iter().map(WindowPolicy::measures).sum::<usize>() as f64 / self.histories.len().max(1) as f64
+        self.histories.iter().map(WindowPolicy::measures).sum::<usize>() as f64
+            / self.histories.len().max(1) as f64
     }
 
     /// Changes each of these pages: halves its number of in-links, or doubles it with links from random pages, with
@@ -339,7 +338,8 @@ pub fn curves(graph: &Graph, visits: &[usize], seed: u64, threads: usize) -> Res
     let mut curves: Vec<Curve> = Selection::ALL
         .iter()
         .map(|&selection| {
-            let mut simulation = Simulation::new(graph, Policy::neutral(), WindowPolicy::All, selection, seed);
+            let mut simulation =
+                Simulation::new(graph, Policy::neutral(), WindowPolicy::All, selection, seed);
             let mut done = 0;
             let point = |&visits: &usize| {
                 simulation.run((visits - done) * graph.pages());
@@ -399,8 +399,10 @@ mod tests {
             let Some(data) = test_data(&format!("graphs/{name}")) else { return };
             let graph = graphs::read(&data).unwrap().graph.unweighted();
             let exact = exact(&graph, 1).unwrap();
-            let mut greedy = Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Greedy, 1);
-            let mut random = Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Random, 1);
+            let mut greedy =
+                Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Greedy, 1);
+            let mut random =
+                Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Random, 1);
             let mut last = f64::INFINITY;
             let mut done = 0;
             for (visits, factor) in [(4, 1.5), (8, 1.7), (16, 1.8)] {
@@ -422,7 +424,8 @@ mod tests {
         let graph =
             Graph::from_arcs(50, &(0..50).map(|page| (page, (page * 7 + 1) % 50)).collect::<Vec<_>>())
                 .unwrap();
-        let mut simulation = Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Greedy, 1);
+        let mut simulation =
+            Simulation::new(&graph, Policy::neutral(), WindowPolicy::All, Selection::Greedy, 1);
         for _ in 0..500 {
             simulation.run(1);
             let cash = |page: usize| simulation.ledger.cash(&simulation.accounts[page]);

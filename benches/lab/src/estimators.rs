@@ -103,12 +103,7 @@ pub struct Result {
 }
 
 /// Runs estimators at `rates`, which are equally frequent in the simulated archive.
-pub fn study(
-    estimators: &[Estimator],
-    setting: &Setting,
-    spacing: Spacing,
-    rates: &[f64],
-) -> Vec<Result> {
+pub fn study(estimators: &[Estimator], setting: &Setting, spacing: Spacing, rates: &[f64]) -> Vec<Result> {
     let pages: Vec<Vec<Vec<Observation>>> = rates
         .iter()
         .enumerate()

@@ -90,7 +90,8 @@ pub struct Outcome {
 pub fn run(graph: &Graph, length: Length, change: f64, setting: &Setting) -> Result<Outcome, LabError> {
     let pages = graph.pages();
     // Turns of G per round: about 2 if greedy, 1 otherwise.
-    let mut trial = Simulation::new(graph, Policy::neutral(), WindowPolicy::All, setting.selection, setting.seed);
+    let mut trial =
+        Simulation::new(graph, Policy::neutral(), WindowPolicy::All, setting.selection, setting.seed);
     trial.run(2 * pages);
     let begun = trial.clock();
     trial.run(pages);

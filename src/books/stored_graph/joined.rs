@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use archive_math::graphs::parts::{Link, PAGE_BYTES, Part, PartError, merge};
+use archive_math::graphs::parts::{GraphPart, PAGE_BYTES, PartError, PartLink, merge};
 use archive_math::importance::rank::Damping;
 use archive_math::importance::{Graph, GraphError};
 use archive_storage::{StateError, UrlId};
@@ -82,7 +82,7 @@ pub struct How<'a> {
 #[derive(Debug)]
 pub struct Joined {
     /// One part per archive; the parts are connected.
-    pub parts: Vec<Part>,
+    pub parts: Vec<GraphPart>,
     /// Number in its archive of each page or site of each part: a `UrlId` or `SiteId`.
     pub ids: Vec<Vec<u32>>,
 }
@@ -313,18 +313,18 @@ impl<'a, B: Books> Web<'a, B> {
             if let Some((_, from)) = place(source).filter(|(of, _)| usize::from(*of) == part) {
                 let to = targets.iter().filter_map(|target| place(*target));
                 let to = to.filter(|(of, to)| !are_sites || (usize::from(*of), *to) != (part, from));
-                links.extend(to.map(|(part, to)| Link { from, part, to, weight: 1.0 }));
+                links.extend(to.map(|(part, to)| PartLink { from, part, to, weight: 1.0 }));
             }
         })
     }
 
     fn into_parts(self, how: &How<'_>, are_sites: bool) -> Result<Joined, JoinError> {
         let (folder, is_weighted) = (how.stored.map(|(folder, _)| folder), are_sites && !how.unweighted);
-        let most = how.stored.map_or(usize::MAX, |(_, given)| given / (MEMORY_SHARE * size_of::<Link>()));
+        let most = how.stored.map_or(usize::MAX, |(_, given)| given / (MEMORY_SHARE * size_of::<PartLink>()));
         has_room(how, self.ids.iter().map(|ids| PAGE_BYTES * ids.len()).sum())?;
         let mut parts = Vec::new();
         for number in 0..self.archives.len() {
-            let mut part = Part::new(number, self.ids[number].len(), is_weighted, how.damping, folder)?;
+            let mut part = GraphPart::new(number, self.ids[number].len(), is_weighted, how.damping, folder)?;
             let mut rest = Some((0, 0));
             while let Some(begin) = rest {
                 let mut links = Gathered { links: Vec::new(), begin, end: None, most, is_weighted };
@@ -336,8 +336,8 @@ impl<'a, B: Books> Web<'a, B> {
             }
             parts.push(part);
         }
-        has_room(how, parts.iter().map(Part::vector_bytes).sum())?;
-        Part::connect(&mut parts);
+        has_room(how, parts.iter().map(GraphPart::vector_bytes).sum())?;
+        GraphPart::connect(&mut parts);
         Ok(Joined { parts, ids: self.ids })
     }
 }
@@ -352,7 +352,7 @@ fn has_room(how: &How<'_>, least: usize) -> Result<(), JoinError> {
 
 /// Links to the pages from `begin` to before `end`, which is lowered until they fit.
 struct Gathered {
-    links: Vec<Link>,
+    links: Vec<PartLink>,
     begin: (u16, u32),
     end: Option<(u16, u32)>,
     most: usize,
@@ -360,9 +360,9 @@ struct Gathered {
 }
 
 impl Gathered {
-    fn extend(&mut self, links: impl Iterator<Item = Link>) {
+    fn extend(&mut self, links: impl Iterator<Item = PartLink>) {
         let (begin, end) = (self.begin, self.end);
-        let is_wanted = |link: &Link| begin <= link.target() && end.is_none_or(|end| link.target() < end);
+        let is_wanted = |link: &PartLink| begin <= link.target() && end.is_none_or(|end| link.target() < end);
         self.links.extend(links.filter(is_wanted));
         if self.links.len() <= self.most {
             return;
@@ -384,14 +384,18 @@ impl Gathered {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gathered, Link, merge};
+    use super::{Gathered, PartLink, merge};
 
     #[test]
     fn links_that_do_not_fit_are_gathered_one_after_the_other() {
         let mut random = fastrand::Rng::with_seed(3);
-        let mut link =
-            || Link { from: random.u32(0..50), part: random.u16(0..3), to: random.u32(0..40), weight: 1.0 };
-        let lists: Vec<Vec<Link>> = (0..400).map(|_| (0..5).map(|_| link()).collect()).collect();
+        let mut link = || PartLink {
+            from: random.u32(0..50),
+            part: random.u16(0..3),
+            to: random.u32(0..40),
+            weight: 1.0,
+        };
+        let lists: Vec<Vec<PartLink>> = (0..400).map(|_| (0..5).map(|_| link()).collect()).collect();
         let mut all = lists.concat();
         merge(&mut all, true);
         for (most, least_goes) in [(usize::MAX, 1), (4000, 1), (200, 9), (1, 100)] {

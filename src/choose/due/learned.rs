@@ -12,7 +12,7 @@ use archive_books::change::is_version;
 use archive_books::ledger::{CreditError, capture_flags, page_flags};
 use archive_math::refresh::budget::Rule;
 use archive_math::refresh::change_model::{DIRECTORY, Relations, relations};
-use archive_math::refresh::policies::{Known, Policy, Sighting};
+use archive_math::refresh::policies::{RefreshPolicy, RefreshProblem, Sighting};
 use archive_math::refresh::rate::{ChangeObservations, days_before_change};
 use archive_storage::{Capture, CaptureId, HostId, Page, ROWS_TOGETHER, StateError, UrlId, Visit};
 use chrono::{DateTime, Utc};
@@ -160,9 +160,9 @@ fn past(surveys: &[Survey<'_>], considered: &[Vec<Considered>], origin: f64) -> 
 }
 
 /// Returns what the policy may know about the pages before any visit.
-fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<Known, CreditError> {
+fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<RefreshProblem, CreditError> {
     let mean_rate = surveys.first().map(|survey| survey.prior.mean());
-    let mut known = Known { found_at_birth: false, mean_rate, ..Known::default() };
+    let mut known = RefreshProblem { found_at_birth: false, mean_rate, ..RefreshProblem::default() };
     let mut sites: HashMap<u64, usize> = HashMap::new();
     let mut directories: HashMap<u64, usize> = HashMap::new();
     let mut first_site = 0;
@@ -350,7 +350,7 @@ fn path(url: &str) -> Cow<'_, str> {
 }
 
 /// Feeds visits to a policy, grouped by [`MOMENT_DAYS`]. `last` has the time of the last visit of each page.
-fn replay(policy: &mut dyn Policy, visits: &[PastVisit], last: &mut [f64]) {
+fn replay(policy: &mut dyn RefreshPolicy, visits: &[PastVisit], last: &mut [f64]) {
     let mut rest = visits;
     let mut moment: HashSet<usize> = HashSet::new();
     while let Some(first) = rest.first() {
@@ -392,7 +392,7 @@ mod tests {
     #[derive(Default)]
     struct Noted(Vec<(f64, Vec<Sighting>)>);
 
-    impl Policy for Noted {
+    impl RefreshPolicy for Noted {
         fn values(&mut self, _now: f64, _pages: &[usize], _ages: &[f64], _values: &mut [f64]) {}
         fn seen(&mut self, now: f64, visits: &[Sighting]) {
             self.0.push((now, visits.to_vec()));

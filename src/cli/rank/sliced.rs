@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 use archive_base::memory::peak_bytes;
 use archive_math::graphs;
-use archive_math::graphs::slices::{self, Which};
+use archive_math::graphs::slices::{self, SlicedMethod};
 use archive_math::importance::ranking::Method;
 use serde::Serialize;
 
@@ -35,9 +35,9 @@ struct SlicedLine {
 /// Ranks with the graph on disk.
 pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> anyhow::Result<ExitCode> {
     let which = match args.method {
-        Method::PageRank => Which::Direct,
-        Method::Interest => Which::Inverse,
-        Method::Combined => Which::Combined,
+        Method::PageRank => SlicedMethod::Direct,
+        Method::Interest => SlicedMethod::Inverse,
+        Method::Combined => SlicedMethod::Combined,
         method => return Err(UsageError(format!("{method} does not work in slices")).into()),
     };
     let threads = threads(args);
@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> anyhow::Result<Ex
     let start = Instant::now();
     let matrix = {
         let web = graphs::open(graph)?;
-        let mut builder = slices::Builder::new(folder, web.pages(), memory, which.vectors(), threads)?;
+        let mut builder = slices::SliceBuilder::new(folder, web.pages(), memory, which.vectors(), threads)?;
         let mut buffer = Vec::new();
         for page in 0..web.pages() as u32 {
             builder.push(web.links(page, &mut buffer))?;

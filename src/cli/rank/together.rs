@@ -5,7 +5,7 @@ use std::time::Instant;
 use archive_ask::query::Limits;
 use archive_books::columns::RowKind;
 use archive_books::stored_graph::{Books, Folder, How, JoinError, Joined};
-use archive_math::graphs::parts::{Chaotic, Outcome};
+use archive_math::graphs::parts::{Chaotic, ChaoticRanking};
 use archive_math::importance::rank::{Damping, Ranking};
 use archive_math::importance::ranking::{Column, Method};
 
@@ -50,7 +50,7 @@ pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<
     let start = Instant::now();
     let outcome = Chaotic { tolerance, sweeps_max, threads }.run(parts)?;
     let seconds = start.elapsed().as_secs_f64();
-    let Outcome { values, bound, sweeps, operations, rounds, bytes } = outcome;
+    let ChaoticRanking { values, bound, sweeps, operations, rounds, bytes } = outcome;
     let values: Vec<f64> = values.into_iter().flatten().collect();
     let pages = values.len();
     output::note(format_args!(

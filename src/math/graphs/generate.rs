@@ -11,14 +11,14 @@ const LINKS_MAX: f64 = 2000.0;
 const PAGES_MAX: u32 = 1 << 31;
 
 /// Parameters in the name of a generated graph.
-struct Parameters {
+struct GraphRecipe {
     model: String,
     pages: u32,
     links: f64,
     seed: u64,
 }
 
-fn parameters(name: &str) -> Result<Parameters, ReadError> {
+fn parameters(name: &str) -> Result<GraphRecipe, ReadError> {
     let wrong = || ReadError::Name(format!("generate:{name}"));
     let mut fields = name.split(':');
     let model = fields.next().unwrap_or_default().to_owned();
@@ -29,12 +29,12 @@ fn parameters(name: &str) -> Result<Parameters, ReadError> {
     let (pages, links, seed) = (number(100_000.0)?, number(10.0)?, number(1.0)? as u64);
     let pages =
         Some(pages).filter(|pages| (1.0..=f64::from(PAGES_MAX)).contains(pages) && fields.next().is_none());
-    Ok(Parameters { model, pages: pages.ok_or_else(wrong)? as u32, links, seed })
+    Ok(GraphRecipe { model, pages: pages.ok_or_else(wrong)? as u32, links, seed })
 }
 
 /// Generates a graph in memory from its name, without `generate:`.
 pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
-    let Parameters { model, pages, links, seed } = parameters(name)?;
+    let GraphRecipe { model, pages, links, seed } = parameters(name)?;
     let recorded = |graph, hosts| Ok(Recorded { graph, hosts, urls: None });
     match model.as_str() {
         "web" => {
@@ -54,7 +54,7 @@ pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
 
 /// Opens a web by its name; it is generated page by page if the model allows it.
 pub(super) fn open(name: &str) -> Result<Box<dyn Web>, ReadError> {
-    let Parameters { model, pages, links, seed } = parameters(name)?;
+    let GraphRecipe { model, pages, links, seed } = parameters(name)?;
     Ok(match model.as_str() {
         "web" => Box::new(HostWeb::new(pages, links, seed)),
         "random" => Box::new(RandomWeb { pages, links, seed }),

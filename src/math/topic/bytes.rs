@@ -28,7 +28,7 @@ impl Knowledge {
     /// Decodes knowledge; `None` if the bytes are invalid.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut rest = Bytes(bytes);
+        let mut rest = UnreadBytes(bytes);
         let classes = rest.u32()? as usize;
         if !(1..=CLASSES_MAX).contains(&classes) {
             return None;
@@ -68,7 +68,7 @@ impl Teller {
         row(out);
     }
 
-    fn take(rest: &mut Bytes<'_>, classes: usize) -> Option<Self> {
+    fn take(rest: &mut UnreadBytes<'_>, classes: usize) -> Option<Self> {
         let width = rest.u32()? as usize;
         let prior = rest.f64s(classes)?;
         // Limit the capacity by the bytes that are left.
@@ -90,9 +90,9 @@ impl Teller {
 }
 
 /// Unread bytes.
-struct Bytes<'a>(&'a [u8]);
+struct UnreadBytes<'a>(&'a [u8]);
 
-impl Bytes<'_> {
+impl UnreadBytes<'_> {
     fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
         let (first, rest) = self.0.split_first_chunk::<N>()?;
         self.0 = rest;

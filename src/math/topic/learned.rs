@@ -11,9 +11,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::links::{pattern, stem};
-use super::relatives::{Children, Folders, Rate, Rates, table_bytes};
-use super::texts::Texts;
-use super::waiting::{DEPTH_MAX, Pages, Parent, Waiting, place_of};
+use super::relatives::{Children, Folders, OutcomeRate, Rates, table_bytes};
+use super::texts::LinkTexts;
+use super::waiting::{DEPTH_MAX, Parent, WaitingPage, WaitingPages, place_of};
 use super::{Fetched, Focus, Knowledge, Lead, Memory};
 use crate::importance::order::Queue;
 use crate::learn::{fit_weights, log_odds, sigmoid};
@@ -91,10 +91,10 @@ impl Default for Tuning {
 pub struct Learned {
     knowledge: Arc<Knowledge>,
     class: usize,
-    texts: Texts,
+    texts: LinkTexts,
     tuning: Tuning,
     weights: [f64; PARTS],
-    waiting: Pages,
+    waiting: WaitingPages,
     /// Depth and outcome of each fetched page.
     depths: HashMap<u32, (u8, f32)>,
     /// Outcomes of the children of each fetched page, in order of fetching.
@@ -103,7 +103,7 @@ pub struct Learned {
     decay: Vec<f64>,
     folders: Folders,
     patterns: Rates,
-    all: Rate,
+    all: OutcomeRate,
     outcomes: Vec<([f64; PARTS], f64)>,
     fitted_at: usize,
     scored_at: usize,
@@ -113,19 +113,19 @@ impl Learned {
     /// Looks for pages of `class`, named `name` (empty if links cannot name it).
     #[must_use]
     pub fn new(knowledge: Arc<Knowledge>, class: usize, name: &str, tuning: Tuning) -> Self {
-        let mut all = Rate::default();
+        let mut all = OutcomeRate::default();
         // Prior: a tenth of all pages is of the topic.
         (0..5).for_each(|_| all.add(0.1));
         Self {
             knowledge,
             class,
-            texts: Texts::new(stem(name)),
+            texts: LinkTexts::new(stem(name)),
             weights: tuning.weights,
             decay: (0..=(REACH * tuning.near) as u32)
                 .map(|at| (-f64::from(at) / tuning.near).exp())
                 .collect(),
             tuning,
-            waiting: Pages::default(),
+            waiting: WaitingPages::default(),
             depths: HashMap::new(),
             children: Vec::new(),
             folders: Folders::default(),
@@ -137,7 +137,7 @@ impl Learned {
         }
     }
 
-    fn numbers(&self, page: &Waiting) -> [f64; PARTS] {
+    fn numbers(&self, page: &WaitingPage) -> [f64; PARTS] {
         let shrink = self.tuning.shrink;
         let base = self.all.shrunken(0.0, 0.0);
         let base_odds = log_odds(base);
@@ -181,7 +181,7 @@ impl Learned {
         ]
     }
 
-    fn score(&self, page: &Waiting) -> f64 {
+    fn score(&self, page: &WaitingPage) -> f64 {
         dot(&self.weights, &self.numbers(page))
     }
 
@@ -199,7 +199,7 @@ impl Learned {
     }
 
     /// Records the outcome of a fetched page with its relatives, and returns the pages whose score changes.
-    fn book(&mut self, page: &Waiting, outcome: f64) -> Vec<u32> {
+    fn book(&mut self, page: &WaitingPage, outcome: f64) -> Vec<u32> {
         self.all.add(outcome);
         self.folders.add(page.folder, outcome);
         self.patterns.add(page.pattern, outcome);
@@ -248,7 +248,7 @@ impl Focus for Learned {
     fn fetched(&mut self, fetched: &Fetched<'_>, queue: &mut dyn Queue) {
         let outcome = fetched.classes[self.class];
         let page = self.waiting.remove(fetched.page);
-        let depth = page.as_ref().map_or(0, Waiting::depth);
+        let depth = page.as_ref().map_or(0, WaitingPage::depth);
         self.depths.insert(fetched.page, (depth, outcome as f32));
         let numbers = page.as_ref().map(|page| self.numbers(page));
         let mut touched = page.map_or_else(Vec::new, |page| self.book(&page, outcome));

@@ -13,12 +13,12 @@ const OUTCOMES_MAX: u32 = 1 << 16;
 
 /// Outcomes between 0 and 1: their sum in units of 1 / [`WHOLE`], and their number.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rate {
+pub(super) struct OutcomeRate {
     sum: u32,
     count: u32,
 }
 
-impl Rate {
+impl OutcomeRate {
     pub(super) fn add(&mut self, outcome: f64) {
         if self.count == OUTCOMES_MAX {
             self.sum /= 2;
@@ -41,20 +41,20 @@ impl Rate {
 /// Rates by shared features of fetched pages. Keys are 32 bits of a hash: of a hundred thousand, about two share a
 /// rate.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rates(HashMap<u32, Rate>);
+pub(super) struct Rates(HashMap<u32, OutcomeRate>);
 
 impl Rates {
     pub(super) fn add(&mut self, key: u32, outcome: f64) {
         self.0.entry(key).or_default().add(outcome);
     }
 
-    pub(super) fn get(&self, key: u32) -> Rate {
+    pub(super) fn get(&self, key: u32) -> OutcomeRate {
         self.0.get(&key).copied().unwrap_or_default()
     }
 
     /// Bytes of memory used.
     pub(super) fn bytes(&self) -> usize {
-        table_bytes::<u32, Rate>(self.0.capacity())
+        table_bytes::<u32, OutcomeRate>(self.0.capacity())
     }
 }
 
@@ -63,7 +63,7 @@ impl Rates {
 pub(super) struct Folders {
     places: HashMap<u32, u32>,
     /// Parent folder and rate of each folder; a host is its own parent.
-    folders: Vec<(u32, Rate)>,
+    folders: Vec<(u32, OutcomeRate)>,
 }
 
 impl Folders {
@@ -74,7 +74,7 @@ impl Folders {
             let new = self.folders.len() as u32;
             let place = *self.places.entry(hash as u32).or_insert(new);
             if place == new {
-                self.folders.push((inside.unwrap_or(place), Rate::default()));
+                self.folders.push((inside.unwrap_or(place), OutcomeRate::default()));
             }
             inside = Some(place);
         }
@@ -107,7 +107,8 @@ impl Folders {
 
     /// Bytes of memory used.
     pub(super) fn bytes(&self) -> usize {
-        table_bytes::<u32, u32>(self.places.capacity()) + self.folders.capacity() * size_of::<(u32, Rate)>()
+        table_bytes::<u32, u32>(self.places.capacity())
+            + self.folders.capacity() * size_of::<(u32, OutcomeRate)>()
     }
 }
 
@@ -119,7 +120,7 @@ pub(super) const fn table_bytes<K, V>(capacity: usize) -> usize {
 /// Outcomes of the children of a page, by position among its links.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Children {
-    all: Rate,
+    all: OutcomeRate,
     /// Position and outcome of each child, outcomes in units of 1 / [`WHOLE`].
     places: Vec<(u16, u16)>,
 }

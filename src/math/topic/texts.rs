@@ -6,7 +6,7 @@ use std::hash::Hasher as _;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::links::{last_segment, names};
-use super::waiting::Said;
+use super::waiting::LinkEvidence;
 use super::{Knowledge, Lead};
 
 /// Maximum number of cached texts; when it is reached, the cache is cleared.
@@ -14,21 +14,21 @@ const TEXTS_MAX: usize = 1 << 16;
 
 /// Link texts and their evidence for one class.
 #[derive(Debug)]
-pub(super) struct Texts {
+pub(super) struct LinkTexts {
     /// Stem of words that name the topic.
     stem: String,
-    said: HashMap<u64, Said>,
+    said: HashMap<u64, LinkEvidence>,
     /// The heading above the last link, and whether it names the topic.
     heading: (String, bool),
 }
 
-impl Texts {
+impl LinkTexts {
     pub(super) fn new(stem: String) -> Self {
         Self { stem, said: HashMap::new(), heading: Default::default() }
     }
 
     /// Returns the evidence of the texts of a link for `class`, which must be the same in every call.
-    pub(super) fn say(&mut self, knowledge: &Knowledge, class: usize, lead: &Lead<'_>) -> Said {
+    pub(super) fn say(&mut self, knowledge: &Knowledge, class: usize, lead: &Lead<'_>) -> LinkEvidence {
         let (anchor, segment) = (lead.anchor, last_segment(lead.url));
         if lead.heading != self.heading.0 {
             self.heading = (lead.heading.to_owned(), names(lead.heading, &self.stem));
@@ -40,12 +40,12 @@ impl Texts {
         if self.said.len() == TEXTS_MAX {
             self.said.clear();
         }
-        let said = self.said.entry(hash.finish()).or_insert_with(|| Said {
+        let said = self.said.entry(hash.finish()).or_insert_with(|| LinkEvidence {
             anchor: knowledge.anchor(anchor)[class] as f32,
             naming: knowledge.naming(lead)[class] as f32,
             named: [names(anchor, &self.stem), names(segment, &self.stem), false],
         });
         let [in_anchor, in_url, _] = said.named;
-        Said { named: [in_anchor, in_url, self.heading.1], ..*said }
+        LinkEvidence { named: [in_anchor, in_url, self.heading.1], ..*said }
     }
 }

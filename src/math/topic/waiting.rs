@@ -59,7 +59,7 @@ impl Tiny {
 
 /// Evidence of the texts of a link about its target.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Said {
+pub(super) struct LinkEvidence {
     pub(super) anchor: f32,
     pub(super) naming: f32,
     pub(super) named: [bool; NAMES as usize],
@@ -79,7 +79,7 @@ pub(super) struct Parent {
 
 /// Data about a waiting page.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
+pub(super) struct WaitingPage {
     /// Number of the page; [`NONE`] in a free slot.
     page: u32,
     /// The newest kept link to it; in a free slot, the next free slot.
@@ -102,9 +102,9 @@ pub(super) struct Waiting {
     named_and_depth: u8,
 }
 
-const _: () = assert!(size_of::<Waiting>() == 32);
+const _: () = assert!(size_of::<WaitingPage>() == 32);
 
-impl Waiting {
+impl WaitingPage {
     fn new(page: u32, link: u32, url: f64, [folder, pattern]: [u32; 2]) -> Self {
         Self {
             page,
@@ -125,7 +125,7 @@ impl Waiting {
     }
 
     /// Adds the evidence of one more link.
-    fn hear(&mut self, said: &Said, parent: &Parent) {
+    fn hear(&mut self, said: &LinkEvidence, parent: &Parent) {
         self.links = self.links.saturating_add(1);
         let count = f64::from(self.links);
         let (anchor, naming) = (said.anchor.into(), said.naming.into());
@@ -157,9 +157,9 @@ impl Waiting {
 
 /// The waiting pages, and the links of fetched pages to them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Pages {
+pub(super) struct WaitingPages {
     places: HashMap<u32, u32>,
-    pages: Vec<Waiting>,
+    pages: Vec<WaitingPage>,
     /// The first free slot.
     vacant: Option<u32>,
     /// Index of the first link of each fetched page, in order of fetching.
@@ -170,7 +170,7 @@ pub(super) struct Pages {
     before: Vec<u32>,
 }
 
-impl Pages {
+impl WaitingPages {
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
@@ -179,12 +179,12 @@ impl Pages {
         self.places.contains_key(&page)
     }
 
-    pub(super) fn get(&self, page: u32) -> Option<&Waiting> {
+    pub(super) fn get(&self, page: u32) -> Option<&WaitingPage> {
         self.pages.get(*self.places.get(&page)? as usize)
     }
 
     /// All waiting pages with their numbers.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Waiting)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &WaitingPage)> {
         self.pages.iter().filter(|page| page.page != NONE).map(|page| (page.page, page))
     }
 
@@ -195,7 +195,7 @@ impl Pages {
 
     /// Adds a new waiting page.
     pub(super) fn insert(&mut self, page: u32, url: f64, shared: [u32; 2]) {
-        let new = Waiting::new(page, NONE, url, shared);
+        let new = WaitingPage::new(page, NONE, url, shared);
         let place = if let Some(place) = self.vacant {
             let left = std::mem::replace(&mut self.pages[place as usize], new);
             self.vacant = Some(left.link).filter(|next| *next != NONE);
@@ -208,7 +208,7 @@ impl Pages {
     }
 
     /// Adds a link to a waiting page, at this position on the last fetched page.
-    pub(super) fn hear(&mut self, page: u32, place: u32, said: &Said, parent: &Parent) {
+    pub(super) fn hear(&mut self, page: u32, place: u32, said: &LinkEvidence, parent: &Parent) {
         let Some(waiting) = self.places.get(&page).map(|&at| &mut self.pages[at as usize]) else { return };
         waiting.hear(said, parent);
         if waiting.links <= LINKS_MAX {
@@ -220,26 +220,26 @@ impl Pages {
     }
 
     /// Removes a page that no longer waits.
-    pub(super) fn remove(&mut self, page: u32) -> Option<Waiting> {
+    pub(super) fn remove(&mut self, page: u32) -> Option<WaitingPage> {
         let place = self.places.remove(&page)?;
-        let left = Waiting::new(NONE, self.vacant.unwrap_or(NONE), 0.0, [0; 2]);
+        let left = WaitingPage::new(NONE, self.vacant.unwrap_or(NONE), 0.0, [0; 2]);
         self.vacant = Some(place);
         Some(std::mem::replace(&mut self.pages[place as usize], left))
     }
 
     /// Returns the kept links to a page, the newest first.
-    pub(super) fn links(&self, page: &Waiting) -> impl Iterator<Item = Link> {
+    pub(super) fn links(&self, page: &WaitingPage) -> impl Iterator<Item = KeptLink> {
         let mut next = page.link;
         std::iter::from_fn(move || {
             let at = next as usize;
             next = *self.before.get(at)?;
             let parent = self.starts.partition_point(|start| *start as usize <= at) - 1;
-            Some(Link { at, parent, place: self.on_page[at] })
+            Some(KeptLink { at, parent, place: self.on_page[at] })
         })
     }
 
     /// Returns the targets of the links near a link on its page, up to `reach` on each side.
-    pub(super) fn beside(&self, link: &Link, reach: usize) -> &[u32] {
+    pub(super) fn beside(&self, link: &KeptLink, reach: usize) -> &[u32] {
         let first = self.starts[link.parent] as usize;
         let end = self.starts.get(link.parent + 1).map_or(self.targets.len(), |end| *end as usize);
         &self.targets[link.at.saturating_sub(reach).max(first)..(link.at + reach + 1).min(end)]
@@ -248,7 +248,7 @@ impl Pages {
     /// Bytes of memory used.
     pub(super) fn bytes(&self) -> usize {
         table_bytes::<u32, u32>(self.places.capacity())
-            + self.pages.capacity() * size_of::<Waiting>()
+            + self.pages.capacity() * size_of::<WaitingPage>()
             + (self.starts.capacity() + self.targets.capacity() + self.before.capacity()) * size_of::<u32>()
             + self.on_page.capacity() * size_of::<u16>()
     }
@@ -269,7 +269,7 @@ pub(super) fn place_of(place: u32) -> u16 {
 
 /// A kept link: the page that has it, in order of fetching, and its position there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(super) struct KeptLink {
     at: usize,
     pub(super) parent: usize,
     pub(super) place: u16,
@@ -279,8 +279,8 @@ pub(super) struct Link {
 mod tests {
     use super::*;
 
-    fn said(anchor: f32) -> Said {
-        Said { anchor, naming: anchor, named: [anchor > 0.0, false, true] }
+    fn said(anchor: f32) -> LinkEvidence {
+        LinkEvidence { anchor, naming: anchor, named: [anchor > 0.0, false, true] }
     }
 
     fn of_page(odds: f64, depth: u8) -> Parent {
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn links_are_found_from_both_ends() {
-        let mut pages = Pages::default();
+        let mut pages = WaitingPages::default();
         for parent in 0..3 {
             pages.next_page();
             for page in 0..20 {
@@ -299,7 +299,7 @@ mod tests {
                 pages.hear(page, 2 * page, &said(0.0), &of_page(0.0, 31));
             }
         }
-        let links: Vec<Link> = pages.links(pages.get(7).unwrap()).collect();
+        let links: Vec<KeptLink> = pages.links(pages.get(7).unwrap()).collect();
         assert_eq!(
             links.iter().map(|link| (link.parent, link.place)).collect::<Vec<_>>(),
             [(2, 14), (1, 14), (0, 14)]
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn means_and_best_ones_are_those_of_the_links() {
-        let mut pages = Pages::default();
+        let mut pages = WaitingPages::default();
         pages.next_page();
         pages.insert(1, -0.3, [0, 0]);
         for anchor in [1.0, -2.0, 4.0] {

@@ -214,8 +214,7 @@ fn measure(
     let mut curves = Curves::default();
     for rng in args.rng..args.rng + repeat {
         let seeds = args.seeds.choose(args.seed_count, rng, importance);
-        let crawl =
-            kind.crawl(recorded, (rng, importance), &seeds, args.pages.unwrap_or(usize::MAX));
+        let crawl = kind.crawl(recorded, (rng, importance), &seeds, args.pages.unwrap_or(usize::MAX));
         let Gathered { auc, shares: [one, two, five, ten, quarter, half] } =
             orders::gathered(&crawl.downloads, importance);
         let share = |downloaded: usize| downloaded as f64 / importance.len() as f64;

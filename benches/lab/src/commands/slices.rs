@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use archive_base::memory::{parse_bytes, peak_bytes};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
-use archive_math::graphs::slices::{Builder, Sliced, Which};
+use archive_math::graphs::slices::{SliceBuilder, Sliced, SlicedMethod};
 use archive_math::graphs::{HostWeb, Web as _};
 use serde::Serialize;
 
@@ -55,8 +55,11 @@ struct Line {
     peak_bytes: Option<u64>,
 }
 
-const RANKINGS: [(&str, Which); 3] =
-    [("direct", Which::Direct), ("inverse", Which::Inverse), ("combined", Which::Combined)];
+const RANKINGS: [(&str, SlicedMethod); 3] = [
+    ("direct", SlicedMethod::Direct),
+    ("inverse", SlicedMethod::Inverse),
+    ("combined", SlicedMethod::Combined),
+];
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut lines = Vec::new();
@@ -90,11 +93,11 @@ fn measure(
     web: &HostWeb,
     memory: usize,
     ranking: &'static str,
-    which: Which,
+    which: SlicedMethod,
 ) -> anyhow::Result<Line> {
     let temporary = tempfile::tempdir()?;
     let folder = args.work.as_deref().unwrap_or(temporary.path());
-    let mut builder = Builder::new(folder, web.pages(), memory, which.vectors(), args.threads)?;
+    let mut builder = SliceBuilder::new(folder, web.pages(), memory, which.vectors(), args.threads)?;
     let mut buffer = Vec::new();
     for page in 0..web.pages() as u32 {
         builder.push(web.links(page, &mut buffer))?;

@@ -9,7 +9,7 @@ use archive_math::topic::{Fetched, Focus, Knowledge};
 
 /// An order that ignores the topic.
 #[derive(Debug)]
-pub struct Unfocused<O>(pub O);
+pub(super) struct Unfocused<O>(pub(super) O);
 
 impl<O: Order> Focus for Unfocused<O> {
     fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
@@ -26,7 +26,7 @@ impl<O: Order> Focus for Unfocused<O> {
 
 /// The log-odds of the parent plus the evidence of the link text.
 #[derive(Clone, Debug)]
-pub struct ParentAnchor {
+pub(super) struct ParentAnchor {
     knowledge: Arc<Knowledge>,
     class: usize,
     best: HashMap<u32, f64>,
@@ -35,7 +35,7 @@ pub struct ParentAnchor {
 impl ParentAnchor {
     /// Looks for pages of `class`.
     #[must_use]
-    pub fn new(knowledge: Arc<Knowledge>, class: usize) -> Self {
+    pub(super) fn new(knowledge: Arc<Knowledge>, class: usize) -> Self {
         Self { knowledge, class, best: HashMap::new() }
     }
 }
@@ -61,7 +61,7 @@ impl Focus for ParentAnchor {
 /// Folders as arms of a bandit (UCB1; Auer, Cesa-Bianchi, Fischer 2002): mean outcome + sqrt(2 ln n / n_folder) ·
 /// width.
 #[derive(Clone, Debug)]
-pub struct Ucb {
+pub(super) struct Ucb {
     class: usize,
     arms: BTreeMap<String, Arm>,
     arm_of: HashMap<u32, String>,
@@ -81,7 +81,8 @@ const FOLDERS_MAX: usize = 6;
 /// Returns a URL up to its innermost folder that counts.
 fn folder(url: &str) -> &str {
     let begin = url.find("://").map_or(0, |scheme| scheme + 3);
-    let end = url[begin..].match_indices('/').take(FOLDERS_MAX).last().map_or(url.len() - begin, |(at, _)| at);
+    let end =
+        url[begin..].match_indices('/').take(FOLDERS_MAX).last().map_or(url.len() - begin, |(at, _)| at);
     &url[..begin + end]
 }
 
@@ -93,7 +94,7 @@ const UCB_EVERY: u32 = 16;
 impl Ucb {
     /// Looks for pages of `class`.
     #[must_use]
-    pub fn new(class: usize) -> Self {
+    pub(super) fn new(class: usize) -> Self {
         Self { class, arms: BTreeMap::new(), arm_of: HashMap::new(), fetched: 0 }
     }
 

@@ -14,7 +14,6 @@ fn crawled(order: &mut dyn SimulatedOrder, links: &[Vec<u32>], seeds: &[u32]) ->
     crawl(&web, (order, &mut ExactQueue::default()), seeds, usize::MAX).downloads
 }
 
-
 #[test]
 fn names_are_read_as_they_are_written() {
     for name in [
@@ -68,8 +67,7 @@ fn orders_stand_as_measured_on_a_real_crawl() {
         });
         crawls.sum::<f64>() / 10.0
     };
-    let [breadth, fpr, fpr_m, endowed, truth] =
-        ["breadth", "fpr", "fpr@10", "endowed", "truth"].map(mean);
+    let [breadth, fpr, fpr_m, endowed, truth] = ["breadth", "fpr", "fpr@10", "endowed", "truth"].map(mean);
     assert!(endowed > fpr + 0.03 && fpr > breadth, "endowed {endowed}, fpr {fpr}, breadth {breadth}");
     assert!(fpr_m > breadth && truth > endowed, "fpr@10 {fpr_m}, truth {truth}");
 }

@@ -6,7 +6,7 @@
 
 use archive_math::refresh::policies::Sighting;
 
-use super::policies::Policy;
+use super::policies::RefreshPolicy;
 use super::world::World;
 use crate::refresh::draws::Draws;
 
@@ -105,7 +105,7 @@ impl Books<'_> {
 }
 
 /// Replays `world` under `policy` with `budget` fetches per day; `draws` break ties between pages of equal value.
-pub fn replay(world: &World, policy: &mut dyn Policy, budget: f64, draws: &mut Draws) -> Outcome {
+pub fn replay(world: &World, policy: &mut dyn RefreshPolicy, budget: f64, draws: &mut Draws) -> Outcome {
     let count = world.pages.len();
     let mut books = Books {
         world,

@@ -3,7 +3,7 @@
 use archive_math::refresh::policies::Sighting;
 
 use super::history::{Event, History};
-use super::policies::{Policy, PolicyName};
+use super::policies::{PolicyName, RefreshPolicy};
 use super::replay::{Outcome, replay};
 use super::settings;
 use super::world::{Page, Window, World};
@@ -46,7 +46,7 @@ struct Scripted {
     gone: Vec<f64>,
 }
 
-impl Policy for Scripted {
+impl RefreshPolicy for Scripted {
     fn values(&mut self, now: f64, _pages: &[usize], _ages: &[f64], values: &mut [f64]) {
         values.fill(if self.days.contains(&now) { 1.0 } else { -1.0 });
     }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use archive_math::refresh::change_model::{Relations, relations};
-use archive_math::refresh::policies::Known;
+use archive_math::refresh::policies::RefreshProblem;
 use flate2::Crc;
 
 use super::history::{Event, History, HistoryError};
@@ -120,8 +120,8 @@ impl World {
     }
 
     /// Returns what a policy that spends `budget` fetches per day may know.
-    pub fn known(&self, budget: f64) -> Known {
-        Known {
+    pub fn known(&self, budget: f64) -> RefreshProblem {
+        RefreshProblem {
             importance: self.pages.iter().map(|page| page.importance).collect(),
             site: self.pages.iter().map(|page| page.site).collect(),
             directory: self.pages.iter().map(|page| page.directory).collect(),

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use archive_math::importance::Graph;
-use archive_math::importance::rank::{PageRank, Prepared, RankError};
+use archive_math::importance::rank::{PageRank, PreparedGraph, RankError};
 use rayon::prelude::*;
 
 use super::names::{Name, Names, rates};
@@ -104,7 +104,7 @@ pub(super) struct Web<'a> {
     pub(super) graph: &'a Graph,
     content: &'a [Content],
     inverse: Graph,
-    ready: [Prepared; 3],
+    ready: [PreparedGraph; 3],
     rank: PageRank<'static>,
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// A link of a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Link {
+pub struct PartLink {
     /// Number of the source page in its part.
     pub from: u32,
     /// Part of the target page.
@@ -20,7 +20,7 @@ pub struct Link {
     pub weight: f32,
 }
 
-impl Link {
+impl PartLink {
     /// Returns the target.
     pub fn target(&self) -> (u16, u32) {
         (self.part, self.to)
@@ -28,7 +28,7 @@ impl Link {
 }
 
 /// Sorts links by target and merges duplicates.
-pub fn merge(links: &mut Vec<Link>, is_weighted: bool) {
+pub fn merge(links: &mut Vec<PartLink>, is_weighted: bool) {
     links.sort_unstable_by_key(|link| (link.target(), link.from));
     links.dedup_by(|next, kept| {
         let is_same = (next.target(), next.from) == (kept.target(), kept.from);
@@ -44,7 +44,7 @@ const PIECE_WORDS: usize = 1 << 18;
 
 /// Where the words are stored.
 #[derive(Debug)]
-enum Pieces {
+enum RowPieces {
     Memory(Vec<Vec<u32>>),
     /// A file without a name, and the number of words in each piece.
     Stored(File, Vec<usize>),
@@ -52,19 +52,19 @@ enum Pieces {
 
 /// A sequence of rows; each has the number of its sources, the sources, and their weights if links have weights.
 #[derive(Debug)]
-pub(super) struct Rows {
-    pieces: Pieces,
+pub(super) struct StoredRows {
+    pieces: RowPieces,
     piece: Vec<u32>,
     rows: usize,
     pub(super) is_weighted: bool,
 }
 
-impl Rows {
+impl StoredRows {
     /// Creates an empty sequence; in a file without a name if a folder is given.
     pub(super) fn new(is_weighted: bool, folder: Option<&Path>) -> io::Result<Self> {
         let pieces = match folder {
-            Some(folder) => Pieces::Stored(tempfile::tempfile_in(folder)?, Vec::new()),
-            None => Pieces::Memory(Vec::new()),
+            Some(folder) => RowPieces::Stored(tempfile::tempfile_in(folder)?, Vec::new()),
+            None => RowPieces::Memory(Vec::new()),
         };
         Ok(Self { pieces, piece: Vec::new(), rows: 0, is_weighted })
     }
@@ -75,7 +75,7 @@ impl Rows {
     }
 
     /// Adds a row.
-    pub(super) fn push(&mut self, row: &[Link]) -> io::Result<()> {
+    pub(super) fn push(&mut self, row: &[PartLink]) -> io::Result<()> {
         if self.piece.len() + 1 + 2 * row.len() > PIECE_WORDS {
             self.end_piece()?;
         }
@@ -95,8 +95,8 @@ impl Rows {
             return Ok(());
         }
         match &mut self.pieces {
-            Pieces::Memory(pieces) => pieces.push(piece),
-            Pieces::Stored(file, lengths) => {
+            RowPieces::Memory(pieces) => pieces.push(piece),
+            RowPieces::Stored(file, lengths) => {
                 lengths.push(piece.len());
                 let bytes: Vec<u8> = piece.iter().flat_map(|word| word.to_le_bytes()).collect();
                 file.write_all(&bytes)?;
@@ -127,8 +127,8 @@ impl Rows {
             Some(())
         };
         let pieces = match &self.pieces {
-            Pieces::Memory(pieces) => pieces.len(),
-            Pieces::Stored(_, lengths) => lengths.len(),
+            RowPieces::Memory(pieces) => pieces.len(),
+            RowPieces::Stored(_, lengths) => lengths.len(),
         };
         let mut offset = 0;
         for number in 0..pieces {
@@ -141,8 +141,8 @@ impl Rows {
     /// Reads a piece; those in a file must be read in order.
     fn read(&self, number: usize, offset: &mut u64) -> io::Result<Cow<'_, [u32]>> {
         match &self.pieces {
-            Pieces::Memory(pieces) => Ok(Cow::Borrowed(&pieces[number])),
-            Pieces::Stored(file, lengths) => {
+            RowPieces::Memory(pieces) => Ok(Cow::Borrowed(&pieces[number])),
+            RowPieces::Stored(file, lengths) => {
                 let mut bytes = vec![0; lengths[number] * 4];
                 file.read_exact_at(&mut bytes, *offset)?;
                 *offset += bytes.len() as u64;

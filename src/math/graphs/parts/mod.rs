@@ -2,13 +2,13 @@
 //!
 //! A part has some of the pages and all links that leave them. It solves `(I - d P^T) y = v` for its own pages in place
 //! (Gauss-Seidel), with the last known inflow from the pages of other parts. Outflow is sent as totals, not as changes:
-//! for each page of another part that this part's pages link to, the sum over these links. So a [`Batch`] replaces
+//! for each page of another part that this part's pages link to, the sum over these links. So a [`FlowBatch`] replaces
 //! those before it. It may arrive late, again, after newer ones or never, and nothing is counted twice.
 //!
 //! **Bound.** For any y, `|y* - y|_1 <= |r|_1 / (1 - d)` with `r = v - (I - d P^T) y` over all parts, and the error of
 //! PageRank `x = y / |y|_1` is at most twice this divided by `|y|_1`. The residual of a page is at most what its part
 //! computes from what it has heard, plus what has flowed to it unheard. So `|r|_1` is at most what all parts keep plus
-//! what is in transit between them, and each part's [`Account`] states its share of both. Accounts need not be of one
+//! what is in transit between them, and each part's [`PartAccount`] states its share of both. Accounts need not be of one
 //! moment: they bound the error of the values that each part had when it stated its own. The possible rounding error of
 //! sums counts as kept.
 //!
@@ -23,11 +23,11 @@ use std::io;
 
 use crate::importance::rank::RankError;
 
-pub use links::Link;
+pub use links::PartLink;
 pub use links::merge;
 pub use part::PAGE_BYTES;
-pub use part::{Account, Batch, Part};
-pub use run::{Chaotic, Outcome};
+pub use part::{FlowBatch, GraphPart, PartAccount};
+pub use run::{Chaotic, ChaoticRanking};
 
 /// Why parts cannot be ranked.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ const SLACK: f64 = 1.0 + 1e-6;
 
 /// Returns an upper bound of the L1 error of PageRank, from the accounts of all parts in order.
 #[must_use]
-pub fn bound(accounts: &[Account]) -> f64 {
+pub fn bound(accounts: &[PartAccount]) -> f64 {
     let (mut residual, mut total, mut follows) = (0.0, 0.0, 0.0f64);
     for (number, account) in accounts.iter().enumerate() {
         residual += account.kept;

@@ -5,7 +5,7 @@ use std::io;
 use std::ops::Range;
 use std::path::Path;
 
-use super::links::{Link, Rows, merge};
+use super::links::{PartLink, StoredRows, merge};
 use super::{PartError, SLACK};
 use crate::importance::rank::{Damping, RankError};
 
@@ -14,7 +14,7 @@ pub const PAGE_BYTES: usize = 32;
 
 /// Everything that the pages of one part give to those of another, as totals.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Batch {
+pub struct FlowBatch {
     /// Its sender.
     pub from: usize,
     /// Its receiver.
@@ -27,7 +27,7 @@ pub struct Batch {
     pub values: Vec<f64>,
 }
 
-impl Batch {
+impl FlowBatch {
     /// Size in bytes when sent.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -37,7 +37,7 @@ impl Batch {
 
 /// A part's share of the bound.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Account {
+pub struct PartAccount {
     /// Residual of its own pages given what it has heard, outflow not yet sent, and possible rounding errors.
     pub kept: f64,
     /// Sum of what it has sent, by receiver.
@@ -71,11 +71,11 @@ struct Outlet {
 
 /// Pages of a graph, all links that leave them, and their values.
 #[derive(Debug)]
-pub struct Part {
+pub struct GraphPart {
     number: usize,
     damping: Damping,
-    inner: Rows,
-    outer: Rows,
+    inner: StoredRows,
+    outer: StoredRows,
     /// For each page, what a unit of weight of its links gets from a unit of its value. Until links are complete, the
     /// sum of their weights.
     shares: Vec<f64>,
@@ -91,7 +91,7 @@ pub struct Part {
     rounding: f64,
     unsent: f64,
     doubt: f64,
-    account: Account,
+    account: PartAccount,
     /// Number of batches heard.
     batches: u64,
     /// Number of distinct links.
@@ -100,7 +100,7 @@ pub struct Part {
     pub sweeps: u32,
 }
 
-impl Part {
+impl GraphPart {
     /// Creates part `number` (from 0) with `pages` pages and no links. If a folder is given, links are stored in a file
     /// there.
     ///
@@ -121,8 +121,8 @@ impl Part {
         Ok(Self {
             number,
             damping,
-            inner: Rows::new(is_weighted, folder)?,
-            outer: Rows::new(is_weighted, folder)?,
+            inner: StoredRows::new(is_weighted, folder)?,
+            outer: StoredRows::new(is_weighted, folder)?,
             shares: vec![0.0; pages],
             values: Vec::new(),
             gifts: Vec::new(),
@@ -134,7 +134,7 @@ impl Part {
             rounding: 0.0,
             unsent: 0.0,
             doubt: 0.0,
-            account: Account::default(),
+            account: PartAccount::default(),
             batches: 0,
             links: 0,
             sweeps: 0,
@@ -146,7 +146,7 @@ impl Part {
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn add(&mut self, mut links: Vec<Link>) -> io::Result<()> {
+    pub fn add(&mut self, mut links: Vec<PartLink>) -> io::Result<()> {
         merge(&mut links, self.inner.is_weighted);
         links.iter().for_each(|link| self.shares[link.from as usize] += f64::from(link.weight));
         self.links += links.len() as u64;
@@ -217,8 +217,8 @@ impl Part {
 
     /// Returns its share of the bound.
     #[must_use]
-    pub fn account(&self) -> Account {
-        Account { kept: (self.residual + self.unsent + self.doubt) * SLACK, ..self.account.clone() }
+    pub fn account(&self) -> PartAccount {
+        PartAccount { kept: (self.residual + self.unsent + self.doubt) * SLACK, ..self.account.clone() }
     }
 
     /// Residual of its own pages, given what it has heard, that sweeps can lessen.
@@ -237,7 +237,7 @@ impl Part {
         &self.values
     }
 
-    /// Like [`Part::values`], consuming the part.
+    /// Like [`GraphPart::values`], consuming the part.
     #[must_use]
     pub fn into_values(self) -> Vec<f64> {
         self.values
@@ -247,7 +247,7 @@ impl Part {
     ///
     /// # Errors
     /// When the batch is for another part, or has the wrong length.
-    pub fn hear(&mut self, batch: &Batch) -> Result<(), PartError> {
+    pub fn hear(&mut self, batch: &FlowBatch) -> Result<(), PartError> {
         let misfit = || PartError::Batch { from: batch.from, to: batch.to };
         let inlet = self.inlets.get_mut(batch.from).ok_or_else(misfit)?;
         if batch.to != self.number || batch.values.len() != inlet.values.len() {
@@ -306,7 +306,7 @@ impl Part {
     ///
     /// # Errors
     /// When the links cannot be read.
-    pub fn send(&mut self) -> io::Result<Vec<Batch>> {
+    pub fn send(&mut self) -> io::Result<Vec<FlowBatch>> {
         let mut doubt = 0.0;
         let mut place = 0;
         let mut grown = vec![0.0; self.outlets.len()];
@@ -332,7 +332,7 @@ impl Part {
             *sum += grown;
             let (from, number, values) =
                 (self.number, outlet.number, self.outflow[outlet.places.clone()].to_vec());
-            batches.push(Batch { from, to, number, sum: *sum, values });
+            batches.push(FlowBatch { from, to, number, sum: *sum, values });
         }
         let sent = self.account.sent.iter().zip(&self.outlets);
         doubt += sent.map(|(sum, outlet)| 2.0 * f64::EPSILON * outlet.number as f64 * sum).sum::<f64>();

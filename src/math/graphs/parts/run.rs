@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
-use super::part::{Account, Batch, Part};
+use super::part::{FlowBatch, GraphPart, PartAccount};
 use super::{PartError, bound};
 
 /// A part is swept until its residual is at most this share of what it was, or this often, before it sends to the
@@ -26,7 +26,7 @@ pub struct Chaotic {
 
 /// The result of a run.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ChaoticRanking {
     /// PageRank of the pages of each part; the sum over all parts is 1.
     pub values: Vec<Vec<f64>>,
     /// Upper bound of the L1 error.
@@ -42,11 +42,11 @@ pub struct Outcome {
 }
 
 /// State shared by the threads.
-struct Board {
-    waiting: VecDeque<Part>,
+struct SharedParts {
+    waiting: VecDeque<GraphPart>,
     /// The newest batches, by receiver and sender.
-    mail: Vec<Vec<Option<Batch>>>,
-    accounts: Vec<Account>,
+    mail: Vec<Vec<Option<FlowBatch>>>,
+    accounts: Vec<PartAccount>,
     /// Which parts had nothing to do with what they have heard.
     still: Vec<bool>,
     /// Number of sweeps over all parts.
@@ -61,31 +61,31 @@ impl Chaotic {
     ///
     /// # Errors
     /// When the links of a part cannot be read.
-    pub fn run(&self, parts: Vec<Part>) -> Result<Outcome, PartError> {
+    pub fn run(&self, parts: Vec<GraphPart>) -> Result<ChaoticRanking, PartError> {
         let count = parts.len();
-        let accounts: Vec<Account> = parts.iter().map(Part::account).collect();
+        let accounts: Vec<PartAccount> = parts.iter().map(GraphPart::account).collect();
         let mail = (0..count).map(|_| vec![None; count]).collect();
         let (waiting, still) = (VecDeque::from(parts), vec![false; count]);
         let mut board =
-            Board { waiting, mail, accounts, still, sweeps: 0, rounds: 0, bytes: 0, is_over: false };
+            SharedParts { waiting, mail, accounts, still, sweeps: 0, rounds: 0, bytes: 0, is_over: false };
         // Work in progress at the end of the last pass may have raised the bound slightly.
         while !self.is_over(&board) {
-            board = self.work_together(Board { is_over: false, ..board })?;
+            board = self.work_together(SharedParts { is_over: false, ..board })?;
         }
-        let Board { waiting, accounts, sweeps, rounds, bytes, .. } = board;
+        let SharedParts { waiting, accounts, sweeps, rounds, bytes, .. } = board;
         let mut parts = Vec::from(waiting);
-        parts.sort_by_key(Part::number);
+        parts.sort_by_key(GraphPart::number);
         let each = 1.0 / count.max(1) as f64;
         let sweeps = sweeps as f64 * each;
         let operations = parts.iter().map(|part| part.links * u64::from(part.sweeps)).sum();
-        let mut values: Vec<Vec<f64>> = parts.into_iter().map(Part::into_values).collect();
+        let mut values: Vec<Vec<f64>> = parts.into_iter().map(GraphPart::into_values).collect();
         let total: f64 = values.iter().flatten().sum();
         values.iter_mut().flatten().for_each(|value| *value /= total);
         let bound = bound(&accounts);
-        Ok(Outcome { values, bound, sweeps, operations, rounds: rounds as f64 * each, bytes })
+        Ok(ChaoticRanking { values, bound, sweeps, operations, rounds: rounds as f64 * each, bytes })
     }
 
-    fn is_over(&self, board: &Board) -> bool {
+    fn is_over(&self, board: &SharedParts) -> bool {
         let sweeps_max = u64::from(self.sweeps_max) * board.accounts.len() as u64;
         // The rest may be rounding errors, which no sweep lessens.
         let has_mail = || board.mail.iter().flatten().any(Option::is_some);
@@ -93,7 +93,7 @@ impl Chaotic {
         is_still || bound(&board.accounts) <= self.tolerance || board.sweeps >= sweeps_max
     }
 
-    fn work_together(&self, board: Board) -> Result<Board, PartError> {
+    fn work_together(&self, board: SharedParts) -> Result<SharedParts, PartError> {
         let threads = self.threads.clamp(1, board.waiting.len().max(1));
         let board = Mutex::new(board);
         thread::scope(|scope| {
@@ -107,7 +107,7 @@ impl Chaotic {
     }
 
     /// Processes one part after another until the end.
-    fn work(&self, board: &Mutex<Board>) -> Result<(), PartError> {
+    fn work(&self, board: &Mutex<SharedParts>) -> Result<(), PartError> {
         let lock = || board.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             let mut shared = lock();
@@ -120,7 +120,8 @@ impl Chaotic {
                 thread::yield_now();
                 continue;
             };
-            let mail: Vec<Batch> = shared.mail[part.number()].iter_mut().filter_map(Option::take).collect();
+            let mail: Vec<FlowBatch> =
+                shared.mail[part.number()].iter_mut().filter_map(Option::take).collect();
             let enough = self.enough(&shared.accounts);
             shared.still[part.number()] &= mail.is_empty();
             drop(shared);
@@ -135,7 +136,7 @@ impl Chaotic {
     }
 
     /// Residual of one part that is small enough to ignore.
-    fn enough(&self, accounts: &[Account]) -> f64 {
+    fn enough(&self, accounts: &[PartAccount]) -> f64 {
         let total: f64 = accounts.iter().map(|account| account.total).sum();
         let follows = accounts.iter().map(|account| account.follows).fold(0.0, f64::max);
         self.tolerance * total * (1.0 - follows) / (8.0 * accounts.len() as f64)
@@ -143,9 +144,9 @@ impl Chaotic {
 
     fn put_back(
         &self,
-        mut shared: MutexGuard<'_, Board>,
-        part: Part,
-        outcome: Result<Vec<Batch>, PartError>,
+        mut shared: MutexGuard<'_, SharedParts>,
+        part: GraphPart,
+        outcome: Result<Vec<FlowBatch>, PartError>,
     ) -> Result<(), PartError> {
         match outcome {
             Ok(batches) => {
@@ -172,7 +173,7 @@ impl Chaotic {
 ///
 /// Rounding errors do not count: a part that has nothing else would be swept over and over while the others wait for a
 /// processor, until all have been swept too often on average.
-fn advance(part: &mut Part, mail: &[Batch], enough: f64) -> Result<Vec<Batch>, PartError> {
+fn advance(part: &mut GraphPart, mail: &[FlowBatch], enough: f64) -> Result<Vec<FlowBatch>, PartError> {
     mail.iter().try_for_each(|batch| part.hear(batch))?;
     if part.residual() + part.unsent() <= enough {
         thread::yield_now();

@@ -7,14 +7,14 @@ use crate::importance::rank::{Damping, PageRank};
 const DAMPING: Damping = Damping::Constant(0.85);
 
 /// A graph, and for each page its part and its number there.
-struct Split {
+struct SplitGraph {
     graph: Graph,
     places: Vec<(u16, u32)>,
     counts: Vec<usize>,
 }
 
 /// Generates a random graph, every third page of which has no links, with pages assigned to random parts.
-fn split(seed: u64, pages: usize, count: usize) -> Split {
+fn split(seed: u64, pages: usize, count: usize) -> SplitGraph {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut arcs = Vec::new();
     for from in (0..pages as u32).filter(|from| from % 3 != 0) {
@@ -26,25 +26,30 @@ fn split(seed: u64, pages: usize, count: usize) -> Split {
         counts[part] += 1;
         (part as u16, counts[part] as u32 - 1)
     });
-    Split { places: places.collect(), graph: Graph::from_arcs(pages, &arcs).unwrap(), counts }
+    SplitGraph { places: places.collect(), graph: Graph::from_arcs(pages, &arcs).unwrap(), counts }
 }
 
-impl Split {
-    fn parts(&self, damping: Damping, folder: Option<&std::path::Path>) -> Vec<Part> {
+impl SplitGraph {
+    fn parts(&self, damping: Damping, folder: Option<&std::path::Path>) -> Vec<GraphPart> {
         let mut links = vec![Vec::new(); self.counts.len()];
         for (page, &(own, from)) in self.places.iter().enumerate() {
             let targets = self.graph.targets(page).iter().map(|target| self.places[*target as usize]);
-            links[usize::from(own)].extend(targets.map(|(part, to)| Link { from, part, to, weight: 1.0 }));
+            links[usize::from(own)].extend(targets.map(|(part, to)| PartLink {
+                from,
+                part,
+                to,
+                weight: 1.0,
+            }));
         }
-        let make = |(number, mut links): (usize, Vec<Link>)| {
-            let mut part = Part::new(number, self.counts[number], false, damping, folder).unwrap();
-            links.sort_unstable_by_key(Link::target);
+        let make = |(number, mut links): (usize, Vec<PartLink>)| {
+            let mut part = GraphPart::new(number, self.counts[number], false, damping, folder).unwrap();
+            links.sort_unstable_by_key(PartLink::target);
             let later = links.split_off(links.partition_point(|link| link.target() < (number as u16, 5)));
             [links, later].into_iter().for_each(|links| part.add(links).unwrap());
             part
         };
-        let mut parts: Vec<Part> = links.into_iter().enumerate().map(make).collect();
-        Part::connect(&mut parts);
+        let mut parts: Vec<GraphPart> = links.into_iter().enumerate().map(make).collect();
+        GraphPart::connect(&mut parts);
         parts
     }
 
@@ -112,9 +117,9 @@ fn a_run_that_is_cut_short_says_how_wrong_it_is() {
 
 #[test]
 fn a_run_ends_without_pages_and_where_rounding_forbids_to_be_right() {
-    let nothing = |number| Part::new(number, 0, false, DAMPING, None).unwrap();
+    let nothing = |number| GraphPart::new(number, 0, false, DAMPING, None).unwrap();
     for mut parts in [Vec::new(), vec![nothing(0), nothing(1)]] {
-        Part::connect(&mut parts);
+        GraphPart::connect(&mut parts);
         let outcome = Chaotic { tolerance: 0.0, sweeps_max: 10, threads: 2 }.run(parts).unwrap();
         assert!(outcome.bound == 0.0 && outcome.values.concat().is_empty());
     }
@@ -130,14 +135,14 @@ fn batches_that_do_not_fit_are_refused() {
     let mut parts = split(9, 60, 2).parts(DAMPING, None);
     parts[0].sweep().unwrap();
     let batch = parts[0].send().unwrap().remove(0);
-    let longer = Batch { values: [batch.values.clone(), vec![1.0]].concat(), ..batch.clone() };
-    let for_another = Batch { to: 0, ..batch.clone() };
-    let from_nobody = Batch { from: 2, ..batch.clone() };
+    let longer = FlowBatch { values: [batch.values.clone(), vec![1.0]].concat(), ..batch.clone() };
+    let for_another = FlowBatch { to: 0, ..batch.clone() };
+    let from_nobody = FlowBatch { from: 2, ..batch.clone() };
     for bad in [longer, for_another, from_nobody] {
         assert!(matches!(parts[1].hear(&bad), Err(PartError::Batch { .. })));
     }
     parts[1].hear(&batch).unwrap();
-    let refused = Part::new(0, 1, false, Damping::Constant(1.0), None);
+    let refused = GraphPart::new(0, 1, false, Damping::Constant(1.0), None);
     assert!(matches!(refused, Err(PartError::Rank(_))));
 }
 
@@ -152,9 +157,9 @@ proptest! {
         let truth = split.truth(DAMPING);
         let mut parts = split.parts(DAMPING, None);
         let mut random = fastrand::Rng::with_seed(seed);
-        let mut batches: Vec<Batch> = Vec::new();
+        let mut batches: Vec<FlowBatch> = Vec::new();
         // The last report of each part, and its values at that time.
-        let mut reported: Vec<(Account, Vec<f64>)> =
+        let mut reported: Vec<(PartAccount, Vec<f64>)> =
             parts.iter().map(|part| (part.account(), part.values().to_vec())).collect();
         for _ in 0..400 {
             let part = random.usize(0..count);
@@ -167,9 +172,9 @@ proptest! {
                 }
                 _ => reported[part] = (parts[part].account(), parts[part].values().to_vec()),
             }
-            let now: Vec<Account> = parts.iter().map(Part::account).collect();
-            let values: Vec<&[f64]> = parts.iter().map(Part::values).collect();
-            let then: Vec<Account> = reported.iter().map(|(account, _)| account.clone()).collect();
+            let now: Vec<PartAccount> = parts.iter().map(GraphPart::account).collect();
+            let values: Vec<&[f64]> = parts.iter().map(GraphPart::values).collect();
+            let then: Vec<PartAccount> = reported.iter().map(|(account, _)| account.clone()).collect();
             let old: Vec<&[f64]> = reported.iter().map(|(_, values)| values.as_slice()).collect();
             for (accounts, values) in [(now, values), (then, old)] {
                 let bound = bound(&accounts);

@@ -25,7 +25,7 @@ const OVERHEAD_BYTES: usize = 4 * BUFFER_BYTES;
 
 /// A finished matrix.
 #[derive(Debug)]
-pub struct Matrix {
+pub struct SlicedMatrix {
     pub(super) folder: PathBuf,
     pub(super) pages: usize,
     pub(super) slice_pages: usize,
@@ -34,7 +34,7 @@ pub struct Matrix {
     build_bytes: usize,
 }
 
-impl Matrix {
+impl SlicedMatrix {
     /// Number of pages.
     #[must_use]
     pub fn pages(&self) -> usize {
@@ -84,7 +84,7 @@ impl Matrix {
         mut row: impl FnMut(usize, &[u32]) -> Result<(), SliceError>,
     ) -> Result<(), SliceError> {
         let range = self.range(slice);
-        let mut words = Words::open(&slice_path(&self.folder, slice))?;
+        let mut words = SliceWords::open(&slice_path(&self.folder, slice))?;
         let mut source = None::<u32>;
         let mut targets = Vec::new();
         while let Some(gap) = words.next()? {
@@ -125,14 +125,14 @@ fn least_memory(pages: usize, vectors: usize, threads: usize) -> usize {
 
 /// Writes a matrix page by page.
 #[derive(Debug)]
-pub struct Builder {
-    matrix: Matrix,
+pub struct SliceBuilder {
+    matrix: SlicedMatrix,
     slices: Vec<(BufWriter<File>, Option<u32>)>,
     out_degrees: BufWriter<File>,
     next: u32,
 }
 
-impl Builder {
+impl SliceBuilder {
     /// Starts a matrix of `pages` pages in `folder`, cut so that each of `threads` threads can hold `vectors` vectors
     /// of a slice within `memory` bytes in total.
     ///
@@ -165,7 +165,8 @@ impl Builder {
         let path = folder.join("out.degrees");
         let out_degrees = BufWriter::new(File::create(&path).map_err(SliceError::io(&path))?);
         let build_bytes = free;
-        let matrix = Matrix { folder: folder.into(), pages, slice_pages, links: 0, bytes: 0, build_bytes };
+        let matrix =
+            SlicedMatrix { folder: folder.into(), pages, slice_pages, links: 0, bytes: 0, build_bytes };
         Ok(Self { matrix, slices: slices?, out_degrees, next: 0 })
     }
 
@@ -201,7 +202,7 @@ impl Builder {
     ///
     /// # Errors
     /// When pages are missing or the disk is full.
-    pub fn finish(mut self) -> Result<Matrix, SliceError> {
+    pub fn finish(mut self) -> Result<SlicedMatrix, SliceError> {
         if self.next as usize != self.matrix.pages {
             return Err(SliceError::Page(self.next));
         }
@@ -276,7 +277,7 @@ fn unzigzag(number: u32) -> i64 {
 }
 
 /// Reads numbers from a slice, a buffer at a time.
-struct Words {
+struct SliceWords {
     path: PathBuf,
     file: File,
     buffer: Vec<u8>,
@@ -285,7 +286,7 @@ struct Words {
     offset: u64,
 }
 
-impl Words {
+impl SliceWords {
     fn open(path: &Path) -> Result<Self, SliceError> {
         let file = File::open(path).map_err(SliceError::io(path))?;
         Ok(Self { path: path.into(), file, buffer: vec![0; BUFFER_BYTES], length: 0, place: 0, offset: 0 })

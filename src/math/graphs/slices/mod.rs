@@ -19,8 +19,8 @@ mod vector;
 use std::io;
 use std::path::{Path, PathBuf};
 
-pub use matrix::{Builder, Matrix};
-pub use rank::{Outcome, Sliced, Which};
+pub use matrix::{SliceBuilder, SlicedMatrix};
+pub use rank::{Sliced, SlicedMethod, SlicedRanking};
 
 /// Memory for buffers besides the vectors, per thread.
 pub const BUFFER_BYTES: usize = 1 << 18;

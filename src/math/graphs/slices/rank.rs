@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Instant;
 
 use super::SliceError;
-use super::matrix::Matrix;
+use super::matrix::SlicedMatrix;
 use super::vector::{Adding, Ascending, BLOCK, VectorFile};
 use crate::importance::rank::RankError;
 
 /// Which ranking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum SlicedMethod {
     /// Importance: rank flows along links.
     Direct,
     /// Interest: rank flows backwards, shared among all pages that link to one.
@@ -20,7 +20,7 @@ pub enum Which {
     Combined,
 }
 
-impl Which {
+impl SlicedMethod {
     /// Number of vectors of a slice that are in memory at the same time.
     #[must_use]
     pub fn vectors(self) -> usize {
@@ -35,7 +35,7 @@ impl Which {
 #[derive(Clone, Copy, Debug)]
 pub struct Sliced {
     /// Which ranking.
-    pub which: Which,
+    pub which: SlicedMethod,
     /// Damping factor c, in 0..1.
     pub damping: f64,
     /// Stop when the proven L1 error is at most this.
@@ -50,7 +50,7 @@ pub struct Sliced {
 
 /// The result of a ranking.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct SlicedRanking {
     /// Number of scans.
     pub iterations: u32,
     /// Proven L1 error of the worse of the rankings.
@@ -63,7 +63,7 @@ pub struct Outcome {
     interest: Option<VectorFile>,
 }
 
-impl Outcome {
+impl SlicedRanking {
     /// Returns the importance of each page, summing to 1; reads the whole vector into memory.
     ///
     /// # Errors
@@ -97,17 +97,17 @@ impl Sliced {
     /// When the damping is not in 0..1, or the disk fails.
     pub fn run(
         &self,
-        matrix: &Matrix,
+        matrix: &SlicedMatrix,
         folder: &Path,
         interesting: Option<&(dyn Fn(usize) -> f64 + Sync)>,
-    ) -> Result<Outcome, SliceError> {
+    ) -> Result<SlicedRanking, SliceError> {
         if !(0.0..1.0).contains(&self.damping) {
             return Err(RankError::Damping(self.damping).into());
         }
         let everywhere = |_: usize| 1.0;
-        let scan = Scan::new(self, matrix, folder, interesting.unwrap_or(&everywhere))?;
+        let scan = SliceScan::new(self, matrix, folder, interesting.unwrap_or(&everywhere))?;
         let start = Instant::now();
-        let mut outcome = Outcome {
+        let mut outcome = SlicedRanking {
             iterations: 0,
             residual: f64::INFINITY,
             seconds: 0.0,
@@ -132,12 +132,12 @@ impl Sliced {
 
 /// Change and sum of a vector over a scan.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct ScanSums {
     change: f64,
     total: f64,
 }
 
-impl Sums {
+impl ScanSums {
     fn add(&mut self, part: Self) {
         self.change += part.change;
         self.total += part.total;
@@ -159,23 +159,23 @@ struct Inverse {
     inflow: VectorFile,
 }
 
-struct Scan<'a> {
+struct SliceScan<'a> {
     options: &'a Sliced,
-    matrix: &'a Matrix,
+    matrix: &'a SlicedMatrix,
     interesting: &'a (dyn Fn(usize) -> f64 + Sync),
     direct: Option<Direct>,
     inverse: Option<Inverse>,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> SliceScan<'a> {
     fn new(
         options: &'a Sliced,
-        matrix: &'a Matrix,
+        matrix: &'a SlicedMatrix,
         folder: &Path,
         interesting: &'a (dyn Fn(usize) -> f64 + Sync),
     ) -> Result<Self, SliceError> {
         let vector = |name: &str| VectorFile::create(&folder.join(name), matrix.pages, 0.0);
-        let direct = if options.which == Which::Inverse {
+        let direct = if options.which == SlicedMethod::Inverse {
             None
         } else {
             let next_gifts = if options.gauss_seidel { None } else { Some(vector("next.gifts")?) };
@@ -185,7 +185,7 @@ impl<'a> Scan<'a> {
                 next_gifts,
             })
         };
-        let inverse = if options.which == Which::Direct {
+        let inverse = if options.which == SlicedMethod::Direct {
             None
         } else {
             Some(Inverse { values: vector("interest.values")?, inflow: vector("interest.inflow")? })
@@ -207,8 +207,9 @@ impl<'a> Scan<'a> {
     fn once(&self) -> Result<f64, SliceError> {
         let sums = self.each(self.matrix.slices(), |slice| self.slice(slice))?;
         let damping = self.options.damping;
-        let bound =
-            |sums: Sums| 2.0 * damping * sums.change / (1.0 - damping) / sums.total.max(f64::MIN_POSITIVE);
+        let bound = |sums: ScanSums| {
+            2.0 * damping * sums.change / (1.0 - damping) / sums.total.max(f64::MIN_POSITIVE)
+        };
         let mut residual: f64 = 0.0;
         if let Some(direct) = &self.direct {
             if let Some(next_gifts) = &direct.next_gifts {
@@ -227,11 +228,11 @@ impl<'a> Scan<'a> {
     fn each(
         &self,
         parts: usize,
-        work: impl Fn(usize) -> Result<Sums, SliceError> + Sync,
-    ) -> Result<Sums, SliceError> {
+        work: impl Fn(usize) -> Result<ScanSums, SliceError> + Sync,
+    ) -> Result<ScanSums, SliceError> {
         let next = AtomicUsize::new(0);
         let run = || {
-            let mut sums = Sums::default();
+            let mut sums = ScanSums::default();
             loop {
                 let part = next.fetch_add(1, Relaxed);
                 if part >= parts {
@@ -257,7 +258,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Scans a slice for all rankings.
-    fn slice(&self, slice: usize) -> Result<Sums, SliceError> {
+    fn slice(&self, slice: usize) -> Result<ScanSums, SliceError> {
         let range = self.matrix.range(slice);
         let mut received = vec![0.0; if self.direct.is_some() { range.len() } else { 0 }];
         let mut sources = self.direct.as_ref().map(|direct| Ascending::new(&direct.gifts));
@@ -281,7 +282,7 @@ impl<'a> Scan<'a> {
         }
         match &self.direct {
             Some(direct) => self.store(direct, range, &received),
-            None => Ok(Sums::default()),
+            None => Ok(ScanSums::default()),
         }
     }
 
@@ -291,9 +292,9 @@ impl<'a> Scan<'a> {
         direct: &Direct,
         range: std::ops::Range<usize>,
         received: &[f64],
-    ) -> Result<Sums, SliceError> {
+    ) -> Result<ScanSums, SliceError> {
         let jump = 1.0 / self.matrix.pages as f64;
-        let mut sums = Sums::default();
+        let mut sums = ScanSums::default();
         let mut before = Vec::new();
         let mut gifts = Vec::new();
         for (number, received) in received.chunks(BLOCK).enumerate() {
@@ -330,8 +331,8 @@ impl<'a> Scan<'a> {
     }
 
     /// Turns a block of a scan's inflow into values of the inverse ranking.
-    fn turn(&self, inverse: &Inverse, block: usize) -> Result<Sums, SliceError> {
-        let mut sums = Sums::default();
+    fn turn(&self, inverse: &Inverse, block: usize) -> Result<ScanSums, SliceError> {
+        let mut sums = ScanSums::default();
         let start = block * BLOCK;
         let length = BLOCK.min(self.matrix.pages - start);
         let (mut values, mut inflow) = (vec![0.0; length], vec![0.0; length]);

@@ -8,14 +8,14 @@ fn graph() -> Graph {
 }
 
 /// Builds a matrix with as many slices as follow from this memory beyond the buffers.
-fn build(graph: &Graph, folder: &Path, bytes: usize, which: Which, threads: usize) -> Matrix {
+fn build(graph: &Graph, folder: &Path, bytes: usize, which: SlicedMethod, threads: usize) -> SlicedMatrix {
     let memory = (bytes + 4 * BUFFER_BYTES) * threads;
-    let mut builder = Builder::new(folder, graph.pages(), memory, which.vectors(), threads).unwrap();
+    let mut builder = SliceBuilder::new(folder, graph.pages(), memory, which.vectors(), threads).unwrap();
     (0..graph.pages()).for_each(|page| builder.push(graph.targets(page)).unwrap());
     builder.finish().unwrap()
 }
 
-fn options(which: Which) -> Sliced {
+fn options(which: SlicedMethod) -> Sliced {
     Sliced { which, damping: 0.85, tolerance: 1e-10, iterations_max: 500, threads: 1, gauss_seidel: true }
 }
 
@@ -31,10 +31,10 @@ fn slices_rank_as_memory_does() {
         for threads in [1, 3] {
             for gauss_seidel in [true, false] {
                 let folder = tempfile::tempdir().unwrap();
-                let matrix = build(&graph, folder.path(), bytes, Which::Direct, threads);
+                let matrix = build(&graph, folder.path(), bytes, SlicedMethod::Direct, threads);
                 assert_eq!(matrix.slices(), usize::next_multiple_of(slices, threads));
                 assert_eq!(matrix.links(), graph.arcs() as u64);
-                let options = Sliced { threads, gauss_seidel, ..options(Which::Direct) };
+                let options = Sliced { threads, gauss_seidel, ..options(SlicedMethod::Direct) };
                 let outcome = options.run(&matrix, folder.path(), None).unwrap();
                 assert!(outcome.residual <= 1e-10);
                 assert!(difference(&outcome.importance().unwrap().unwrap(), &expected) < 2e-10);
@@ -48,9 +48,9 @@ fn slices_rank_as_memory_does() {
 fn finished_slices_used_at_once_save_scans() {
     let graph = graph();
     let folder = tempfile::tempdir().unwrap();
-    let matrix = build(&graph, folder.path(), 8 * 100, Which::Direct, 1);
+    let matrix = build(&graph, folder.path(), 8 * 100, SlicedMethod::Direct, 1);
     let scans = |gauss_seidel| {
-        let options = Sliced { gauss_seidel, ..options(Which::Direct) };
+        let options = Sliced { gauss_seidel, ..options(SlicedMethod::Direct) };
         options.run(&matrix, folder.path(), None).unwrap().iterations
     };
     assert!(scans(true) < scans(false));
@@ -70,7 +70,7 @@ fn interest_and_both_in_one_scan() {
     };
     let interest = power.run(&graph).unwrap().values;
     let importance = PageRank { tolerance: 1e-11, ..PageRank::default() }.run(graph.clone()).unwrap().values;
-    for which in [Which::Inverse, Which::Combined] {
+    for which in [SlicedMethod::Inverse, SlicedMethod::Combined] {
         let folder = tempfile::tempdir().unwrap();
         let matrix = build(&graph, folder.path(), 8 * 500, which, 2);
         let options = Sliced { threads: 2, ..options(which) };
@@ -78,7 +78,7 @@ fn interest_and_both_in_one_scan() {
         assert!(difference(&outcome.interest().unwrap().unwrap(), &interest) < 1e-9);
         match outcome.importance().unwrap() {
             Some(found) => assert!(difference(&found, &importance) < 1e-9),
-            None => assert_eq!(which, Which::Inverse),
+            None => assert_eq!(which, SlicedMethod::Inverse),
         }
     }
 }
@@ -87,7 +87,7 @@ fn interest_and_both_in_one_scan() {
 fn damaged_slices_are_errors() {
     let graph = Graph::from_arcs(70_000, &[(0, 69_999), (3, 1), (3, 2), (69_000, 0)]).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let matrix = build(&graph, folder.path(), 1 << 20, Which::Direct, 1);
+    let matrix = build(&graph, folder.path(), 1 << 20, SlicedMethod::Direct, 1);
     let path = folder.path().join("0000.slice");
     let good = std::fs::read(&path).unwrap();
     for cut in 1..good.len() {
@@ -114,7 +114,7 @@ fn damaged_slices_are_errors() {
 fn too_little_memory_is_refused_with_what_would_do() {
     for (pages, vectors, threads) in [(10, 1, 1), (1_000_000, 1, 3), (1_000_000, 3, 8)] {
         let folder = tempfile::tempdir().unwrap();
-        let build = |memory| Builder::new(folder.path(), pages, memory, vectors, threads);
+        let build = |memory| SliceBuilder::new(folder.path(), pages, memory, vectors, threads);
         let Err(SliceError::Memory { given: 1000, least, .. }) = build(1000) else {
             panic!("{pages} pages in 1000 bytes")
         };

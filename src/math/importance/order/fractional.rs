@@ -8,7 +8,7 @@
 //! page depends mostly on how many known pages, new themselves, recommend it. The cost is the same: one addition per
 //! link.
 
-use super::{DAMPING, Link, Order, PerPage, Queue, PageStage};
+use super::{DAMPING, Link, Order, PageStage, PerPage, Queue};
 
 /// Endowment of a seed, beyond that of every page. Between 10 and 1000 the outcome hardly changes.
 const SEED_ENDOWMENT: f64 = 100.0;

@@ -1,6 +1,6 @@
 //! Orders that need no arithmetic: random, breadth first, depth, and number of backlinks.
 
-use super::{Link, Order, PerPage, Queue, PageStage};
+use super::{Link, Order, PageStage, PerPage, Queue};
 
 /// Known pages in random order.
 #[derive(Debug)]

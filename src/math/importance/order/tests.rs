@@ -25,7 +25,8 @@ impl Queue for BestFirst {
 
 impl BestFirst {
     pub(crate) fn take(&mut self) -> Option<u32> {
-        let order = |a: (f64, Reverse<usize>), b: (f64, Reverse<usize>)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
+        let order =
+            |a: (f64, Reverse<usize>), b: (f64, Reverse<usize>)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
         let (&page, _) = self.waiting.iter().max_by(|a, b| order(*a.1, *b.1))?;
         self.waiting.remove(&page);
         self.taken.insert(page);

@@ -11,8 +11,8 @@
 //! * The numbering of a crawl already keeps neighbours together, so it stays.
 //! * In other graphs most links come from few pages, so the pages with the most links are numbered first.
 //!
-//! Either way pages are cut into [`Chunk`]s, within which they are ordered by the number of their links (see `rows`).
-//! Where many links lead from one block of pages to a chunk, these links form a separate [`Panel`]: they are summed
+//! Either way pages are cut into [`PageChunk`]s, within which they are ordered by the number of their links (see `rows`).
+//! Where many links lead from one block of pages to a chunk, these links form a separate [`LinkPanel`]: they are summed
 //! while the values of the block are in the L1 cache. Links within a chunk have no panel, so that each of them uses the
 //! newest value of its source.
 
@@ -22,7 +22,7 @@ use rayon::prelude::*;
 
 use super::super::graph::Graph;
 use super::Damping;
-use super::rows::Rows;
+use super::rows::RunRows;
 
 /// Maximum number of pages of a chunk, and of the block that the links of a panel come from. Their short values fill
 /// two thirds of the L1 cache of current processors.
@@ -55,9 +55,9 @@ pub(super) struct Core {
     /// Number of links between inner pages.
     pub(super) inner_arcs: usize,
     /// The inner pages in order.
-    pub(super) chunks: Vec<Chunk>,
+    pub(super) chunks: Vec<PageChunk>,
     /// The links to pages without links.
-    pub(super) outer: Incoming,
+    pub(super) outer: IncomingLinks,
     /// For each inner page, its damping divided by the total weight of its links.
     pub(super) share: Vec<f64>,
     /// The largest damping of any page.
@@ -68,14 +68,14 @@ pub(super) struct Core {
 
 /// Consecutive inner pages with their incoming links.
 #[derive(Debug)]
-pub(super) struct Chunk {
+pub(super) struct PageChunk {
     pub(super) pages: Range<usize>,
-    pub(super) panels: Vec<Panel>,
+    pub(super) panels: Vec<LinkPanel>,
     /// The links outside panels, one row per page.
-    pub(super) rest: Rows<u32>,
+    pub(super) rest: RunRows<u32>,
 }
 
-impl Chunk {
+impl PageChunk {
     /// Cost of a sweep over the chunk, in links.
     pub(super) fn work(&self) -> usize {
         let panels = self.panels.iter().map(|panel| panel.rows.arcs() / 2);
@@ -85,24 +85,24 @@ impl Chunk {
 
 /// Links from a block of pages to a chunk.
 #[derive(Debug)]
-pub(super) struct Panel {
+pub(super) struct LinkPanel {
     pub(super) block: Range<usize>,
     /// Index in the chunk of the page of each row.
     pub(super) targets: Vec<u16>,
     /// Sources as indices in the block.
-    pub(super) rows: Rows<u16>,
+    pub(super) rows: RunRows<u16>,
 }
 
 /// Links grouped by target.
 #[derive(Debug)]
-pub(super) struct Incoming {
+pub(super) struct IncomingLinks {
     pub(super) offsets: Vec<u32>,
     pub(super) sources: Vec<u32>,
     /// Empty if all weights are 1.
     pub(super) weights: Vec<f32>,
 }
 
-impl Incoming {
+impl IncomingLinks {
     fn row(&self, page: usize) -> Range<usize> {
         self.offsets[page] as usize..self.offsets[page + 1] as usize
     }
@@ -116,7 +116,7 @@ impl Core {
             inner,
             inner_arcs: 0,
             chunks: Vec::new(),
-            outer: Incoming { offsets: Vec::new(), sources: Vec::new(), weights: Vec::new() },
+            outer: IncomingLinks { offsets: Vec::new(), sources: Vec::new(), weights: Vec::new() },
             share: Vec::new(),
             damping_max: 0.0,
             selfish: Vec::new(),
@@ -150,7 +150,7 @@ impl Core {
     }
 
     /// Returns all links except those from pages to themselves, grouped by target.
-    fn turn_around(&self, graph: &Graph) -> Incoming {
+    fn turn_around(&self, graph: &Graph) -> IncomingLinks {
         let mut number = vec![0u32; self.order.len()];
         for (new, &old) in self.order.iter().enumerate() {
             number[old as usize] = new as u32;
@@ -187,11 +187,11 @@ impl Core {
             }
         }
         offsets.pop();
-        Incoming { offsets, sources, weights }
+        IncomingLinks { offsets, sources, weights }
     }
 
     /// Splits off the links to pages without links.
-    fn split_outer(&mut self, incoming: &mut Incoming) {
+    fn split_outer(&mut self, incoming: &mut IncomingLinks) {
         let first = self.inner_arcs;
         self.outer.offsets =
             incoming.offsets[self.inner..].iter().map(|offset| offset - first as u32).collect();
@@ -203,11 +203,11 @@ impl Core {
     }
 
     /// Cuts the inner pages into chunks and assigns final numbers.
-    fn lay_out(&mut self, incoming: Incoming) {
+    fn lay_out(&mut self, incoming: IncomingLinks) {
         let chunks = cut(&incoming.offsets);
         let blocks = Blocks::of(&chunks, self.inner);
-        let plans: Vec<Layout> =
-            chunks.into_par_iter().map(|pages| Layout::new(&incoming, &blocks, pages)).collect();
+        let plans: Vec<ChunkLayout> =
+            chunks.into_par_iter().map(|pages| ChunkLayout::new(&incoming, &blocks, pages)).collect();
         let mut number = vec![0u32; self.inner];
         for plan in &plans {
             for (place, &page) in plan.order.iter().enumerate() {
@@ -305,7 +305,7 @@ impl Blocks {
 }
 
 /// The planned layout of a chunk.
-struct Layout {
+struct ChunkLayout {
     pages: Range<usize>,
     /// Blocks with a panel.
     panels: Vec<u16>,
@@ -318,8 +318,8 @@ struct Layout {
 /// Marks a block without a panel.
 const NO_PANEL: u16 = u16::MAX;
 
-impl Layout {
-    fn new(incoming: &Incoming, blocks: &Blocks, pages: Range<usize>) -> Self {
+impl ChunkLayout {
+    fn new(incoming: &IncomingLinks, blocks: &Blocks, pages: Range<usize>) -> Self {
         let panels =
             if incoming.weights.is_empty() { worth_a_panel(incoming, blocks, &pages) } else { Vec::new() };
         let mut panel_of = Vec::new();
@@ -354,12 +354,12 @@ impl Layout {
         (panel != NO_PANEL).then_some(usize::from(panel))
     }
 
-    fn carry_out(&self, incoming: &Incoming, blocks: &Blocks, number: &[u32]) -> Chunk {
+    fn carry_out(&self, incoming: &IncomingLinks, blocks: &Blocks, number: &[u32]) -> PageChunk {
         // For each panel, the parts of rows that belong to it: index of the page in the chunk, and range of arcs.
         let mut parts: Vec<Vec<(u16, Range<u32>)>> = vec![Vec::new(); self.panels.len()];
         let rows = self.order.iter().map(|&page| incoming.row(page as usize));
         let arcs = if self.panels.is_empty() { rows.clone().map(|row| row.len()).sum() } else { 0 };
-        let mut rest = Rows::with_capacity(arcs, !incoming.weights.is_empty());
+        let mut rest = RunRows::with_capacity(arcs, !incoming.weights.is_empty());
         for (place, row) in rows.enumerate() {
             let mut length = 0;
             for arc in row {
@@ -381,22 +381,22 @@ impl Layout {
         let panel = |(&block, mut parts): (&u16, Vec<(u16, Range<u32>)>)| {
             let block = blocks.bounds[usize::from(block)].clone();
             parts.sort_by_key(|(_, arcs)| std::cmp::Reverse(arcs.len()));
-            let mut rows = Rows::with_capacity(parts.iter().map(|(_, arcs)| arcs.len()).sum(), false);
+            let mut rows = RunRows::with_capacity(parts.iter().map(|(_, arcs)| arcs.len()).sum(), false);
             for (_, arcs) in &parts {
                 for &source in &incoming.sources[arcs.start as usize..arcs.end as usize] {
                     rows.push((number[source as usize] as usize - block.start) as u16, None);
                 }
                 rows.end_row(arcs.len());
             }
-            Panel { block, targets: parts.into_iter().map(|(place, _)| place).collect(), rows }
+            LinkPanel { block, targets: parts.into_iter().map(|(place, _)| place).collect(), rows }
         };
         let panels = self.panels.iter().zip(parts).map(panel).collect();
-        Chunk { pages: self.pages.clone(), panels, rest }
+        PageChunk { pages: self.pages.clone(), panels, rest }
     }
 }
 
 /// Returns the blocks that have enough links to these pages.
-fn worth_a_panel(incoming: &Incoming, blocks: &Blocks, pages: &Range<usize>) -> Vec<u16> {
+fn worth_a_panel(incoming: &IncomingLinks, blocks: &Blocks, pages: &Range<usize>) -> Vec<u16> {
     let mut arcs = vec![0u32; blocks.bounds.len() + 1];
     let mut rows = vec![0u32; blocks.bounds.len() + 1];
     for page in pages.clone() {

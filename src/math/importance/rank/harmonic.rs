@@ -32,7 +32,7 @@ impl Harmonic {
         // Each thread sums its own part of the batches, and the parts are added in order.
         let parts = rayon::current_num_threads().max(1);
         let part = |number: usize| {
-            let mut search = Search::new(pages);
+            let mut search = BreadthSearch::new(pages);
             let mut sums = vec![0.0; pages];
             let mut arcs = 0;
             for batch in batches.iter().skip(number).step_by(parts) {
@@ -56,7 +56,7 @@ impl Harmonic {
 }
 
 /// The state of 64 searches.
-struct Search {
+struct BreadthSearch {
     seen: Vec<u64>,
     frontier: Vec<u64>,
     next: Vec<u64>,
@@ -64,7 +64,7 @@ struct Search {
     next_pages: Vec<u32>,
 }
 
-impl Search {
+impl BreadthSearch {
     fn new(pages: usize) -> Self {
         Self {
             seen: vec![0; pages],

@@ -16,7 +16,7 @@ mod solver;
 
 pub use harmonic::Harmonic;
 pub use hits::hits;
-pub use pagerank::{PageRank, Prepared};
+pub use pagerank::{PageRank, PreparedGraph};
 pub use power::{Dangling, Matrix, Power};
 
 use super::graph::Graph;

@@ -55,12 +55,12 @@ impl Default for PageRank<'_> {
 
 /// A graph prepared for [`PageRank::solve`].
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedGraph {
     core: Core,
 }
 
 #[cfg(test)]
-impl Prepared {
+impl PreparedGraph {
     pub(super) fn panels(&self) -> usize {
         self.core.chunks.iter().map(|chunk| chunk.panels.len()).sum()
     }
@@ -79,20 +79,20 @@ impl PageRank<'_> {
     ///
     /// # Errors
     /// If the damping is not in 0..1.
-    pub fn prepare(&self, graph: Graph) -> Result<Prepared, RankError> {
+    pub fn prepare(&self, graph: Graph) -> Result<PreparedGraph, RankError> {
         if let Damping::Constant(damping) = self.damping
             && !(0.0..1.0).contains(&damping)
         {
             return Err(RankError::Damping(damping));
         }
-        Ok(Prepared { core: Core::new(graph, self.damping) })
+        Ok(PreparedGraph { core: Core::new(graph, self.damping) })
     }
 
     /// Computes the PageRank of all pages of a prepared graph, with the damping given in preparation.
     ///
     /// # Errors
     /// If the personalisation is not a distribution over the pages.
-    pub fn solve(&self, prepared: &Prepared) -> Result<Ranking, RankError> {
+    pub fn solve(&self, prepared: &PreparedGraph) -> Result<Ranking, RankError> {
         let core = &prepared.core;
         let jump = self.jump(core)?;
         let threads = self.threads.clamp(1, (core.inner_arcs / ARCS_PER_THREAD_MIN).max(1));

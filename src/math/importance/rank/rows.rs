@@ -6,37 +6,40 @@
 use std::ops::{Add, Mul, Range};
 
 /// Numbers that a row can sum.
-pub(super) trait Number: Copy + Default + Add<Output = Self> + Mul<Output = Self> + From<f32> {}
+pub(super) trait RowNumber:
+    Copy + Default + Add<Output = Self> + Mul<Output = Self> + From<f32>
+{
+}
 
-impl Number for f32 {}
-impl Number for f64 {}
+impl RowNumber for f32 {}
+impl RowNumber for f64 {}
 
 /// Number of partial sums, so that an addition need not wait for the previous one.
 const LANES: usize = 4;
 
 /// Consecutive rows of equal length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
+struct RowRun {
     rows: u32,
     length: u32,
 }
 
 /// Rows in descending order of length; `I` is the type of a source.
 #[derive(Debug)]
-pub(super) struct Rows<I> {
-    runs: Vec<Run>,
+pub(super) struct RunRows<I> {
+    runs: Vec<RowRun>,
     sources: Vec<I>,
     /// Empty if all weights are 1.
     weights: Vec<f32>,
 }
 
-impl<I> Default for Rows<I> {
+impl<I> Default for RunRows<I> {
     fn default() -> Self {
         Self { runs: Vec::new(), sources: Vec::new(), weights: Vec::new() }
     }
 }
 
-impl<I: Copy + Into<u32>> Rows<I> {
+impl<I: Copy + Into<u32>> RunRows<I> {
     pub(super) fn with_capacity(sources: usize, is_weighted: bool) -> Self {
         let weights = if is_weighted { sources } else { 0 };
         Self { runs: Vec::new(), sources: Vec::with_capacity(sources), weights: Vec::with_capacity(weights) }
@@ -54,7 +57,7 @@ impl<I: Copy + Into<u32>> Rows<I> {
         let length = length as u32;
         match self.runs.last_mut().filter(|run| run.length == length) {
             Some(run) => run.rows += 1,
-            None => self.runs.push(Run { rows: 1, length }),
+            None => self.runs.push(RowRun { rows: 1, length }),
         }
     }
 
@@ -71,7 +74,7 @@ impl<I: Copy + Into<u32>> Rows<I> {
 
     /// Calls `row` with the number of each row and the sum of `read` over its sources, in order.
     #[inline]
-    pub(super) fn each<V: Number>(&self, read: impl Fn(usize) -> V + Copy, mut row: impl FnMut(usize, V)) {
+    pub(super) fn each<V: RowNumber>(&self, read: impl Fn(usize) -> V + Copy, mut row: impl FnMut(usize, V)) {
         let (mut first, mut begin) = (0, 0);
         for run in &self.runs {
             let (count, length) = (run.rows as usize, run.length as usize);
@@ -102,7 +105,7 @@ impl<I: Copy + Into<u32>> Rows<I> {
         }
     }
 
-    fn weighted<V: Number>(
+    fn weighted<V: RowNumber>(
         &self,
         arcs: Range<usize>,
         length: usize,
@@ -125,7 +128,7 @@ impl<I: Copy + Into<u32>> Rows<I> {
 
 /// Sums rows of a length known at compile time.
 #[inline]
-fn fixed<const LENGTH: usize, I: Copy + Into<u32>, V: Number>(
+fn fixed<const LENGTH: usize, I: Copy + Into<u32>, V: RowNumber>(
     sources: &[I],
     numbers: Range<usize>,
     read: impl Fn(usize) -> V + Copy,
@@ -137,7 +140,7 @@ fn fixed<const LENGTH: usize, I: Copy + Into<u32>, V: Number>(
 }
 
 #[inline]
-fn sum<I: Copy + Into<u32>, V: Number>(sources: &[I], read: impl Fn(usize) -> V) -> V {
+fn sum<I: Copy + Into<u32>, V: RowNumber>(sources: &[I], read: impl Fn(usize) -> V) -> V {
     let (groups, rest) = sources.as_chunks::<LANES>();
     let mut sums = [V::default(); LANES];
     for group in groups {
@@ -152,7 +155,7 @@ fn sum<I: Copy + Into<u32>, V: Number>(sources: &[I], read: impl Fn(usize) -> V)
 }
 
 #[inline]
-fn together<V: Number>([a, b, c, d]: [V; LANES]) -> V {
+fn together<V: RowNumber>([a, b, c, d]: [V; LANES]) -> V {
     (a + b) + (c + d)
 }
 
@@ -163,7 +166,7 @@ mod tests {
     #[test]
     fn rows_of_every_length_are_added_up() {
         for is_weighted in [false, true] {
-            let mut rows: Rows<u16> = Rows::default();
+            let mut rows: RunRows<u16> = RunRows::default();
             let lengths = [23usize, 9, 9, 8, 7, 7, 6, 5, 4, 3, 2, 1, 1, 0, 0];
             let mut expected = Vec::new();
             for (number, length) in lengths.into_iter().enumerate() {

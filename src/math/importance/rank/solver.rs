@@ -3,7 +3,7 @@
 //! The unknown of a page is its *gift*, the amount it gives to each of its links: its value times the damping, divided
 //! by the total weight of its links. Values are scaled so that the mean jump is 1.
 //!
-//! All threads run [`Worker::run`] and synchronise after each [`Stage`] of a sweep. In a stage each thread processes
+//! All threads run [`SolverWorker::run`] and synchronise after each [`SweepStage`] of a sweep. In a stage each thread processes
 //! its own chunks, with all corrections in its own vector. Then the threads exchange results. So a sweep is the same
 //! linear map whatever the speed of the threads, as acceleration requires. Hardly any value is older than in a
 //! sequential sweep, and no thread waits for a cache line that another one writes.
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use super::Ranking;
 use super::acceleration::{Mix, PERIOD, Products, STATES};
-use super::core::{Chunk, Core};
+use super::core::{Core, PageChunk};
 use super::rendezvous::Rendezvous;
 
 /// Number of stages of a sweep with more than one thread. A link between the parts of two threads in a stage uses the
@@ -56,9 +56,9 @@ impl Exact {
 
 /// The vector through which threads exchange corrections.
 #[derive(Debug)]
-struct Board(Vec<AtomicU32>);
+struct CorrectionBoard(Vec<AtomicU32>);
 
-impl Board {
+impl CorrectionBoard {
     fn new(length: usize) -> Self {
         Self((0..length).map(|_| AtomicU32::new(0)).collect())
     }
@@ -77,7 +77,7 @@ impl Board {
 }
 
 /// The chunks that each thread processes before the next synchronisation.
-type Stage = Vec<Range<usize>>;
+type SweepStage = Vec<Range<usize>>;
 
 /// Data shared by all threads.
 #[derive(Debug)]
@@ -87,10 +87,10 @@ pub(super) struct Solver<'a> {
     /// The gifts so far.
     gifts: Exact,
     /// Corrections as of the last synchronisation; empty with a single thread.
-    board: Board,
+    board: CorrectionBoard,
     /// Correction per unit of residual and income: the share of the page, with its link to itself solved.
     shares: Vec<f32>,
-    stages: Vec<Stage>,
+    stages: Vec<SweepStage>,
     threads: usize,
     /// The sums of each thread; two buffers are used alternately.
     sums: [Exact; 2],
@@ -111,7 +111,7 @@ impl<'a> Solver<'a> {
             core,
             jump,
             gifts: Exact::new(core.inner),
-            board: Board::new(if threads == 1 { 0 } else { core.inner }),
+            board: CorrectionBoard::new(if threads == 1 { 0 } else { core.inner }),
             shares,
             stages: stages(&core.chunks, threads),
             threads,
@@ -124,11 +124,11 @@ impl<'a> Solver<'a> {
     /// Solves to a bound of `tolerance`, or until `sweeps_max` is reached.
     pub(super) fn run(&self, tolerance: f64, sweeps_max: u32) {
         if self.threads == 1 {
-            return Worker::new(self, 0, sweeps_max).run(tolerance);
+            return SolverWorker::new(self, 0, sweeps_max).run(tolerance);
         }
         std::thread::scope(|scope| {
             for thread in 0..self.threads {
-                scope.spawn(move || Worker::new(self, thread, sweeps_max).run(tolerance));
+                scope.spawn(move || SolverWorker::new(self, thread, sweeps_max).run(tolerance));
             }
         });
     }
@@ -176,10 +176,10 @@ impl<'a> Solver<'a> {
 
 /// Divides the chunks among the threads by work, and those of each thread into stages. Pages that link to each other
 /// are often close, so the parts of two threads in the same stage are far apart.
-fn stages(chunks: &[Chunk], threads: usize) -> Vec<Stage> {
+fn stages(chunks: &[PageChunk], threads: usize) -> Vec<SweepStage> {
     let stages = if threads == 1 { 1 } else { STAGES };
     let parts = stages * threads;
-    let all: usize = chunks.iter().map(Chunk::work).sum();
+    let all: usize = chunks.iter().map(PageChunk::work).sum();
     let (mut bounds, mut done) = (vec![0], 0);
     for (number, chunk) in chunks.iter().enumerate() {
         // A chunk belongs to the part that contains its middle.
@@ -194,7 +194,7 @@ fn stages(chunks: &[Chunk], threads: usize) -> Vec<Stage> {
 }
 
 /// What remains to be solved.
-struct Rest {
+struct Unsolved {
     /// |r|
     residual: f64,
     /// |y| over inner pages, a lower bound of that over all pages.
@@ -203,7 +203,7 @@ struct Rest {
     in_gifts: f64,
 }
 
-impl From<[f64; 3]> for Rest {
+impl From<[f64; 3]> for Unsolved {
     fn from([residual, total, in_gifts]: [f64; 3]) -> Self {
         Self { residual, total, in_gifts }
     }
@@ -211,7 +211,7 @@ impl From<[f64; 3]> for Rest {
 
 /// The work of one thread. Vectors named `all_…` cover all inner pages; others cover the thread's own pages, chunk by
 /// chunk.
-struct Worker<'a> {
+struct SolverWorker<'a> {
     solver: &'a Solver<'a>,
     thread: usize,
     /// Own chunks, each with the index of its first page among the own pages.
@@ -228,7 +228,7 @@ struct Worker<'a> {
     sweeps_max: u32,
 }
 
-impl<'a> Worker<'a> {
+impl<'a> SolverWorker<'a> {
     fn new(solver: &'a Solver<'a>, thread: usize, sweeps_max: u32) -> Self {
         let mut pages = 0;
         let mut place = |number: usize| {
@@ -336,7 +336,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Starts from gifts of 0, with a first guess of the correction. Returns the residual without that guess.
-    fn begin(&mut self) -> Rest {
+    fn begin(&mut self) -> Unsolved {
         let solver = self.solver;
         let first = (1.0 / (1.0 - solver.core.damping_max)) as f32;
         for (page, (correction, share)) in self.all_corrections.iter_mut().zip(&solver.shares).enumerate() {
@@ -383,7 +383,7 @@ impl<'a> Worker<'a> {
         changed
     }
 
-    fn sweep_chunk(&mut self, chunk: &Chunk, first: usize) -> f64 {
+    fn sweep_chunk(&mut self, chunk: &PageChunk, first: usize) -> f64 {
         let corrections = Cell::from_mut(self.all_corrections.as_mut_slice()).as_slice_of_cells();
         let length = chunk.pages.len();
         self.panels.clear();
@@ -458,7 +458,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Computes the residual with 64-bit numbers.
-    fn measure(&mut self) -> Rest {
+    fn measure(&mut self) -> Unsolved {
         let solver = self.solver;
         let core = solver.core;
         let (mut rest, mut total, mut in_gifts) = (0.0, 0.0, 0.0);

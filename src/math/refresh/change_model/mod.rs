@@ -36,7 +36,7 @@ pub const PAGE_BYTES: usize = 132;
 
 /// What is known about a page before its first visit.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct ModelledPage {
     /// Importance relative to the mean of all pages.
     pub importance: f64,
     /// Number of its site.
@@ -82,7 +82,7 @@ const BIRTH_RELATIONS: [usize; 2] = [relatives::SITE, relatives::DIRECTORY];
 /// The learned model.
 #[derive(Clone, Debug)]
 pub struct ChangeModel {
-    pages: Vec<Place>,
+    pages: Vec<KeptPage>,
     population: Population,
     timelines: Timelines,
     paces: Paces,
@@ -99,16 +99,16 @@ pub struct ChangeModel {
     interval: f64,
 }
 
-/// The part of a [`Page`] that is kept.
+/// The part of a [`ModelledPage`] that is kept.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct KeptPage {
     importance: f64,
     site: u32,
     directory: u32,
 }
 
 /// The evidence for a change of a page.
-struct Evidence {
+struct ChangeEvidence {
     rate: f64,
     /// Expected changes by the rate of the page and the measure of its site alone.
     expected: f64,
@@ -119,7 +119,7 @@ impl ChangeModel {
     /// Creates a model for pages in `directories` directories and `sites` sites, under a budget in fetches per day.
     /// `mean_rate` is the initial change rate; by default it is one that the budget can keep up with.
     pub fn new(
-        pages: impl ExactSizeIterator<Item = Page>,
+        pages: impl ExactSizeIterator<Item = ModelledPage>,
         sites: usize,
         directories: usize,
         budget: f64,
@@ -133,7 +133,7 @@ impl ChangeModel {
         for page in pages {
             site_of[page.directory] = page.site;
             let (site, directory) = (page.site as u32, page.directory as u32);
-            places.push(Place { importance: page.importance, site, directory });
+            places.push(KeptPage { importance: page.importance, site, directory });
             directory_of.push(directory);
             relations.push(page.relations);
         }
@@ -233,7 +233,7 @@ impl ChangeModel {
         for seen in sightings {
             self.timelines.sum(self.directory(seen.page));
         }
-        let evidence: Vec<Evidence> =
+        let evidence: Vec<ChangeEvidence> =
             sightings.iter().map(|seen| self.evidence(seen.page, now - seen.age, now)).collect();
         for (seen, evidence) in sightings.iter().zip(&evidence) {
             self.regression.learn(&evidence.inputs, seen.changed.is_some());
@@ -281,7 +281,7 @@ impl ChangeModel {
         self.pages[page].directory as usize
     }
 
-    fn evidence(&self, page: usize, last: f64, now: f64) -> Evidence {
+    fn evidence(&self, page: usize, last: f64, now: f64) -> ChangeEvidence {
         let rate = self.population.rate(page);
         let days = self.timelines.between(self.directory(page), last, now).max(1e-9);
         // Averages over the distribution of the rate instead of using its mean.
@@ -313,12 +313,12 @@ impl ChangeModel {
             let share: f64 = ((hits + chance) / (visits + 1.0)).clamp(0.003, 0.997);
             inputs[COHORT] = (share / (1.0 - share)).ln() - inputs[1];
         }
-        Evidence { rate, expected, inputs }
+        ChangeEvidence { rate, expected, inputs }
     }
 
     /// Expected changes since the last visit: the geometric mean of the results of the regression and of the rate
     /// alone, because the regression learns only from pages that were worth a visit.
-    fn expected_changes(&self, evidence: &Evidence) -> f64 {
+    fn expected_changes(&self, evidence: &ChangeEvidence) -> f64 {
         let log_odds = self.regression.log_odds(&evidence.inputs);
         // -ln(1 - p) for p = 1/(1 + e^-z).
         let learned = log_odds.max(0.0) + (-log_odds.abs()).exp().ln_1p();

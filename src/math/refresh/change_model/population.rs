@@ -20,7 +20,7 @@ const STEPS_MAX: usize = 30;
 
 /// Changes and days of a page or a directory.
 #[derive(Clone, Copy, Debug, Default)]
-struct Counted {
+struct ChangeCounts {
     changes: f64,
     days: f64,
     visits: f64,
@@ -29,15 +29,15 @@ struct Counted {
 
 /// Bytes of state per page.
 #[cfg(test)]
-pub(super) const PAGE_BYTES: usize = size_of::<Counted>() + size_of::<u32>();
+pub(super) const PAGE_BYTES: usize = size_of::<ChangeCounts>() + size_of::<u32>();
 
 /// The rates of all pages.
 #[derive(Clone, Debug)]
 pub(super) struct Population {
-    pages: Vec<Counted>,
+    pages: Vec<ChangeCounts>,
     directory: Vec<u32>,
-    directories: Vec<Counted>,
-    all: Counted,
+    directories: Vec<ChangeCounts>,
+    all: ChangeCounts,
     assumed_mean: f64,
     shape: f64,
     days: f64,
@@ -50,10 +50,10 @@ impl Population {
     /// per day.
     pub(super) fn new(directory: Vec<u32>, directories: usize, mean: f64) -> Self {
         Self {
-            pages: vec![Counted::default(); directory.len()],
+            pages: vec![ChangeCounts::default(); directory.len()],
             directory,
-            directories: vec![Counted::default(); directories],
-            all: Counted::default(),
+            directories: vec![ChangeCounts::default(); directories],
+            all: ChangeCounts::default(),
             assumed_mean: mean,
             shape: FIRST_SHAPE,
             days: FIRST_SHAPE / mean,

@@ -68,7 +68,7 @@ const HASH_OF_NOTHING: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// A visit of a member of a group.
 #[derive(Clone, Copy, Debug)]
-struct Past {
+struct RelatedVisit {
     at: f64,
     /// Last known change of the page at this visit.
     changed: f64,
@@ -77,7 +77,7 @@ struct Past {
 
 /// Sums over the visits of a group since the page's own last visit.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Evidence {
+pub(super) struct GroupEvidence {
     /// Number of visits.
     pub(super) visits: f64,
     /// Number of visits that found a change since.
@@ -94,7 +94,7 @@ pub(super) const PAGE_BYTES: usize = RELATIONS * size_of::<u32>();
 #[derive(Clone, Debug)]
 pub(super) struct Relatives {
     /// The last visits of each group, in order of time.
-    groups: Vec<VecDeque<Past>>,
+    groups: Vec<VecDeque<RelatedVisit>>,
     of_page: Vec<[u32; RELATIONS]>,
 }
 
@@ -129,11 +129,11 @@ impl Relatives {
     }
 
     /// Returns the evidence of each group of `page`, last visited at `since`.
-    pub(super) fn evidence(&self, page: usize, since: f64) -> [Evidence; RELATIONS] {
+    pub(super) fn evidence(&self, page: usize, since: f64) -> [GroupEvidence; RELATIONS] {
         self.of_page[page].map(|group| {
-            let Some(visits) = self.groups.get(group as usize) else { return Evidence::default() };
+            let Some(visits) = self.groups.get(group as usize) else { return GroupEvidence::default() };
             let later = visits.iter().rev().take_while(|past| past.at > since);
-            later.fold(Evidence::default(), |sum, past| Evidence {
+            later.fold(GroupEvidence::default(), |sum, past| GroupEvidence {
                 visits: sum.visits + 1.0,
                 hits: sum.hits + f64::from(u8::from(past.changed > since)),
                 expected: sum.expected - (-past.rate * (past.at - since)).exp_m1(),
@@ -149,7 +149,7 @@ impl Relatives {
             if visits.len() == if relation == SITE { SITE_VISITS_MAX } else { VISITS_MAX } {
                 visits.pop_front();
             }
-            visits.push_back(Past { at: now, changed, rate });
+            visits.push_back(RelatedVisit { at: now, changed, rate });
         }
     }
 }

@@ -3,11 +3,11 @@
 use super::*;
 
 /// Four directories of 25 pages on two sites.
-fn pages() -> Vec<Page> {
+fn pages() -> Vec<ModelledPage> {
     let page = |number: usize| {
         let (site, directory) = (number / 50, number / 25);
         let path = format!("d{directory}/page{}.html", number % 25);
-        Page {
+        ModelledPage {
             importance: 0.5 + (number as f64 * 0.618).fract(),
             site,
             directory,
@@ -118,7 +118,7 @@ fn pages_that_vanish_lose_value() {
 /// The state of a page has a fixed size; groups, events and spans are bounded for each site and group.
 #[test]
 fn a_page_takes_few_bytes() {
-    let state = size_of::<Place>() + population::PAGE_BYTES + relatives::PAGE_BYTES + cohort::PAGE_BYTES;
+    let state = size_of::<KeptPage>() + population::PAGE_BYTES + relatives::PAGE_BYTES + cohort::PAGE_BYTES;
     let times = births::PAGE_BYTES + size_of::<f64>();
     assert_eq!(state + times, PAGE_BYTES);
 }

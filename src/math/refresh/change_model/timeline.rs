@@ -21,7 +21,7 @@ const EVENTS_MAX: usize = 64;
 const SPANS_MAX: usize = 48;
 
 #[derive(Clone, Copy, Debug)]
-struct Event {
+struct ChangeEvent {
     at: f64,
     id: u32,
     hits: f64,
@@ -29,7 +29,7 @@ struct Event {
     exposure: f64,
 }
 
-impl Event {
+impl ChangeEvent {
     /// Contribution of the event to the measure, in days.
     fn jump(&self) -> f64 {
         (self.hits - DISCOUNT).max(0.0) / (CAUTION + self.exposure)
@@ -38,12 +38,12 @@ impl Event {
 
 /// A span of time up to the beginning of the next one, with Σ λ over the visits that cover it.
 #[derive(Clone, Copy, Debug)]
-struct Span {
+struct QuietSpan {
     from: f64,
     exposure: f64,
 }
 
-impl Span {
+impl QuietSpan {
     /// Pace of the measure outside of events.
     fn pace(&self) -> f64 {
         (CAUTION / (CAUTION + self.exposure)).powf(1.0 - DISCOUNT)
@@ -51,9 +51,9 @@ impl Span {
 }
 
 #[derive(Clone, Debug)]
-struct Site {
-    events: Vec<Event>,
-    spans: Vec<Span>,
+struct SiteTimeline {
+    events: Vec<ChangeEvent>,
+    spans: Vec<QuietSpan>,
     /// Measure outside of events up to the beginning of each span.
     quiet: Vec<f64>,
     /// Incremented whenever the site changes.
@@ -61,10 +61,10 @@ struct Site {
 }
 
 #[derive(Clone, Debug)]
-struct Directory {
+struct DirectoryTimeline {
     site: usize,
     /// The directory's own counts of events, in order of time.
-    own: Vec<Event>,
+    own: Vec<ChangeEvent>,
     /// For each event of the site, the sum of the jumps from it on, as seen by this directory.
     later: Vec<f64>,
     /// Version of the site for which `later` was computed.
@@ -74,21 +74,22 @@ struct Directory {
 /// Measures of all sites and directories.
 #[derive(Clone, Debug)]
 pub(super) struct Timelines {
-    sites: Vec<Site>,
-    directories: Vec<Directory>,
+    sites: Vec<SiteTimeline>,
+    directories: Vec<DirectoryTimeline>,
     next_id: u32,
 }
 
 impl Timelines {
     /// Creates timelines, given the site of each directory.
     pub(super) fn new(directories: &[usize], sites: usize) -> Self {
-        let site = Site {
+        let site = SiteTimeline {
             events: Vec::new(),
-            spans: vec![Span { from: 0.0, exposure: 0.0 }],
+            spans: vec![QuietSpan { from: 0.0, exposure: 0.0 }],
             quiet: vec![0.0],
             version: 0,
         };
-        let directory = |&site: &usize| Directory { site, own: Vec::new(), later: vec![0.0], version: 0 };
+        let directory =
+            |&site: &usize| DirectoryTimeline { site, own: Vec::new(), later: vec![0.0], version: 0 };
         Self {
             sites: vec![site; sites],
             directories: directories.iter().map(directory).collect(),
@@ -141,7 +142,8 @@ impl Timelines {
         if let (Some(at), false) = (changed, met) {
             // Earlier visits that cover this time did not see the event.
             let span = site.spans.partition_point(|span| span.from <= at).max(1) - 1;
-            let event = Event { at, id: self.next_id, hits: 1.0, exposure: site.spans[span].exposure + rate };
+            let event =
+                ChangeEvent { at, id: self.next_id, hits: 1.0, exposure: site.spans[span].exposure + rate };
             self.next_id = self.next_id.wrapping_add(1);
             site.events.insert(site.events.partition_point(|other| other.at <= at), event);
             directory.count(&event, 1.0, rate);
@@ -154,7 +156,7 @@ impl Timelines {
     /// Ends the recording of visits of a site at `now`: bounds its memory and updates its measure.
     pub(super) fn close(&mut self, site: usize, now: f64) {
         let site = &mut self.sites[site];
-        site.spans.push(Span { from: now, exposure: 0.0 });
+        site.spans.push(QuietSpan { from: now, exposure: 0.0 });
         while site.spans.len() > SPANS_MAX {
             site.merge_spans(now);
         }
@@ -166,7 +168,7 @@ impl Timelines {
     }
 }
 
-impl Site {
+impl SiteTimeline {
     fn quiet_at(&self, time: f64) -> f64 {
         let span = self.spans.partition_point(|span| span.from <= time).max(1) - 1;
         self.quiet[span] + (time - self.spans[span].from) * self.spans[span].pace()
@@ -185,7 +187,7 @@ impl Site {
 
     /// Drops the least significant event, preferring small and old ones.
     fn forget_event(&mut self, now: f64) {
-        let worth = |event: &Event| event.jump() * (1.0 + 3.0 / (1.0 + now - event.at).sqrt());
+        let worth = |event: &ChangeEvent| event.jump() * (1.0 + 3.0 / (1.0 + now - event.at).sqrt());
         let least = (0..self.events.len())
             .min_by(|&a, &b| worth(&self.events[a]).total_cmp(&worth(&self.events[b])))
             .unwrap_or(0);
@@ -204,8 +206,8 @@ impl Site {
     }
 }
 
-impl Directory {
-    fn count(&mut self, event: &Event, hits: f64, exposure: f64) {
+impl DirectoryTimeline {
+    fn count(&mut self, event: &ChangeEvent, hits: f64, exposure: f64) {
         match self.own.iter_mut().rfind(|own| own.id == event.id) {
             Some(own) => {
                 own.hits += hits;
@@ -213,12 +215,12 @@ impl Directory {
             }
             None => {
                 let place = self.own.partition_point(|own| own.at <= event.at);
-                self.own.insert(place, Event { hits, exposure, ..*event });
+                self.own.insert(place, ChangeEvent { hits, exposure, ..*event });
             }
         }
     }
 
-    fn sum(&mut self, site: &Site) {
+    fn sum(&mut self, site: &SiteTimeline) {
         self.version = site.version;
         // Drop the events that the site no longer has.
         if self.own.len() > EVENTS_MAX {
@@ -234,7 +236,7 @@ impl Directory {
     }
 
     /// For each event of the site, returns the sum of jumps from it on.
-    fn sums(&self, site: &Site) -> Vec<f64> {
+    fn sums(&self, site: &SiteTimeline) -> Vec<f64> {
         let mut later = vec![0.0; site.events.len() + 1];
         let mut own = self.own.iter().rev().peekable();
         let mut sum = 0.0;

@@ -1,7 +1,7 @@
 //! A multiplier for sites that are busier than expected. It needs no dates, only whether pages changed.
 
 use super::estimates::{Estimates, Estimator};
-use super::{Known, Policy, Sighting};
+use super::{RefreshPolicy, RefreshProblem, Sighting};
 use crate::refresh::budget::Rule;
 
 /// Pseudo-changes, observed and expected, that keep the multiplier near 1.
@@ -10,28 +10,33 @@ const CAUTION: f64 = 3.0;
 const MULTIPLIERS: (f64, f64) = (0.5, 4.0);
 
 #[derive(Clone, Copy, Default)]
-struct Site {
+struct SiteActivity {
     observed: f64,
     expected: f64,
     seen: f64,
 }
 
-pub(super) struct Activity {
+pub(super) struct SiteActivities {
     rule: Rule,
     importance: Vec<f64>,
     site: Vec<usize>,
-    sites: Vec<Site>,
+    sites: Vec<SiteActivity>,
     half_life: f64,
     estimates: Estimates,
 }
 
-impl Activity {
-    pub(super) fn new(rule: Rule, estimator: Estimator, half_life: Option<f64>, known: &Known) -> Self {
+impl SiteActivities {
+    pub(super) fn new(
+        rule: Rule,
+        estimator: Estimator,
+        half_life: Option<f64>,
+        known: &RefreshProblem,
+    ) -> Self {
         Self {
             rule,
             importance: known.importance.clone(),
             site: known.site.clone(),
-            sites: vec![Site::default(); known.sites],
+            sites: vec![SiteActivity::default(); known.sites],
             // About the number of days that forty fetches take.
             half_life: (2.0 * known.tick).max(40.0 / known.budget),
             estimates: Estimates::new(estimator, half_life, known),
@@ -39,7 +44,7 @@ impl Activity {
     }
 }
 
-impl Policy for Activity {
+impl RefreshPolicy for SiteActivities {
     fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         self.estimates.renew(now);
         for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {

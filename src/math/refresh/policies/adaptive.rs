@@ -1,11 +1,11 @@
 //! Adaptive schedules of other crawlers with their default constants: an interval that shrinks after a change and grows
 //! after none.
 
-use super::{Known, Policy, Sighting};
+use super::{RefreshPolicy, RefreshProblem, Sighting};
 
 /// The crawler that has the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Crawler {
+pub(super) enum CrawlerSchedule {
     /// Nutch's `AdaptiveFetchSchedule`: × 0.8 after a change, × 1.4 after none, moved towards the time of the last
     /// change.
     Nutch,
@@ -17,7 +17,7 @@ pub(super) enum Crawler {
 
 /// How due dates are fitted to the budget.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Fit {
+pub(super) enum BudgetFit {
     /// Earliest due date first, even if not yet due.
     Queue,
     /// Only due pages, most important first; the rest of the budget is lost.
@@ -33,7 +33,7 @@ const HOUR: f64 = 1.0 / 24.0;
 const FAR: f64 = 1e7;
 
 pub(super) struct Adaptive {
-    crawler: Crawler,
+    crawler: CrawlerSchedule,
     strict: bool,
     shortest: f64,
     longest: f64,
@@ -44,20 +44,25 @@ pub(super) struct Adaptive {
 }
 
 impl Adaptive {
-    pub(super) fn new(crawler: Crawler, fit: Fit, known: &Known, draw: &mut dyn FnMut() -> f64) -> Self {
+    pub(super) fn new(
+        crawler: CrawlerSchedule,
+        fit: BudgetFit,
+        known: &RefreshProblem,
+        draw: &mut dyn FnMut() -> f64,
+    ) -> Self {
         let pages = known.importance.len();
         let (first, shortest, longest) = match (fit, crawler) {
-            (Fit::Tuned(scale), _) => {
+            (BudgetFit::Tuned(scale), _) => {
                 let alike = scale * pages as f64 / known.budget;
                 (alike, alike / 100.0, alike * 10.0)
             }
-            (_, Crawler::Nutch) => (30.0, MINUTE, 90.0),
-            (_, Crawler::Heritrix) => (1.0, HOUR, 28.0),
-            (_, Crawler::Storm) => (1.0, HOUR, 14.0),
+            (_, CrawlerSchedule::Nutch) => (30.0, MINUTE, 90.0),
+            (_, CrawlerSchedule::Heritrix) => (1.0, HOUR, 28.0),
+            (_, CrawlerSchedule::Storm) => (1.0, HOUR, 14.0),
         };
         Self {
             crawler,
-            strict: fit == Fit::Strict,
+            strict: fit == BudgetFit::Strict,
             shortest,
             longest,
             interval: vec![first; pages],
@@ -69,7 +74,7 @@ impl Adaptive {
     }
 }
 
-impl Policy for Adaptive {
+impl RefreshPolicy for Adaptive {
     fn values(&mut self, now: f64, pages: &[usize], _ages: &[f64], values: &mut [f64]) {
         for (value, &page) in values.iter_mut().zip(pages) {
             *value = match self.strict {
@@ -85,7 +90,7 @@ impl Policy for Adaptive {
             let (page, changed) = (visit.page, visit.changed.is_some());
             let interval = self.interval[page];
             let (wanted, from) = match self.crawler {
-                Crawler::Nutch => {
+                CrawlerSchedule::Nutch => {
                     if changed {
                         self.modified[page] = now;
                     }
@@ -93,8 +98,8 @@ impl Policy for Adaptive {
                     let factor = if changed { 0.8 } else { 1.4 };
                     ((interval * factor).max(unchanged), now - 0.3 * unchanged)
                 }
-                Crawler::Heritrix => (if changed { interval / 1.5 } else { interval * 1.5 }, now),
-                Crawler::Storm => {
+                CrawlerSchedule::Heritrix => (if changed { interval / 1.5 } else { interval * 1.5 }, now),
+                CrawlerSchedule::Storm => {
                     (if changed { f64::midpoint(interval, self.shortest) } else { interval * 1.5 }, now)
                 }
             };

@@ -1,6 +1,6 @@
 //! Online estimates of change rates, by estimators from the literature.
 
-use super::{Known, Sighting};
+use super::{RefreshProblem, Sighting};
 
 /// An estimator of change rates from visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ fn grid() -> [f64; GRID] {
 
 impl Estimates {
     /// Creates estimates for the pages in `known`. With `half_life` (in days of observation of a page) old visits fade.
-    pub(super) fn new(estimator: Estimator, half_life: Option<f64>, known: &Known) -> Self {
+    pub(super) fn new(estimator: Estimator, half_life: Option<f64>, known: &RefreshProblem) -> Self {
         let (grid, pages) = (grid(), known.importance.len());
         let interval = pages as f64 / known.budget;
         let pseudo = match estimator {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use super::estimates::{Estimates, Estimator};
-use super::{Known, Policy, Sighting};
+use super::{RefreshPolicy, RefreshProblem, Sighting};
 use crate::refresh::budget::Rule;
 
 /// Which pages share events.
@@ -35,7 +35,7 @@ impl Sharing {
     }
 }
 
-struct Event {
+struct SharedEvent {
     at: f64,
     hits: f64,
     exposed: f64,
@@ -43,14 +43,14 @@ struct Event {
     directories: HashMap<usize, (f64, f64)>,
 }
 
-pub(super) struct Events {
+pub(super) struct SharedEvents {
     rule: Rule,
     sharing: Sharing,
     importance: Vec<f64>,
     group: Vec<usize>,
     directory: Vec<usize>,
     members: Vec<Vec<usize>>,
-    events: Vec<Vec<Event>>,
+    events: Vec<Vec<SharedEvent>>,
     /// What the events add to the λτ of each page.
     added: Vec<f64>,
     last: Vec<f64>,
@@ -59,13 +59,13 @@ pub(super) struct Events {
     estimates: Estimates,
 }
 
-impl Events {
+impl SharedEvents {
     pub(super) fn new(
         rule: Rule,
         sharing: Sharing,
         estimator: Estimator,
         half_life: Option<f64>,
-        known: &Known,
+        known: &RefreshProblem,
     ) -> Self {
         let (group, groups) = match sharing {
             Sharing::Directory => (known.directory.clone(), known.directories),
@@ -109,7 +109,7 @@ impl Events {
             && !self.events[group].iter().any(|event| (event.at - at).abs() <= SAME_DAYS)
         {
             let first = if self.sharing == Sharing::Directory { 1.0 } else { 0.0 };
-            let event = Event { at, hits: first, exposed: first, directories: HashMap::new() };
+            let event = SharedEvent { at, hits: first, exposed: first, directories: HashMap::new() };
             self.events[group].push(event);
             touched.push(group);
         }
@@ -122,7 +122,7 @@ impl Events {
         let events = &mut self.events[group];
         events.retain(|event| now - event.at < memory);
         if events.len() > events_max {
-            let worth = |event: &Event| match sharing {
+            let worth = |event: &SharedEvent| match sharing {
                 Sharing::Directory => event.hits / event.exposed * event.hits.min(5.0),
                 Sharing::Layered => event.share(sharing) * (1.0 + event.exposed.min(3.0)),
             };
@@ -157,7 +157,7 @@ impl Events {
     }
 }
 
-impl Event {
+impl SharedEvent {
     fn share(&self, sharing: Sharing) -> f64 {
         match sharing {
             Sharing::Directory => ((self.hits - 0.98) / (self.exposed + 1.0)).clamp(0.0, SHARE_MAX),
@@ -166,7 +166,7 @@ impl Event {
     }
 }
 
-impl Policy for Events {
+impl RefreshPolicy for SharedEvents {
     fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         self.estimates.renew(now);
         for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {

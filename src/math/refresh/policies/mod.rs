@@ -1,7 +1,7 @@
 //! Online refresh policies by name: what to fetch next, given what visits have shown so far.
 //!
 //! The lab replays recorded histories with them, and `archive refresh` the captures of the archive; both run this code.
-//! A policy sees only a [`Known`] and the visits it is shown, never a change that was not fetched.
+//! A policy sees only a [`RefreshProblem`] and the visits it is shown, never a change that was not fetched.
 
 mod activity;
 mod adaptive;
@@ -17,7 +17,7 @@ pub use super::change_model::Sighting;
 
 /// What a policy may know before any fetch.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct RefreshProblem {
     /// Importance of each page.
     pub importance: Vec<f64>,
     /// Site of each page.
@@ -45,7 +45,7 @@ pub struct Known {
 }
 
 /// A refresh policy assigns a value to each page; pages with the highest values are fetched.
-pub trait Policy {
+pub trait RefreshPolicy {
     /// Computes the value of fetching each of `pages` now, whose copies are `ages` days old; a negative value forbids a
     /// fetch.
     ///

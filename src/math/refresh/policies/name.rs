@@ -3,13 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::activity::Activity;
-use super::adaptive::{Adaptive, Crawler, Fit};
+use super::activity::SiteActivities;
+use super::adaptive::{Adaptive, BudgetFit, CrawlerSchedule};
 use super::estimates::Estimator;
-use super::events::{Events, Sharing};
+use super::events::{SharedEvents, Sharing};
 use super::ranked::{Allocated, Greedy, Uniform};
 use super::shared::SharedModel;
-use super::{Known, Policy};
+use super::{RefreshPolicy, RefreshProblem};
 use crate::refresh::budget::Rule;
 
 /// The name of an online policy.
@@ -37,7 +37,7 @@ enum PolicyKind {
     Allocated(Rule, Estimator, Option<f64>),
     Activity(Rule, Estimator, Option<f64>),
     Events(Rule, Sharing, Estimator, Option<f64>),
-    Adaptive(Crawler, Fit),
+    Adaptive(CrawlerSchedule, BudgetFit),
 }
 
 /// Short names and their full forms.
@@ -60,7 +60,7 @@ const SHORT: [(&str, &str); 13] = [
 impl PolicyName {
     /// Creates the policy for the pages in `known`. Random decisions use `draw`, which returns numbers from 0 to 1.
     #[must_use]
-    pub fn build(&self, known: &Known, draw: &mut dyn FnMut() -> f64) -> Box<dyn Policy> {
+    pub fn build(&self, known: &RefreshProblem, draw: &mut dyn FnMut() -> f64) -> Box<dyn RefreshPolicy> {
         match self.kind {
             PolicyKind::Default => Box::new(SharedModel::new(known)),
             PolicyKind::Uniform => Box::new(Uniform),
@@ -69,10 +69,10 @@ impl PolicyName {
                 Box::new(Allocated::new(rule, estimator, half, known))
             }
             PolicyKind::Activity(rule, estimator, half) => {
-                Box::new(Activity::new(rule, estimator, half, known))
+                Box::new(SiteActivities::new(rule, estimator, half, known))
             }
             PolicyKind::Events(rule, sharing, estimator, half) => {
-                Box::new(Events::new(rule, sharing, estimator, half, known))
+                Box::new(SharedEvents::new(rule, sharing, estimator, half, known))
             }
             PolicyKind::Adaptive(crawler, fit) => Box::new(Adaptive::new(crawler, fit, known, draw)),
         }
@@ -154,9 +154,9 @@ fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<PolicyKind> {
         }
         [crawler @ ("nutch" | "heritrix" | "storm"), mode] => {
             let crawler = match crawler {
-                "nutch" => Crawler::Nutch,
-                "heritrix" => Crawler::Heritrix,
-                _ => Crawler::Storm,
+                "nutch" => CrawlerSchedule::Nutch,
+                "heritrix" => CrawlerSchedule::Heritrix,
+                _ => CrawlerSchedule::Storm,
             };
             PolicyKind::Adaptive(crawler, fit(mode)?)
         }
@@ -168,11 +168,13 @@ fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<PolicyKind> {
     })
 }
 
-fn fit(mode: &str) -> Option<Fit> {
+fn fit(mode: &str) -> Option<BudgetFit> {
     match mode {
-        "fifo" => Some(Fit::Queue),
-        "strict" => Some(Fit::Strict),
-        _ => mode.strip_prefix("tuned")?.parse().ok().filter(|scale: &f64| *scale > 0.0).map(Fit::Tuned),
+        "fifo" => Some(BudgetFit::Queue),
+        "strict" => Some(BudgetFit::Strict),
+        _ => {
+            mode.strip_prefix("tuned")?.parse().ok().filter(|scale: &f64| *scale > 0.0).map(BudgetFit::Tuned)
+        }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Policies that rank pages by online estimates of rates.
 
 use super::estimates::{Estimates, Estimator};
-use super::{Known, Policy, Sighting};
+use super::{RefreshPolicy, RefreshProblem, Sighting};
 use crate::refresh::budget::Rule;
 
 /// Oldest copy first.
 pub(super) struct Uniform;
 
-impl Policy for Uniform {
+impl RefreshPolicy for Uniform {
     fn values(&mut self, _now: f64, _pages: &[usize], ages: &[f64], values: &mut [f64]) {
         values.copy_from_slice(ages);
     }
@@ -23,7 +23,12 @@ pub(super) struct Greedy {
 }
 
 impl Greedy {
-    pub(super) fn new(rule: Rule, estimator: Estimator, half_life: Option<f64>, known: &Known) -> Self {
+    pub(super) fn new(
+        rule: Rule,
+        estimator: Estimator,
+        half_life: Option<f64>,
+        known: &RefreshProblem,
+    ) -> Self {
         Self {
             rule,
             importance: known.importance.clone(),
@@ -33,7 +38,7 @@ impl Greedy {
     }
 }
 
-impl Policy for Greedy {
+impl RefreshPolicy for Greedy {
     fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         self.estimates.renew(now);
         let estimates = &self.estimates;
@@ -74,7 +79,12 @@ const PERIOD: f64 = 0.005;
 const RATE_MIN: f64 = 1e-7;
 
 impl Allocated {
-    pub(super) fn new(rule: Rule, estimator: Estimator, half_life: Option<f64>, known: &Known) -> Self {
+    pub(super) fn new(
+        rule: Rule,
+        estimator: Estimator,
+        half_life: Option<f64>,
+        known: &RefreshProblem,
+    ) -> Self {
         Self {
             rule,
             importance: known.importance.clone(),
@@ -89,7 +99,7 @@ impl Allocated {
     }
 }
 
-impl Policy for Allocated {
+impl RefreshPolicy for Allocated {
     fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         self.estimates.renew(now);
         if now - self.computed > self.period || pages.len() != self.living {

@@ -1,7 +1,7 @@
 //! The default policy of an archive: the model of all pages together.
 
-use super::{Known, Policy, Sighting};
-use crate::refresh::change_model::{ChangeModel, Page};
+use super::{RefreshPolicy, RefreshProblem, Sighting};
+use crate::refresh::change_model::{ChangeModel, ModelledPage};
 
 /// A [`ChangeModel`] that learns from visits.
 pub(super) struct SharedModel {
@@ -15,8 +15,8 @@ pub(super) struct SharedModel {
 
 impl SharedModel {
     /// Creates a model that has seen no visits.
-    pub(super) fn new(known: &Known) -> Self {
-        let page = |page: usize| Page {
+    pub(super) fn new(known: &RefreshProblem) -> Self {
+        let page = |page: usize| ModelledPage {
             importance: known.importance[page],
             site: known.site[page],
             directory: known.directory[page],
@@ -38,7 +38,7 @@ impl SharedModel {
     }
 }
 
-impl Policy for SharedModel {
+impl RefreshPolicy for SharedModel {
     fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         self.meet(now);
         self.model.values(now, pages, ages, self.best, values);

@@ -2,7 +2,7 @@
 
 use archive_math::refresh::budget::Rule;
 
-use super::Policy;
+use super::RefreshPolicy;
 use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
 
@@ -21,7 +21,7 @@ impl Fixed {
     }
 }
 
-impl Policy for Fixed {
+impl RefreshPolicy for Fixed {
     fn values(&mut self, _now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
             let frequency = self.frequencies[page];
@@ -50,7 +50,7 @@ impl Informed {
     }
 }
 
-impl Policy for Informed {
+impl RefreshPolicy for Informed {
     fn values(&mut self, _now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
             let (importance, rate) = self.pages[page];
@@ -62,7 +62,7 @@ impl Policy for Informed {
 /// Knows every change: fetches the stale page whose current version will live longest, weighted by importance.
 pub(super) struct Clairvoyant<'a>(pub(super) &'a World);
 
-impl Policy for Clairvoyant<'_> {
+impl RefreshPolicy for Clairvoyant<'_> {
     fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
         for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
             let page = &self.0.pages[page];

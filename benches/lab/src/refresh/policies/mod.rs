@@ -5,4 +5,4 @@ mod name;
 
 pub use name::PolicyName;
 
-pub use archive_math::refresh::policies::{Policy, UnknownPolicy};
+pub use archive_math::refresh::policies::{RefreshPolicy, UnknownPolicy};

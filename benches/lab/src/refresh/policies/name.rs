@@ -7,7 +7,7 @@ use archive_math::refresh::budget::Rule;
 use archive_math::refresh::policies;
 
 use super::hindsight::{Clairvoyant, Fixed, Informed};
-use super::{Policy, UnknownPolicy};
+use super::{RefreshPolicy, UnknownPolicy};
 use crate::refresh::draws::Draws;
 use crate::refresh::world::World;
 
@@ -31,7 +31,7 @@ impl PolicyName {
     /// Creates the policy for a replay of `world` with `budget` fetches per day.
     ///
     /// Its random choices come from `draws`, which the replay then continues.
-    pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn Policy + 'a> {
+    pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn RefreshPolicy + 'a> {
         match &self.kind {
             PolicyKind::Online(name) => name.build(&world.known(budget), &mut || draws.unit()),
             PolicyKind::Clairvoyant => Box::new(Clairvoyant(world)),

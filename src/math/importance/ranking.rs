@@ -135,40 +135,41 @@ impl Request<'_> {
         Ok(match self.method {
             Method::PageRank => vec![self.page_rank("pagerank", Damping::Constant(self.damping), graph)?],
             Method::Opic => vec![self.page_rank("opic", Damping::OneMoreLink, graph)?],
-            Method::Walk => vec![timed(|| self.power(Matrix::Walk).run(&graph))?.column("walk")],
-            Method::Links => {
-                let power = Power { damping: 1.0, ..self.power(Matrix::Links) };
-                vec![timed(|| power.run(&graph))?.column("links")]
-            }
-            Method::Symmetric => {
-                let power = Power { damping: 1.0, ..self.power(Matrix::Symmetric) };
-                vec![timed(|| power.run(&graph))?.column("symmetric")]
+            Method::Walk => vec![timed("walk", || self.power(Matrix::Walk).run(&graph))?],
+            Method::Links | Method::Symmetric => {
+                let links = self.method == Method::Links;
+                let (name, matrix) =
+                    if links { ("links", Matrix::Links) } else { ("symmetric", Matrix::Symmetric) };
+                vec![timed(name, || Power { damping: 1.0, ..self.power(matrix) }.run(&graph))?]
             }
             Method::Interest | Method::InterestPrinted => {
                 let printed = self.method == Method::InterestPrinted;
                 let matrix = if printed { Matrix::InversePrinted } else { Matrix::Inverse };
                 let power = Power { personalisation: Some(chosen()?), ..self.power(matrix) };
-                vec![timed(|| power.run(&graph))?.column("interest")]
+                vec![timed("interest", || power.run(&graph))?]
             }
             Method::InterestOfImportant => self.interest_of_important(&graph, chosen()?)?,
             Method::Combined => {
                 let power = |matrix| Power { dangling: Dangling::Renormalised, ..self.power(matrix) };
                 let interest = Power { personalisation: Some(chosen()?), ..power(Matrix::Inverse) };
-                let importance = timed(|| power(Matrix::Walk).run(&graph))?.column("importance");
-                vec![importance, timed(|| interest.run(&graph))?.column("interest")]
+                let importance = timed("importance", || power(Matrix::Walk).run(&graph))?;
+                vec![importance, timed("interest", || interest.run(&graph))?]
             }
             Method::Hits => {
-                let run = timed(|| Ok::<_, RankingError>(hits(&graph, self.tolerance, self.iterations_max)))?;
-                run.columns(["authority", "hub"])
+                let start = Instant::now();
+                let (authorities, hubs) = hits(&graph, self.tolerance, self.iterations_max);
+                let seconds = start.elapsed().as_secs_f64();
+                let column = |name, ranking| Column { name, ranking, prepare_seconds: 0.0, seconds };
+                vec![column("authority", authorities), column("hub", hubs)]
             }
             Method::Harmonic => {
                 let harmonic = Harmonic { samples: self.samples };
-                vec![timed(|| Ok::<_, RankingError>(harmonic.run(&graph)))?.column("harmonic")]
+                vec![timed("harmonic", || Ok(harmonic.run(&graph)))?]
             }
         })
     }
 
-    fn page_rank(&self, name: &'static str, damping: Damping, graph: Graph) -> Result<Column, RankingError> {
+    fn page_rank(&self, name: &'static str, damping: Damping, graph: Graph) -> Result<Column, RankError> {
         let options = PageRank {
             damping,
             tolerance: self.tolerance,
@@ -176,26 +177,24 @@ impl Request<'_> {
             threads: self.threads,
             personalisation: self.chosen,
         };
-        let prepared = timed(|| options.prepare(graph))?;
-        let solved = timed(|| options.solve(&prepared.value))?;
-        Ok(Column { name, ranking: solved.value, prepare_seconds: prepared.seconds, seconds: solved.seconds })
+        let start = Instant::now();
+        let prepared = options.prepare(graph)?;
+        let prepare_seconds = start.elapsed().as_secs_f64();
+        Ok(Column { prepare_seconds, ..timed(name, || options.solve(&prepared))? })
     }
 
-    fn interest_of_important(&self, graph: &Graph, chosen: &[f64]) -> Result<Vec<Column>, RankingError> {
-        let importance = timed(|| self.power(Matrix::Walk).run(graph))?;
-        let mut important = importance.value.values.clone();
-        for (value, &chosen) in important.iter_mut().zip(chosen) {
-            if chosen <= 0.0 {
-                *value = 0.0;
-            }
-        }
+    fn interest_of_important(&self, graph: &Graph, chosen: &[f64]) -> Result<Vec<Column>, RankError> {
+        let importance = timed("importance", || self.power(Matrix::Walk).run(graph))?;
+        let values = importance.ranking.values.iter().zip(chosen);
+        let important: Vec<f64> =
+            values.map(|(&value, &chosen)| if chosen > 0.0 { value } else { 0.0 }).collect();
         let power = Power {
             personalisation: Some(&important),
             start: Some(&important),
             ..self.power(Matrix::Inverse)
         };
-        let interest = timed(|| power.run(graph))?;
-        Ok(vec![importance.column("importance"), interest.column("interest")])
+        let interest = timed("interest", || power.run(graph))?;
+        Ok(vec![importance, interest])
     }
 
     fn power(&self, matrix: Matrix) -> Power<'_> {
@@ -221,30 +220,11 @@ impl Request<'_> {
     }
 }
 
-struct Timed<T> {
-    value: T,
-    seconds: f64,
-}
-
-impl Timed<Ranking> {
-    fn column(self, name: &'static str) -> Column {
-        Column { name, ranking: self.value, prepare_seconds: 0.0, seconds: self.seconds }
-    }
-}
-
-impl Timed<(Ranking, Ranking)> {
-    /// Returns two columns that took this time together.
-    fn columns(self, [first, second]: [&'static str; 2]) -> Vec<Column> {
-        let (one, other) = self.value;
-        let timed = |value: Ranking| Timed { value, seconds: self.seconds };
-        vec![timed(one).column(first), timed(other).column(second)]
-    }
-}
-
-fn timed<T, E: Into<RankingError>>(work: impl FnOnce() -> Result<T, E>) -> Result<Timed<T>, RankingError> {
+/// Returns the column of a method that needs no preparation.
+fn timed(name: &'static str, run: impl FnOnce() -> Result<Ranking, RankError>) -> Result<Column, RankError> {
     let start = Instant::now();
-    let value = work().map_err(Into::into)?;
-    Ok(Timed { value, seconds: start.elapsed().as_secs_f64() })
+    let ranking = run()?;
+    Ok(Column { name, ranking, prepare_seconds: 0.0, seconds: start.elapsed().as_secs_f64() })
 }
 
 #[cfg(test)]

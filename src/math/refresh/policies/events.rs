@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use super::estimates::{Estimates, Estimator};
-use super::{RefreshPolicy, RefreshProblem, Sighting};
-use crate::refresh::budget::Rule;
+use super::estimates::Estimates;
+use super::ranked::Ageing;
+use super::{RefreshProblem, Sighting};
 
 /// Which pages share events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,9 +44,7 @@ struct SharedEvent {
 }
 
 pub(super) struct SharedEvents {
-    rule: Rule,
     sharing: Sharing,
-    importance: Vec<f64>,
     group: Vec<usize>,
     directory: Vec<usize>,
     members: Vec<Vec<usize>>,
@@ -56,17 +54,10 @@ pub(super) struct SharedEvents {
     last: Vec<f64>,
     memory: f64,
     shares: Vec<f64>,
-    estimates: Estimates,
 }
 
 impl SharedEvents {
-    pub(super) fn new(
-        rule: Rule,
-        sharing: Sharing,
-        estimator: Estimator,
-        half_life: Option<f64>,
-        known: &RefreshProblem,
-    ) -> Self {
+    pub(super) fn new(sharing: Sharing, known: &RefreshProblem) -> Self {
         let (group, groups) = match sharing {
             Sharing::Directory => (known.directory.clone(), known.directories),
             Sharing::Layered => (known.site.clone(), known.sites),
@@ -74,9 +65,7 @@ impl SharedEvents {
         let mut members = vec![Vec::new(); groups];
         group.iter().enumerate().for_each(|(page, &group)| members[group].push(page));
         Self {
-            rule,
             sharing,
-            importance: known.importance.clone(),
             group,
             directory: known.directory.clone(),
             members,
@@ -85,7 +74,6 @@ impl SharedEvents {
             last: known.found.clone(),
             memory: sharing.memory() * known.days,
             shares: vec![f64::NAN; known.directories],
-            estimates: Estimates::new(estimator, half_life, known),
         }
     }
 
@@ -166,17 +154,12 @@ impl SharedEvent {
     }
 }
 
-impl RefreshPolicy for SharedEvents {
-    fn values(&mut self, now: f64, pages: &[usize], ages: &[f64], values: &mut [f64]) {
-        self.estimates.renew(now);
-        for ((value, &page), &age) in values.iter_mut().zip(pages).zip(ages) {
-            let rate = self.estimates.rate(page);
-            *value = self.rule.value(self.importance[page], rate, age + self.added[page] / rate);
-        }
+impl Ageing for SharedEvents {
+    fn age(&self, page: usize, rate: f64, age: f64) -> f64 {
+        age + self.added[page] / rate
     }
 
-    fn seen(&mut self, now: f64, visits: &[Sighting]) {
-        self.estimates.seen(now, visits);
+    fn seen(&mut self, now: f64, visits: &[Sighting], _estimates: &Estimates) {
         let mut touched = Vec::new();
         visits.iter().for_each(|visit| self.book(now, visit, &mut touched));
         touched.sort_unstable();

@@ -7,7 +7,7 @@ use super::activity::SiteActivities;
 use super::adaptive::{Adaptive, BudgetFit, CrawlerSchedule};
 use super::estimates::Estimator;
 use super::events::{SharedEvents, Sharing};
-use super::ranked::{Allocated, Greedy, Uniform};
+use super::ranked::{Ageing, Allocated, Greedy, Uniform};
 use super::shared::SharedModel;
 use super::{RefreshPolicy, RefreshProblem};
 use crate::refresh::budget::Rule;
@@ -32,12 +32,18 @@ pub struct UnknownPolicy(pub String);
 enum PolicyKind {
     Default,
     Uniform,
-    Greedy(Rule, Estimator, Option<f64>),
+    Greedy(Rule, Ages, Estimator, Option<f64>),
     /// A budget divided in advance.
     Allocated(Rule, Estimator, Option<f64>),
-    Activity(Rule, Estimator, Option<f64>),
-    Events(Rule, Sharing, Estimator, Option<f64>),
     Adaptive(CrawlerSchedule, BudgetFit),
+}
+
+/// What counts as the age of a copy.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Ages {
+    Calendar,
+    Activity,
+    Events(Sharing),
 }
 
 /// Short names and their full forms.
@@ -64,15 +70,16 @@ impl PolicyName {
         match self.kind {
             PolicyKind::Default => Box::new(SharedModel::new(known)),
             PolicyKind::Uniform => Box::new(Uniform),
-            PolicyKind::Greedy(rule, estimator, half) => Box::new(Greedy::new(rule, estimator, half, known)),
+            PolicyKind::Greedy(rule, ages, estimator, half) => {
+                let ageing: Option<Box<dyn Ageing>> = match ages {
+                    Ages::Calendar => None,
+                    Ages::Activity => Some(Box::new(SiteActivities::new(known))),
+                    Ages::Events(sharing) => Some(Box::new(SharedEvents::new(sharing, known))),
+                };
+                Box::new(Greedy::new(rule, ageing, estimator, half, known))
+            }
             PolicyKind::Allocated(rule, estimator, half) => {
                 Box::new(Allocated::new(rule, estimator, half, known))
-            }
-            PolicyKind::Activity(rule, estimator, half) => {
-                Box::new(SiteActivities::new(rule, estimator, half, known))
-            }
-            PolicyKind::Events(rule, sharing, estimator, half) => {
-                Box::new(SharedEvents::new(rule, sharing, estimator, half, known))
             }
             PolicyKind::Adaptive(crawler, fit) => Box::new(Adaptive::new(crawler, fit, known, draw)),
         }
@@ -84,7 +91,9 @@ impl PolicyName {
     pub fn simple(&self) -> Option<Rule> {
         match self.kind {
             PolicyKind::Uniform => Some(Rule::Uniform),
-            PolicyKind::Greedy(rule, ..) | PolicyKind::Allocated(rule, ..) if !self.text.contains('_') => {
+            PolicyKind::Greedy(rule, Ages::Calendar, ..) | PolicyKind::Allocated(rule, ..)
+                if !self.text.contains('_') =>
+            {
                 Some(rule)
             }
             _ => None,
@@ -98,10 +107,7 @@ impl PolicyName {
         match self.kind {
             PolicyKind::Default => Some(Rule::Freshness),
             PolicyKind::Uniform => Some(Rule::Uniform),
-            PolicyKind::Greedy(rule, ..)
-            | PolicyKind::Allocated(rule, ..)
-            | PolicyKind::Activity(rule, ..)
-            | PolicyKind::Events(rule, ..) => Some(rule),
+            PolicyKind::Greedy(rule, ..) | PolicyKind::Allocated(rule, ..) => Some(rule),
             PolicyKind::Adaptive(..) => None,
         }
     }
@@ -145,12 +151,12 @@ impl FromStr for PolicyName {
 
 fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<PolicyKind> {
     Some(match *parts {
-        ["gf", rule, estimate] => PolicyKind::Activity(greedy(rule)?, estimator(estimate)?, half_life),
-        ["evd", rule] => {
-            PolicyKind::Events(greedy(rule)?, Sharing::Directory, Estimator::LastModified, half_life)
+        ["gf", rule, estimate] => {
+            PolicyKind::Greedy(greedy(rule)?, Ages::Activity, estimator(estimate)?, half_life)
         }
-        ["evh", rule] => {
-            PolicyKind::Events(greedy(rule)?, Sharing::Layered, Estimator::LastModified, half_life)
+        [events @ ("evd" | "evh"), rule] => {
+            let sharing = if events == "evd" { Sharing::Directory } else { Sharing::Layered };
+            PolicyKind::Greedy(greedy(rule)?, Ages::Events(sharing), Estimator::LastModified, half_life)
         }
         [crawler @ ("nutch" | "heritrix" | "storm"), mode] => {
             let crawler = match crawler {
@@ -161,7 +167,7 @@ fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<PolicyKind> {
             PolicyKind::Adaptive(crawler, fit(mode)?)
         }
         [rule, estimate] => match greedy(rule) {
-            Some(rule) => PolicyKind::Greedy(rule, estimator(estimate)?, half_life),
+            Some(rule) => PolicyKind::Greedy(rule, Ages::Calendar, estimator(estimate)?, half_life),
             None => PolicyKind::Allocated(allocated(rule)?, estimator(estimate)?, half_life),
         },
         _ => return None,

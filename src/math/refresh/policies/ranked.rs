@@ -13,11 +13,21 @@ impl RefreshPolicy for Uniform {
     }
 }
 
+/// What counts as the age of a copy, beside the calendar.
+pub(super) trait Ageing {
+    /// Returns the age that counts for a copy of a page of this `rate` that is `age` days old.
+    fn age(&self, page: usize, rate: f64, age: f64) -> f64;
+
+    /// Learns from the fetches of one run, of which `estimates` do not know yet.
+    fn seen(&mut self, now: f64, visits: &[Sighting], estimates: &Estimates);
+}
+
 /// Ranks pages by the value of a rule at online estimates of rates.
 pub(super) struct Greedy {
     rule: Rule,
     importance: Vec<f64>,
     estimates: Estimates,
+    ageing: Option<Box<dyn Ageing>>,
     /// Whether the value is averaged over the posterior of the rate instead of using a single rate.
     over_posterior: bool,
 }
@@ -25,6 +35,7 @@ pub(super) struct Greedy {
 impl Greedy {
     pub(super) fn new(
         rule: Rule,
+        ageing: Option<Box<dyn Ageing>>,
         estimator: Estimator,
         half_life: Option<f64>,
         known: &RefreshProblem,
@@ -33,7 +44,8 @@ impl Greedy {
             rule,
             importance: known.importance.clone(),
             estimates: Estimates::new(estimator, half_life, known),
-            over_posterior: estimator == Estimator::Posterior && rule == Rule::Freshness,
+            over_posterior: estimator == Estimator::Posterior && rule == Rule::Freshness && ageing.is_none(),
+            ageing,
         }
     }
 }
@@ -49,12 +61,17 @@ impl RefreshPolicy for Greedy {
                 let at = posterior.iter().zip(estimates.grid);
                 at.map(|(share, rate)| share * self.rule.value(w, rate, age)).sum()
             } else {
-                self.rule.value(w, estimates.rate(page), age)
+                let rate = estimates.rate(page);
+                let age = self.ageing.as_ref().map_or(age, |ageing| ageing.age(page, rate, age));
+                self.rule.value(w, rate, age)
             };
         }
     }
 
     fn seen(&mut self, now: f64, visits: &[Sighting]) {
+        if let Some(ageing) = &mut self.ageing {
+            ageing.seen(now, visits, &self.estimates);
+        }
         self.estimates.seen(now, visits);
     }
 }

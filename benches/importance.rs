@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use archive_lab::orders::{OrderKind, Seeds};
 use archive_lab::transfers;
 use archive_math::graphs::slices::{BUFFER_BYTES, SliceBuilder, Sliced, SlicedMethod};
-use archive_math::graphs::{self, HostWeb, Recorded, Web};
+use archive_math::graphs::{self, HostWeb, LinkSource, Recorded};
 use archive_math::importance::rank::PageRank;
 use divan::Bencher;
 use divan::counter::ItemsCount;

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use archive_books::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 use archive_math::importance::order::{
-    Backlinks, BreadthFirst, Depth, Fractional, Link, Order, Queue, Random,
+    Backlinks, BreadthFirst, Depth, Fractional, Order, OrderLink, Queue, Random,
 };
 use archive_storage::{PageFlags, State, StateError, UrlId};
 
@@ -132,7 +132,7 @@ pub struct Ordering {
     order: Box<dyn Order>,
     levels: Levels,
     /// Links of the current page; the buffer is reused.
-    links: Vec<Link>,
+    links: Vec<OrderLink>,
 }
 
 impl fmt::Debug for Ordering {
@@ -153,7 +153,7 @@ impl Ordering {
             for target in targets {
                 let page = state.page(target.target)?;
                 if LinkCode::from_byte(target.kind).carries_cash() && page.flags.has_any(WAITS_OR_LEADS) {
-                    links.push(Link { target: target.target.0, between_hosts: page.host != host });
+                    links.push(OrderLink { target: target.target.0, between_hosts: page.host != host });
                 }
             }
             self.order.downloaded(source.0, &links, &mut self.levels);
@@ -175,7 +175,7 @@ impl Ordering {
         for target in targets {
             let record = state.page(target)?;
             if record.flags.has_any(WAITS_OR_LEADS) {
-                self.links.push(Link { target: target.0, between_hosts: record.host != host });
+                self.links.push(OrderLink { target: target.0, between_hosts: record.host != host });
             }
         }
         self.order.downloaded(page.0, &self.links, &mut self.levels);

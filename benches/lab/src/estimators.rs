@@ -30,7 +30,7 @@ impl Spacing {
 
 /// An estimator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Estimator {
+pub enum RateEstimator {
     /// Number of visits that found a change divided by time; saturates at one change per visit.
     Naive,
     /// Cho and Garcia-Molina, "Estimating frequency of change" (2003): `-ln((n - X + ½)/(n + ½))` over the mean interval.
@@ -48,7 +48,7 @@ pub enum Estimator {
     ArchiveDated,
 }
 
-impl Estimator {
+impl RateEstimator {
     /// All estimators.
     pub const ALL: [Self; 7] = [
         Self::Naive,
@@ -89,7 +89,7 @@ pub struct Setting {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Result {
     /// The estimator.
-    pub estimator: Estimator,
+    pub estimator: RateEstimator,
     /// Spacing of visits.
     pub spacing: Spacing,
     /// True rate, in changes per day.
@@ -103,7 +103,12 @@ pub struct Result {
 }
 
 /// Runs estimators at `rates`, which are equally frequent in the simulated archive.
-pub fn study(estimators: &[Estimator], setting: &Setting, spacing: Spacing, rates: &[f64]) -> Vec<Result> {
+pub fn study(
+    estimators: &[RateEstimator],
+    setting: &Setting,
+    spacing: Spacing,
+    rates: &[f64],
+) -> Vec<Result> {
     let pages: Vec<Vec<Vec<Observation>>> = rates
         .iter()
         .enumerate()
@@ -162,8 +167,8 @@ fn visits(random: &mut Random, spacing: Spacing, rate: f64, count: usize) -> Vec
     visits
 }
 
-fn learned_prior(estimator: Estimator, pages: &[Vec<Vec<Observation>>]) -> RatePrior {
-    if !matches!(estimator, Estimator::Archive | Estimator::ArchiveDated) {
+fn learned_prior(estimator: RateEstimator, pages: &[Vec<Vec<Observation>>]) -> RatePrior {
+    if !matches!(estimator, RateEstimator::Archive | RateEstimator::ArchiveDated) {
         return RatePrior::default();
     }
     let pages: Vec<ChangeObservations> =
@@ -171,33 +176,37 @@ fn learned_prior(estimator: Estimator, pages: &[Vec<Vec<Observation>>]) -> RateP
     RatePrior::learned(&pages)
 }
 
-fn observed(estimator: Estimator, visits: &[Observation]) -> ChangeObservations {
+fn observed(estimator: RateEstimator, visits: &[Observation]) -> ChangeObservations {
     let mut page = ChangeObservations::new();
     for visit in visits {
-        let dated = estimator == Estimator::ArchiveDated;
+        let dated = estimator == RateEstimator::ArchiveDated;
         page.observe(&Observation { last_modified: visit.last_modified.filter(|_| dated), ..*visit });
     }
     page
 }
 
-fn estimate(estimator: Estimator, visits: &[Observation], prior: &RatePrior) -> (f64, Option<RateInterval>) {
+fn estimate(
+    estimator: RateEstimator,
+    visits: &[Observation],
+    prior: &RatePrior,
+) -> (f64, Option<RateInterval>) {
     let count = visits.len() as f64;
     let changes = visits.iter().filter(|visit| visit.changed).count() as f64;
     let days: f64 = visits.iter().map(|visit| visit.interval).sum();
     let point = match estimator {
-        Estimator::Naive => changes / days,
-        Estimator::Corrected => -((count - changes + 0.5) / (count + 0.5)).ln() * count / days,
-        Estimator::LargeNumbers => count / days * (changes + 0.25) / (count + 0.5 - changes),
-        Estimator::PrintedSum => maximum(|rate| {
+        RateEstimator::Naive => changes / days,
+        RateEstimator::Corrected => -((count - changes + 0.5) / (count + 0.5)).ln() * count / days,
+        RateEstimator::LargeNumbers => count / days * (changes + 0.25) / (count + 0.5 - changes),
+        RateEstimator::PrintedSum => maximum(|rate| {
             let (free, seen) = split(visits, rate, |x| -(-x).exp_m1());
             if changes > 0.0 { seen.ln() - free } else { -free }
         }),
-        Estimator::Product => maximum(|rate| {
+        RateEstimator::Product => maximum(|rate| {
             let (free, seen) = split(visits, rate, |x| (-(-x).exp_m1()).ln());
             let pseudo = (-(-rate / 2.0).exp_m1()).ln() - rate / 2.0;
             seen - free + pseudo
         }),
-        Estimator::Archive | Estimator::ArchiveDated => {
+        RateEstimator::Archive | RateEstimator::ArchiveDated => {
             let page = observed(estimator, visits);
             return (page.rate(prior).per_day, Some(RateInterval::of(&page, prior)));
         }
@@ -238,7 +247,7 @@ mod tests {
     #[test]
     fn the_naive_estimate_is_biased_as_computed() {
         let setting = Setting { pages: 2000, visits: 20, seed: 1 };
-        let results = study(&[Estimator::Naive], &setting, Spacing::Regular, &[0.5]);
+        let results = study(&[RateEstimator::Naive], &setting, Spacing::Regular, &[0.5]);
         let expected = (1.0 - (-0.5_f64).exp()) / 0.5 - 1.0;
         assert!((results[0].bias - expected).abs() < 0.02, "{:?} instead of {expected}", results[0]);
     }
@@ -249,7 +258,7 @@ mod tests {
     fn coverage_is_what_is_stated() {
         let rates: Vec<f64> =
             (0..12).map(|step| 0.03 * (f64::from(step) / 11.0 * 100.0_f64.ln()).exp()).collect();
-        let estimators = [Estimator::Archive, Estimator::ArchiveDated];
+        let estimators = [RateEstimator::Archive, RateEstimator::ArchiveDated];
         for visits in [5, 10, 20, 50] {
             let setting = Setting { pages: 60, visits, seed: 2 };
             for spacing in [Spacing::Regular, Spacing::Irregular] {
@@ -276,7 +285,7 @@ mod tests {
     #[test]
     fn coverage_is_right_for_each_rate() {
         let mut random = Random::for_item(7, 0);
-        let (archive, dated) = (Estimator::Archive, Estimator::ArchiveDated);
+        let (archive, dated) = (RateEstimator::Archive, RateEstimator::ArchiveDated);
         for (rate, estimator) in [(0.1, archive), (0.5, archive), (2.0, archive), (0.1, dated), (2.0, dated)]
         {
             let prior = RatePrior::broad(rate);

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::Path;
 
-use archive_math::graphs::{self, ReadError, Recorded, Web as _};
+use archive_math::graphs::{self, LinkSource as _, ReadError, Recorded};
 use flate2::read::MultiGzDecoder;
 
 /// First bytes of a gzip file (RFC 1952, section 2.3.1).

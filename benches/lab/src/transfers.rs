@@ -1,6 +1,6 @@
 //! Transfers of cash in the ledger, whose speed `benches/importance.rs` measures.
 
-use archive_math::graphs::Web;
+use archive_math::graphs::LinkSource;
 use archive_math::importance::{Account, Base, Credit, Ledger, Policy, Weight};
 
 /// The accounts of all pages in memory, as compact as in a crawler: slightly more than 24 bytes per page.
@@ -31,7 +31,7 @@ impl Accounts {
 
 /// Visits the pages of `web` in turn, all known from the start, until `visits` are done. Returns the number of links that
 /// received cash.
-pub fn run(web: &dyn Web, visits: u64) -> u64 {
+pub fn run(web: &dyn LinkSource, visits: u64) -> u64 {
     let pages = web.pages();
     let mut ledger = Ledger::new(Policy::neutral());
     let mut accounts = Accounts {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use archive_base::access::Access;
 use archive_base::decisions::{Decisions, Subject};
-use archive_math::learn::agreement::{Level, Thresholds, alpha};
+use archive_math::learn::agreement::{AgreementLevel, Thresholds, alpha};
 use archive_storage::Store;
 use chrono::Utc;
 use fastrand::Rng;
@@ -225,8 +225,8 @@ impl Ratings {
             }
         }
         Agreement {
-            alpha_ordinal: alpha(&things, Level::Ordinal),
-            alpha_interval: alpha(&things, Level::Interval),
+            alpha_ordinal: alpha(&things, AgreementLevel::Ordinal),
+            alpha_interval: alpha(&things, AgreementLevel::Interval),
             confusion,
         }
     }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use archive_base::remarks;
-use archive_math::importance::{Audit, Cash, Imbalance, Ledger, LinkWeights, Policy, Tally};
+use archive_math::importance::{Cash, CashAudit, CashTally, Imbalance, Ledger, LinkWeights, Policy};
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{CaptureId, LinkTarget, Location, Page, Site, SiteId, State, StateError, UrlId, Visit};
 
@@ -107,7 +107,7 @@ pub struct Credits {
     /// Remarks that are not in a file yet: the URL, what is said of it, and the captures that there were.
     pub(super) remarked: Vec<(UrlId, &'static str, u64)>,
     /// What was written into page and site accounts, to be compared with the ledgers.
-    tallies: (Tally, Tally),
+    tallies: (CashTally, CashTally),
     /// Time spent on paying out cash since the last [`Credits::take_paying`].
     paying: Duration,
     /// Exchange with other partitions; `None` if the archive is not a partition.
@@ -133,7 +133,7 @@ impl Credits {
         let written = state.cash_written();
         let policy = read_policy(state)?;
         Ok(Self {
-            tallies: (Tally::begin(&pages, written.pages), Tally::begin(&sites, written.sites)),
+            tallies: (CashTally::begin(&pages, written.pages), CashTally::begin(&sites, written.sites)),
             pages,
             sites,
             favoured: read_favoured(state),
@@ -460,7 +460,7 @@ impl Credits {
     /// When the books do not balance.
     pub fn audit(&mut self, state: &State) -> Result<(), CreditError> {
         self.balance(state)?;
-        let mut audit = Audit::default();
+        let mut audit = CashAudit::default();
         for known in state.pages_with_visits() {
             let (_, page, visit) = known?;
             if page.flags.has_any(flags::ACCOUNT) {
@@ -468,7 +468,7 @@ impl Credits {
             }
         }
         audit.finish(&mut self.pages)?;
-        let mut audit = Audit::default();
+        let mut audit = CashAudit::default();
         for site in state.sites() {
             let (_, _, site) = site?;
             audit.add(&self.sites, &site_account(&site).account);

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use archive_math::importance::{self, Cash, Ledger, Numbers};
+use archive_math::importance::{self, Cash, Ledger, LedgerNumbers};
 use archive_storage::{SiteId, State, UrlId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub(super) fn open_ledger(
     policy: importance::Policy,
     total: Cash,
 ) -> Result<Ledger, CreditError> {
-    let numbers: Option<Numbers> = read_setting(state, name)?;
+    let numbers: Option<LedgerNumbers> = read_setting(state, name)?;
     Ok(numbers.map_or_else(|| Ledger::with_total(policy, total), |numbers| Ledger::resume(numbers, policy)))
 }
 

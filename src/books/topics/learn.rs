@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use archive_math::learn::{Platt, log_odds, measures};
-use archive_math::topic::{Context, Example, Knowledge, Lead, Model, held_out};
+use archive_math::topic::{ContextGraph, Knowledge, LabelledPage, Lead, Model, held_out};
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -227,7 +227,7 @@ pub fn learn(
 ///
 /// # Errors
 /// If one cannot be read.
-pub fn learn_layers(store: &Store, topic: &Topic) -> Result<Context, TopicError> {
+pub fn learn_layers(store: &Store, topic: &Topic) -> Result<ContextGraph, TopicError> {
     let About { examples: of_topic, against, .. } = &topic.about;
     let read = |urls: &[String]| {
         let ids = urls.iter().map(|url| store.state().find(url)).collect::<Result<Vec<_>, _>>()?;
@@ -236,7 +236,7 @@ pub fn learn_layers(store: &Store, topic: &Topic) -> Result<Context, TopicError>
     let (positives, negatives) = (read(of_topic)?, read(against)?);
     let documents: Vec<&Document> = positives.iter().chain(&negatives).collect();
     let labels: Vec<bool> = (0..documents.len()).map(|place| place < positives.len()).collect();
-    Ok(Context::learn(&examples(store, &documents, &labels)?, CLASS))
+    Ok(ContextGraph::learn(&examples(store, &documents, &labels)?, CLASS))
 }
 
 /// Measures how well a topic recognises pages, and returns the probability of each page in order.
@@ -254,14 +254,18 @@ fn examples<'a>(
     store: &Store,
     documents: &[&'a Document],
     labels: &[bool],
-) -> Result<Vec<Example<'a>>, TopicError> {
+) -> Result<Vec<LabelledPage<'a>>, TopicError> {
     let places: HashMap<u32, u32> = documents.iter().map(|document| document.id.0).zip(0..).collect();
     let mut examples = Vec::with_capacity(documents.len());
     for (&document, &label) in documents.iter().zip(labels) {
         let leads = document.sight.leads(store.state())?.into_iter();
         let leads =
             leads.filter_map(|lead| Some(Lead { target: *places.get(&lead.target)?, ..lead })).collect();
-        examples.push(Example { text: document.sight.text(&document.url), class: usize::from(label), leads });
+        examples.push(LabelledPage {
+            text: document.sight.text(&document.url),
+            class: usize::from(label),
+            leads,
+        });
     }
     Ok(examples)
 }
@@ -269,7 +273,7 @@ fn examples<'a>(
 /// Returns the strongest words for the topic and against it. The evidence of a word is multiplied by the share of
 /// examples of that kind that have it.
 #[expect(clippy::type_complexity, reason = "two lists of the same")]
-fn words(knowledge: &Knowledge, examples: &[Example<'_>]) -> (Vec<(String, f64)>, Vec<(String, f64)>) {
+fn words(knowledge: &Knowledge, examples: &[LabelledPage<'_>]) -> (Vec<(String, f64)>, Vec<(String, f64)>) {
     let mut sums = [0.0; 2];
     let mut found: HashMap<String, [f64; 2]> = HashMap::new();
     for example in examples {

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use archive_base::files::{self, WholeFile, make_folder};
 use archive_math::learn::{Platt, log_odds};
-use archive_math::topic::{Knowledge, Model, PageText};
+use archive_math::topic::{Knowledge, Model, TopicText};
 use archive_storage::StateError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -142,7 +142,7 @@ pub struct Topic {
 impl Topic {
     /// Returns the probability that a page is of the topic: for a taxonomy, the sum over the wanted branches.
     #[must_use]
-    pub fn probability(&self, page: &PageText<'_>) -> f64 {
+    pub fn probability(&self, page: &TopicText<'_>) -> f64 {
         let leaves = self.knowledge.leaves(page);
         let said = leaves.as_ref().map_or_else(
             || self.knowledge.page(page).get(CLASS).copied().unwrap_or_default(),
@@ -317,14 +317,15 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> TopicError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive_math::topic::Example;
+    use archive_math::topic::LabelledPage;
 
     fn topic(name: &str) -> Topic {
         let text = |i: usize| ["flour oven butter", "minister vote report"][i % 2];
-        let examples: Vec<Example<'_>> = (0..8)
+        let examples: Vec<LabelledPage<'_>> = (0..8)
             .map(|i| {
-                let text = PageText { url: "http://a.test/", title: "", headings: Vec::new(), text: text(i) };
-                Example { text, class: 1 - i % 2, leads: Vec::new() }
+                let text =
+                    TopicText { url: "http://a.test/", title: "", headings: Vec::new(), text: text(i) };
+                LabelledPage { text, class: 1 - i % 2, leads: Vec::new() }
             })
             .collect();
         let about = About {
@@ -353,7 +354,7 @@ mod tests {
         kept.keep(archive).unwrap();
         let read = get(archive, "pies").unwrap();
         assert_eq!(read.about, kept.about);
-        let pie = PageText { url: "http://b.test/", title: "", headings: Vec::new(), text: "butter, flour" };
+        let pie = TopicText { url: "http://b.test/", title: "", headings: Vec::new(), text: "butter, flour" };
         assert_eq!(read.probability(&pie), kept.probability(&pie));
         assert!(read.probability(&pie) > RELEVANT);
         assert!(matches!(get(archive, "cakes"), Err(TopicError::Missing(_))));
@@ -376,11 +377,11 @@ mod tests {
     #[test]
     fn soft_focus_adds_up_branches_and_hard_focus_takes_the_likeliest() {
         let words = ["minister vote", "flour oven", "yeast crumb", "broth ladle"];
-        let examples: Vec<Example<'_>> = (0..40)
+        let examples: Vec<LabelledPage<'_>> = (0..40)
             .map(|i| {
                 let text =
-                    PageText { url: "http://a.test/", title: "", headings: Vec::new(), text: words[i % 4] };
-                Example { text, class: usize::from(i % 4 == 1 || i % 4 == 2), leads: Vec::new() }
+                    TopicText { url: "http://a.test/", title: "", headings: Vec::new(), text: words[i % 4] };
+                LabelledPage { text, class: usize::from(i % 4 == 1 || i % 4 == 2), leads: Vec::new() }
             })
             .collect();
         let labels: Vec<usize> = (0..40).map(|i| i % 4).collect();
@@ -398,7 +399,7 @@ mod tests {
         let archive = tempfile::tempdir().unwrap();
         topic.keep(archive.path()).unwrap();
         let soft = get(archive.path(), "baking").unwrap();
-        let page = |text| PageText { url: "http://b.test/", title: "", headings: Vec::new(), text };
+        let page = |text| TopicText { url: "http://b.test/", title: "", headings: Vec::new(), text };
         // Soup is the most probable of three, but less probable than the two others together.
         let mixed = page("flour flour oven oven yeast yeast crumb crumb broth broth broth ladle ladle");
         let leaves = soft.knowledge.leaves(&mixed).unwrap();

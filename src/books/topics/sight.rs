@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use archive_math::topic::{Lead, PageText};
+use archive_math::topic::{Lead, TopicText};
 use archive_storage::{State, StateError};
 use archive_web::parse::Parsed;
 
@@ -54,9 +54,9 @@ impl Sight {
 
     /// Returns its text as that of the page at `url`.
     #[must_use]
-    pub fn text<'a>(&'a self, url: &'a str) -> PageText<'a> {
+    pub fn text<'a>(&'a self, url: &'a str) -> TopicText<'a> {
         let headings = self.headings.iter().map(String::as_str).collect();
-        PageText { url, title: &self.title, headings, text: &self.text }
+        TopicText { url, title: &self.title, headings, text: &self.text }
     }
 
     /// Returns its links to URLs that `state` knows, each target once, by id.

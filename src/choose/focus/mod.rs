@@ -17,7 +17,7 @@ use std::fmt;
 use archive_books::change::{VersionError, parsed};
 use archive_books::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 use archive_books::topics::{RELEVANT, Sight, Topic, TopicError};
-use archive_math::topic::{Fetched, Focus, Outcomes, Recall};
+use archive_math::topic::{FetchedPage, Focus, LevelOutcomes, Recall};
 use archive_storage::{Capture, CaptureId, CaptureKind, State, Store, UrlId};
 use levels::{EXPLORED, FETCHED, Known, Levels, MIDDLE};
 
@@ -46,7 +46,7 @@ pub struct Focused {
     fetched: u64,
     /// Number of pages of the topic found, followed by the results of fetched pages by level.
     found: u64,
-    outcomes: Outcomes,
+    outcomes: LevelOutcomes,
     /// Pages that the topic was learned from; they do not count as found.
     examples: HashSet<u32>,
     /// Original levels of explored pages.
@@ -82,7 +82,7 @@ impl Focused {
             oldest: VecDeque::new(),
             fetched: 0,
             found: 0,
-            outcomes: Outcomes::default(),
+            outcomes: LevelOutcomes::default(),
             examples: HashSet::new(),
             explored: HashMap::new(),
             generation: 0,
@@ -183,7 +183,7 @@ impl Focused {
         }
         self.count(page.0, chance >= RELEVANT, unknown);
         let classes = [1.0 - chance, chance];
-        let fetched = Fetched { page: page.0, classes: &classes, text: &sight.text(url), leads: &leads };
+        let fetched = FetchedPage { page: page.0, classes: &classes, text: &sight.text(url), leads: &leads };
         self.order.fetched(&fetched, &mut self.levels);
         self.fetched += 1;
         if self.fetched.is_multiple_of(EXPLORE_EVERY) {

@@ -1,7 +1,7 @@
 //! Generated webs. The links of a page are a pure function of seed and page, so nothing has to be stored.
 
 use super::random::Random;
-use super::{ReadError, Recorded, Web};
+use super::{LinkSource, ReadError, Recorded};
 use crate::importance::{Graph, GraphBuilder};
 
 /// Maximum number of links of a generated page.
@@ -53,7 +53,7 @@ pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
 }
 
 /// Opens a web by its name; it is generated page by page if the model allows it.
-pub(super) fn open(name: &str) -> Result<Box<dyn Web>, ReadError> {
+pub(super) fn open(name: &str) -> Result<Box<dyn LinkSource>, ReadError> {
     let GraphRecipe { model, pages, links, seed } = parameters(name)?;
     Ok(match model.as_str() {
         "web" => Box::new(HostWeb::new(pages, links, seed)),
@@ -63,7 +63,7 @@ pub(super) fn open(name: &str) -> Result<Box<dyn Web>, ReadError> {
 }
 
 /// Collects all links of a web in memory.
-fn collect(web: &impl Web) -> Result<Graph, ReadError> {
+fn collect(web: &impl LinkSource) -> Result<Graph, ReadError> {
     let mut builder = GraphBuilder::new(web.pages(), false);
     let mut buffer = Vec::new();
     for page in 0..web.pages() as u32 {
@@ -141,7 +141,7 @@ impl HostWeb {
     }
 }
 
-impl Web for HostWeb {
+impl LinkSource for HostWeb {
     fn pages(&self) -> usize {
         self.starts.last().map_or(0, |&pages| pages as usize)
     }
@@ -184,7 +184,7 @@ struct RandomWeb {
     seed: u64,
 }
 
-impl Web for RandomWeb {
+impl LinkSource for RandomWeb {
     fn pages(&self) -> usize {
         self.pages as usize
     }

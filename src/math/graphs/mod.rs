@@ -104,7 +104,7 @@ fn named(basename: &Path) -> Result<Recorded, ReadError> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn open(path: &Path) -> Result<Box<dyn Web>, ReadError> {
+pub fn open(path: &Path) -> Result<Box<dyn LinkSource>, ReadError> {
     match path.to_str().and_then(|name| name.strip_prefix("generate:")) {
         Some(name) => generate::open(name),
         None => Ok(Box::new(read(path)?)),
@@ -112,7 +112,7 @@ pub fn open(path: &Path) -> Result<Box<dyn Web>, ReadError> {
 }
 
 /// A web whose links are looked up page by page: a graph in memory, or one generated on the fly.
-pub trait Web: Send + Sync {
+pub trait LinkSource: Send + Sync {
     /// Number of pages.
     fn pages(&self) -> usize;
 
@@ -123,7 +123,7 @@ pub trait Web: Send + Sync {
     fn same_host(&self, a: u32, b: u32) -> bool;
 }
 
-impl Web for Recorded {
+impl LinkSource for Recorded {
     fn pages(&self) -> usize {
         self.graph.pages()
     }

@@ -5,7 +5,7 @@ use super::ledger::{Account, Ledger};
 
 /// Sums over all accounts, compared with the ledger at the end.
 #[derive(Clone, Debug, Default)]
-pub struct Audit {
+pub struct CashAudit {
     cash: u128,
     unread_cash: u128,
     unread: u64,
@@ -60,12 +60,12 @@ pub enum Imbalance {
 /// The caller adds up the changes of stored bases; the ledger knows what all bases have to add up to. The two are
 /// independent.
 #[derive(Clone, Copy, Debug)]
-pub struct Tally {
+pub struct CashTally {
     /// Sum of all bases minus `written`, at a time when the ledger balanced.
     begun: i64,
 }
 
-impl Tally {
+impl CashTally {
     /// Begins at a checkpoint, when the ledger balances. `written` is the sum of changes so far.
     #[must_use]
     pub fn begin(ledger: &Ledger, written: i64) -> Self {
@@ -84,7 +84,7 @@ impl Tally {
     }
 }
 
-impl Audit {
+impl CashAudit {
     /// Adds an open account; returns the rate of the page, for sums over a site.
     pub fn add(&mut self, ledger: &Ledger, account: &Account) -> f64 {
         let cash = u128::from(ledger.cash(account).units());

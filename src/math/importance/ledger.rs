@@ -7,7 +7,7 @@
 //! reserve + cash of the virtual page + sum over accounts of their cash = total     (exactly)
 //! ```
 //!
-//! provided that each account is replaced by what the ledger returned for it. [`Audit`](super::Audit) proves it. The
+//! provided that each account is replaced by what the ledger returned for it. [`CashAudit`](super::CashAudit) proves it. The
 //! total is always [`Cash::WHOLE`], unless the ledger is one of several that pass cash to each other (`transfer`).
 //!
 //! Decisions where the papers leave the details open:
@@ -118,14 +118,14 @@ pub struct Account {
 
 /// Data shared by all read pages, or by all unread ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Group {
+struct AccountGroup {
     pages: u64,
     offset: i64,
 }
 
 /// The numbers of a ledger, to be saved at a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Numbers {
+pub struct LedgerNumbers {
     /// Units of all cash in this ledger.
     #[serde(default = "whole")]
     total: u64,
@@ -134,8 +134,8 @@ pub struct Numbers {
     virtual_cash: u64,
     /// The clock G.
     clock: f64,
-    unread: Group,
-    read: Group,
+    unread: AccountGroup,
+    read: AccountGroup,
     /// Units on unread pages.
     unread_cash: u64,
     /// Shares of the moved cash that go to unread pages and to the virtual page.
@@ -158,7 +158,7 @@ fn whole() -> u64 {
 /// The data that all pages share. See the module documentation.
 #[derive(Clone, Debug)]
 pub struct Ledger {
-    numbers: Numbers,
+    numbers: LedgerNumbers,
     policy: Policy,
 }
 
@@ -172,13 +172,13 @@ impl Ledger {
     /// Creates an empty ledger with part of the cash; other ledgers have the rest.
     #[must_use]
     pub fn with_total(policy: Policy, total: Cash) -> Self {
-        let numbers = Numbers {
+        let numbers = LedgerNumbers {
             total: total.units(),
             reserve: total.units(),
             virtual_cash: 0,
             clock: 0.0,
-            unread: Group::default(),
-            read: Group::default(),
+            unread: AccountGroup::default(),
+            read: AccountGroup::default(),
             unread_cash: 0,
             unread_rate: 0.0,
             virtual_rate: 0.0,
@@ -191,13 +191,13 @@ impl Ledger {
 
     /// Continues from saved `numbers`.
     #[must_use]
-    pub fn resume(numbers: Numbers, policy: Policy) -> Self {
+    pub fn resume(numbers: LedgerNumbers, policy: Policy) -> Self {
         Self { numbers, policy }
     }
 
     /// Returns the numbers to save.
     #[must_use]
-    pub fn numbers(&self) -> Numbers {
+    pub fn numbers(&self) -> LedgerNumbers {
         self.numbers
     }
 
@@ -396,13 +396,13 @@ impl Ledger {
 
     /// Returns what the stored bases of all accounts must add up to; wraps around as they do.
     pub(super) fn sum_of_bases(&self) -> i64 {
-        let Numbers { total, reserve, virtual_cash, unread, read, .. } = self.numbers;
+        let LedgerNumbers { total, reserve, virtual_cash, unread, read, .. } = self.numbers;
         let held = (total - reserve - virtual_cash) as i64;
-        let given = |group: Group| (group.pages as i64).wrapping_mul(group.offset);
+        let given = |group: AccountGroup| (group.pages as i64).wrapping_mul(group.offset);
         held.wrapping_sub(given(unread)).wrapping_sub(given(read))
     }
 
-    fn group(&self, read: bool) -> &Group {
+    fn group(&self, read: bool) -> &AccountGroup {
         if read { &self.numbers.read } else { &self.numbers.unread }
     }
 

@@ -1,7 +1,7 @@
 //! The mathematics of importance from the papers; pure computation without I/O.
 //!
 //! **While crawling**: [`Ledger`] is adaptive OPIC (Abiteboul, Preda, Cobena, WWW 2003) over accounts that the caller
-//! keeps. [`SiteAccount`] does the same among sites. [`Audit`] proves that no cash is lost. [`LinkWeights`] defines the
+//! keeps. [`SiteAccount`] does the same among sites. [`CashAudit`] proves that no cash is lost. [`LinkWeights`] defines the
 //! weights of links.
 //!
 //! **Orders** for downloading known pages: see [`order`]. **Offline**, over a whole [`Graph`]: see [`rank`].
@@ -17,10 +17,10 @@ pub mod ranking;
 mod site;
 mod weight;
 
-pub use audit::{Audit, Imbalance, Tally};
+pub use audit::{CashAudit, CashTally, Imbalance};
 pub use cash::{Base, Cash};
 pub use graph::{Graph, GraphBuilder, GraphError};
 pub use interpolated::Credit;
-pub use ledger::{Account, ENDOWMENT, Ledger, Numbers, Payout, Policy, SmallEdge};
+pub use ledger::{Account, ENDOWMENT, Ledger, LedgerNumbers, Payout, Policy, SmallEdge};
 pub use site::SiteAccount;
 pub use weight::{LinkTraits, LinkWeights, Weight};

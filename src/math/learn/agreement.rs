@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// How [`alpha`] measures the difference of two ratings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Level {
+pub enum AgreementLevel {
     /// Only whether they differ.
     Nominal,
     /// By the number of ratings between them.
@@ -17,7 +17,7 @@ pub enum Level {
 /// by chance, less for contradiction. `None` if no disagreement is possible: no item has two ratings, or all ratings
 /// are equal. (K. Krippendorff, "Computing Krippendorff's Alpha-Reliability", 2011, section F.)
 #[must_use]
-pub fn alpha(things: &[Vec<u8>], level: Level) -> Option<f64> {
+pub fn alpha(things: &[Vec<u8>], level: AgreementLevel) -> Option<f64> {
     let pairable: Vec<&Vec<u8>> = things.iter().filter(|ratings| ratings.len() > 1).collect();
     let values: Vec<u8> = pairable
         .iter()
@@ -40,12 +40,12 @@ pub fn alpha(things: &[Vec<u8>], level: Level) -> Option<f64> {
     let given: Vec<f64> = coincidences.iter().map(|row| row.iter().sum()).collect();
     let all: f64 = given.iter().sum();
     let apart = |left: usize, right: usize| match level {
-        Level::Nominal => f64::from(u8::from(left != right)),
-        Level::Ordinal => {
+        AgreementLevel::Nominal => f64::from(u8::from(left != right)),
+        AgreementLevel::Ordinal => {
             let between: f64 = given[left.min(right)..=left.max(right)].iter().sum();
             (between - (given[left] + given[right]) / 2.0).powi(2)
         }
-        Level::Interval => (f64::from(values[left]) - f64::from(values[right])).powi(2),
+        AgreementLevel::Interval => (f64::from(values[left]) - f64::from(values[right])).powi(2),
     };
     let (mut observed, mut expected) = (0.0, 0.0);
     for left in 0..values.len() {
@@ -132,8 +132,11 @@ mod tests {
             vec![1, 1],
             vec![3],
         ];
-        for (level, published) in [(Level::Nominal, 0.743), (Level::Ordinal, 0.815), (Level::Interval, 0.849)]
-        {
+        for (level, published) in [
+            (AgreementLevel::Nominal, 0.743),
+            (AgreementLevel::Ordinal, 0.815),
+            (AgreementLevel::Interval, 0.849),
+        ] {
             let alpha = alpha(&things, level).unwrap();
             assert!((alpha - published).abs() < 0.0006, "{level:?}: {alpha}");
         }
@@ -141,10 +144,10 @@ mod tests {
 
     #[test]
     fn alpha_knows_agreement_and_when_there_is_none_to_know() {
-        assert_eq!(alpha(&[vec![1, 1], vec![4, 4, 4]], Level::Interval), Some(1.0));
-        assert!(alpha(&[vec![1, 4], vec![4, 1]], Level::Interval).unwrap() < 0.0);
+        assert_eq!(alpha(&[vec![1, 1], vec![4, 4, 4]], AgreementLevel::Interval), Some(1.0));
+        assert!(alpha(&[vec![1, 4], vec![4, 1]], AgreementLevel::Interval).unwrap() < 0.0);
         for nothing in [&[][..], &[vec![1], vec![2]], &[vec![3, 3], vec![3, 3]]] {
-            assert_eq!(alpha(nothing, Level::Ordinal), None);
+            assert_eq!(alpha(nothing, AgreementLevel::Ordinal), None);
         }
     }
 

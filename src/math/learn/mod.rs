@@ -1,6 +1,6 @@
 //! Learning from examples: pure computation without I/O. Every fit is deterministic.
 //!
-//! [`Words`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`] and [`NaiveBayes`] classify them, [`Binary`]
+//! [`HashedWords`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`] and [`NaiveBayes`] classify them, [`Binary`]
 //! classifies by a few numbers, and [`Platt`] turns scores into probabilities. [`measures`] has measures of quality,
 //! [`agreement`] measures of agreement among people.
 
@@ -16,4 +16,4 @@ pub use bayes::NaiveBayes;
 pub use calibration::Platt;
 pub(crate) use logistic::fit_weights;
 pub use logistic::{Binary, Multinomial, log_odds, sigmoid};
-pub use text::{Sparse, TfIdf, Words};
+pub use text::{HashedWords, Sparse, TfIdf};

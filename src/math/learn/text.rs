@@ -10,9 +10,9 @@ const BUCKETS: u32 = 1 << 18;
 
 /// The words of a text, hashed and counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Words(Vec<u32>);
+pub struct HashedWords(Vec<u32>);
 
-impl Words {
+impl HashedWords {
     /// Adds a word; the same word in different parts of the text counts as different words.
     pub fn add(&mut self, part: u8, word: &str) {
         let hash = xxh3_64_with_seed(word.as_bytes(), u64::from(part));
@@ -74,7 +74,7 @@ pub struct TfIdf {
 impl TfIdf {
     /// Weights words by how many of `texts` contain them; words in fewer than `texts_min` are left out.
     #[must_use]
-    pub fn of(texts: &[Words], texts_min: u32) -> Self {
+    pub fn of(texts: &[HashedWords], texts_min: u32) -> Self {
         let mut found = vec![0_u32; BUCKETS as usize];
         for text in texts {
             text.counts().iter().for_each(|(bucket, _)| found[*bucket as usize] += 1);
@@ -124,14 +124,14 @@ impl TfIdf {
 
     /// Returns the count of each known word.
     #[must_use]
-    pub fn counts(&self, text: &Words) -> Sparse {
+    pub fn counts(&self, text: &HashedWords) -> Sparse {
         // Indices follow the order of buckets, so only the known words must be sorted.
         runs(text.0.iter().filter_map(|bucket| self.places[*bucket as usize].checked_sub(1)).collect())
     }
 
     /// Returns the vector of a text; it has length 1, or is empty without known words.
     #[must_use]
-    pub fn vector(&self, text: &Words) -> Sparse {
+    pub fn vector(&self, text: &HashedWords) -> Sparse {
         let mut vector = self.counts(text);
         for (place, value) in &mut vector {
             *value = (1.0 + value.ln()) * self.weights[*place as usize];
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn weights_are_as_by_hand() {
         let texts = ["One one two", "one 1997 2026", "tree"].map(|text| {
-            let mut words = Words::default();
+            let mut words = HashedWords::default();
             words.add_text(0, text);
             words
         });
@@ -159,7 +159,7 @@ mod tests {
         let (one, two) = ((1.0 + 2f32.ln()) * (1.0 + (4f32 / 3.0).ln()), 1.0 + 2f32.ln());
         let length = one.hypot(two);
         let place = |part, word| {
-            let mut one = Words::default();
+            let mut one = HashedWords::default();
             one.add(part, word);
             weights.counts(&one).first().map(|entry| entry.0)
         };

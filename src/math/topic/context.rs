@@ -2,25 +2,25 @@
 
 use super::knowledge::{PAGE_L2, Teller};
 use super::simple::BestScores;
-use super::{Example, Fetched, Focus};
+use super::{FetchedPage, Focus, LabelledPage};
 use crate::importance::order::Queue;
-use crate::learn::Words;
+use crate::learn::HashedWords;
 
 /// Number of layers by distance; pages further away are in one more.
 const LAYERS: usize = 3;
 
 /// One queue per layer: links on pages nearest to the topic come first.
 #[derive(Clone, Debug)]
-pub struct Context {
+pub struct ContextGraph {
     layers: Teller,
     best: BestScores,
 }
 
-impl Context {
+impl ContextGraph {
     /// Learns from `examples` what pages of `class` look like, pages that link to them, pages that link to those, and
     /// all others.
     #[must_use]
-    pub fn learn(examples: &[Example<'_>], class: usize) -> Self {
+    pub fn learn(examples: &[LabelledPage<'_>], class: usize) -> Self {
         let mut layer: Vec<usize> =
             examples.iter().map(|example| if example.class == class { 0 } else { LAYERS }).collect();
         for next in 1..LAYERS {
@@ -31,17 +31,17 @@ impl Context {
                 }
             }
         }
-        let texts: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
+        let texts: Vec<HashedWords> = examples.iter().map(|example| example.text.words()).collect();
         Self { layers: Teller::fit(&texts, &layer, LAYERS + 1, PAGE_L2), best: BestScores::default() }
     }
 }
 
-impl Focus for Context {
+impl Focus for ContextGraph {
     fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
         self.best.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
         let layers = self.layers.probabilities(&page.text.words());
         let (layer, chance) =
             layers.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LAYERS, 0.0));

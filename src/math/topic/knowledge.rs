@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Lead;
 use super::links::{last_segment, url_words};
-use crate::learn::{Multinomial, NaiveBayes, Sparse, TfIdf, Words};
+use crate::learn::{HashedWords, Multinomial, NaiveBayes, Sparse, TfIdf};
 
 /// L2 penalty of weights (scikit-learn's 1 / C): for pages, and for the few words of links.
 pub(super) const PAGE_L2: f64 = 0.25;
@@ -22,7 +22,7 @@ const HEADINGS_MAX: usize = 20;
 
 /// Content of a page.
 #[derive(Clone, Debug)]
-pub struct PageText<'a> {
+pub struct TopicText<'a> {
     /// Its URL.
     pub url: &'a str,
     /// Its title.
@@ -33,9 +33,9 @@ pub struct PageText<'a> {
     pub text: &'a str,
 }
 
-impl PageText<'_> {
-    pub(super) fn words(&self) -> Words {
-        let mut words = Words::default();
+impl TopicText<'_> {
+    pub(super) fn words(&self) -> HashedWords {
+        let mut words = HashedWords::default();
         let end = self
             .text
             .split_ascii_whitespace()
@@ -57,9 +57,9 @@ const URL: u8 = 3;
 
 /// A page of known class.
 #[derive(Clone, Debug)]
-pub struct Example<'a> {
+pub struct LabelledPage<'a> {
     /// Content of the page.
-    pub text: PageText<'a>,
+    pub text: TopicText<'a>,
     /// Class of the page, counted from 0.
     pub class: usize,
     /// Links to other examples; targets are indices of examples.
@@ -119,11 +119,11 @@ pub(super) struct Teller {
 }
 
 impl Teller {
-    pub(super) fn fit(texts: &[Words], labels: &[usize], classes: usize, l2: f64) -> Self {
+    pub(super) fn fit(texts: &[HashedWords], labels: &[usize], classes: usize, l2: f64) -> Self {
         Self::fit_by(Model::Logistic, texts, labels, classes, l2)
     }
 
-    fn fit_by(model: Model, texts: &[Words], labels: &[usize], classes: usize, l2: f64) -> Self {
+    fn fit_by(model: Model, texts: &[HashedWords], labels: &[usize], classes: usize, l2: f64) -> Self {
         let words = TfIdf::of(texts, 2);
         let rows: Vec<Sparse> = texts.iter().map(|text| words.vector(text)).collect();
         let model = model.fit(&rows, labels, classes, words.width(), l2);
@@ -134,13 +134,13 @@ impl Teller {
         Self { words, model, prior }
     }
 
-    pub(super) fn probabilities(&self, words: &Words) -> Vec<f64> {
+    pub(super) fn probabilities(&self, words: &HashedWords) -> Vec<f64> {
         self.model.probabilities(&self.words.vector(words))
     }
 
     /// Returns how much the words change the log-probability of each class: ln p(class | words) - ln p(class); 0 if no
     /// word is known.
-    fn evidence(&self, words: &Words) -> Vec<f64> {
+    fn evidence(&self, words: &HashedWords) -> Vec<f64> {
         let row = self.words.vector(words);
         if row.is_empty() {
             return vec![0.0; self.prior.len()];
@@ -166,17 +166,17 @@ pub struct Knowledge {
 /// assigned to `parts` in turn, and each part is classified by the others.
 #[must_use]
 pub fn held_out(
-    examples: &[Example<'_>],
+    examples: &[LabelledPage<'_>],
     labels: &[usize],
     classes: usize,
     parts: usize,
     model: Model,
 ) -> Vec<Vec<f64>> {
-    let words: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
+    let words: Vec<HashedWords> = examples.iter().map(|example| example.text.words()).collect();
     let mut probabilities = vec![Vec::new(); examples.len()];
     for part in 0..parts {
         let others = || (0..examples.len()).filter(|place| place % parts != part);
-        let texts: Vec<Words> = others().map(|place| words[place].clone()).collect();
+        let texts: Vec<HashedWords> = others().map(|place| words[place].clone()).collect();
         let labels: Vec<usize> = others().map(|place| labels[place]).collect();
         let teller = Teller::fit_by(model, &texts, &labels, classes, PAGE_L2);
         for place in (part..examples.len()).step_by(parts) {
@@ -189,12 +189,12 @@ pub fn held_out(
 impl Knowledge {
     /// Learns from `examples`, whose classes are below `classes`.
     #[must_use]
-    pub fn learn(examples: &[Example<'_>], classes: usize, model: Model) -> Self {
+    pub fn learn(examples: &[LabelledPage<'_>], classes: usize, model: Model) -> Self {
         let labels: Vec<usize> = examples.iter().map(|example| example.class).collect();
-        let pages: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
-        let urls: Vec<Words> = examples.iter().map(|example| of_url(example.text.url)).collect();
+        let pages: Vec<HashedWords> = examples.iter().map(|example| example.text.words()).collect();
+        let urls: Vec<HashedWords> = examples.iter().map(|example| of_url(example.text.url)).collect();
         // Use a title as what a link to the page would probably say.
-        let mut said: Vec<(Words, usize)> =
+        let mut said: Vec<(HashedWords, usize)> =
             examples.iter().map(|example| (of_text(example.text.title), example.class)).collect();
         let mut leads_to = vec![vec![1.0 / classes as f64; classes]; classes];
         for example in examples {
@@ -208,7 +208,7 @@ impl Knowledge {
             let sum: f64 = row.iter().sum();
             row.iter_mut().for_each(|share| *share /= sum);
         }
-        let (said, of): (Vec<Words>, Vec<usize>) = said.into_iter().unzip();
+        let (said, of): (Vec<HashedWords>, Vec<usize>) = said.into_iter().unzip();
         Self {
             pages: Teller::fit_by(model, &pages, &labels, classes, PAGE_L2),
             urls: Teller::fit(&urls, &labels, classes, LINK_L2),
@@ -219,14 +219,20 @@ impl Knowledge {
     }
 
     /// Also learns finer classes: `labels` of the examples, all below `classes`.
-    pub fn learn_leaves(&mut self, examples: &[Example<'_>], labels: &[usize], classes: usize, model: Model) {
-        let pages: Vec<Words> = examples.iter().map(|example| example.text.words()).collect();
+    pub fn learn_leaves(
+        &mut self,
+        examples: &[LabelledPage<'_>],
+        labels: &[usize],
+        classes: usize,
+        model: Model,
+    ) {
+        let pages: Vec<HashedWords> = examples.iter().map(|example| example.text.words()).collect();
         self.leaves = Some(Teller::fit_by(model, &pages, labels, classes, PAGE_L2));
     }
 
     /// Returns the probability of each finer class for a page; `None` if there are no finer classes.
     #[must_use]
-    pub fn leaves(&self, text: &PageText<'_>) -> Option<Vec<f64>> {
+    pub fn leaves(&self, text: &TopicText<'_>) -> Option<Vec<f64>> {
         Some(self.leaves.as_ref()?.probabilities(&text.words()))
     }
 
@@ -238,7 +244,7 @@ impl Knowledge {
 
     /// Returns the probability of each class for a page.
     #[must_use]
-    pub fn page(&self, text: &PageText<'_>) -> Vec<f64> {
+    pub fn page(&self, text: &TopicText<'_>) -> Vec<f64> {
         self.pages.probabilities(&text.words())
     }
 
@@ -274,7 +280,7 @@ impl Knowledge {
     #[must_use]
     pub fn word(&self, word: &str, class: usize) -> f64 {
         let Teller { words, model, .. } = &self.pages;
-        let mut one = Words::default();
+        let mut one = HashedWords::default();
         one.add_text(TEXT, word);
         let weight = |&(place, count): &(u32, f32)| {
             let others = (0..self.classes()).filter(|&other| other != class);
@@ -291,14 +297,14 @@ impl Knowledge {
     }
 }
 
-pub(super) fn of_text(text: &str) -> Words {
-    let mut words = Words::default();
+pub(super) fn of_text(text: &str) -> HashedWords {
+    let mut words = HashedWords::default();
     words.add_text(TEXT, text);
     words
 }
 
-fn of_url(url: &str) -> Words {
-    let mut words = Words::default();
+fn of_url(url: &str) -> HashedWords {
+    let mut words = HashedWords::default();
     url_words(url, |word| words.add(URL, word));
     words
 }

@@ -14,7 +14,7 @@ use super::links::{pattern, stem};
 use super::relatives::{Children, Folders, OutcomeRate, Rates, table_bytes};
 use super::texts::LinkTexts;
 use super::waiting::{DEPTH_MAX, Parent, WaitingPage, WaitingPages, place_of};
-use super::{Fetched, Focus, Knowledge, Lead, Memory};
+use super::{FetchedPage, Focus, Knowledge, Lead, OrderMemory};
 use crate::importance::order::Queue;
 use crate::learn::{fit_weights, log_odds, sigmoid};
 
@@ -228,7 +228,7 @@ impl Focus for Learned {
         }
     }
 
-    fn memory(&self) -> Option<Memory> {
+    fn memory(&self) -> Option<OrderMemory> {
         let children: usize = self.children.iter().map(Children::bytes).sum();
         let bytes = self.waiting.bytes()
             + self.folders.bytes()
@@ -236,7 +236,7 @@ impl Focus for Learned {
             + table_bytes::<u32, (u8, f32)>(self.depths.capacity())
             + self.children.capacity() * size_of::<Children>()
             + children;
-        Some(Memory { waiting: self.waiting.len(), bytes })
+        Some(OrderMemory { waiting: self.waiting.len(), bytes })
     }
 
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
@@ -245,7 +245,7 @@ impl Focus for Learned {
         parts.map(|(((name, _), number), weight)| (name, number * weight)).collect()
     }
 
-    fn fetched(&mut self, fetched: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, fetched: &FetchedPage<'_>, queue: &mut dyn Queue) {
         let outcome = fetched.classes[self.class];
         let page = self.waiting.remove(fetched.page);
         let depth = page.as_ref().map_or(0, WaitingPage::depth);

@@ -17,10 +17,10 @@ mod waiting;
 
 use crate::importance::order::Queue;
 
-pub use context::Context;
-pub use knowledge::{Example, Knowledge, Model, PageText, UnknownModel, held_out};
+pub use context::ContextGraph;
+pub use knowledge::{Knowledge, LabelledPage, Model, TopicText, UnknownModel, held_out};
 pub use learned::{Learned, Tuning};
-pub use recall::{OUTCOMES_MIN, Outcomes, Recall};
+pub use recall::{LevelOutcomes, OUTCOMES_MIN, Recall};
 pub use simple::{Fish, Shark, Soft, Tunnel};
 
 /// A link of a fetched page to a page that can be fetched.
@@ -40,20 +40,20 @@ pub struct Lead<'a> {
 
 /// A fetched page.
 #[derive(Clone, Copy, Debug)]
-pub struct Fetched<'a> {
+pub struct FetchedPage<'a> {
     /// Number of the page.
     pub page: u32,
     /// Probability of each class; see [`Knowledge::page`].
     pub classes: &'a [f64],
     /// Content of the page.
-    pub text: &'a PageText<'a>,
+    pub text: &'a TopicText<'a>,
     /// Links of the page, each target once.
     pub leads: &'a [Lead<'a>],
 }
 
 /// Memory use of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct OrderMemory {
     /// Number of waiting pages.
     pub waiting: usize,
     /// Bytes used for waiting and fetched pages, without fixed-size parts.
@@ -67,7 +67,7 @@ pub trait Focus {
 
     /// Handles the fetch of a page taken from `queue`: adds waiting pages or changes their priorities. A page that was
     /// taken never returns to the queue.
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue);
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue);
 
     /// Returns the named parts of the score of a waiting page; empty if the score has a single part.
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {
@@ -76,7 +76,7 @@ pub trait Focus {
     }
 
     /// Returns the memory use; `None` if the order does not count it.
-    fn memory(&self) -> Option<Memory> {
+    fn memory(&self) -> Option<OrderMemory> {
         None
     }
 }

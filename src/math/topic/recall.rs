@@ -29,7 +29,7 @@ const NEWEST: usize = 200;
 
 /// Outcomes of pages by the level at which they had waited, with the number of unknown pages that they linked to.
 #[derive(Clone, Debug, Default)]
-pub struct Outcomes(VecDeque<(u8, bool, u16)>);
+pub struct LevelOutcomes(VecDeque<(u8, bool, u16)>);
 
 /// Estimated recall of a topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -44,7 +44,7 @@ pub struct Recall {
     pub waiting: f64,
 }
 
-impl Outcomes {
+impl LevelOutcomes {
     /// Records whether a page that had waited at this level is of the topic, and how many unknown pages it linked to.
     pub fn record(&mut self, level: u8, is_of_topic: bool, unknown: u16) {
         if self.0.len() == OUTCOMES_MAX {
@@ -121,7 +121,7 @@ mod tests {
             };
             let mut pages: Vec<(u8, bool)> = (0..3000).map(|_| page(&mut random)).collect();
             pages.sort_by_key(|page| page.0);
-            let (mut outcomes, mut found) = (Outcomes::default(), 0);
+            let (mut outcomes, mut found) = (LevelOutcomes::default(), 0);
             for turn in 0..800 {
                 let page = if turn % 20 == 0 {
                     pages.remove(random.usize(..pages.len()))
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn too_few_outcomes_give_no_estimate() {
-        let mut outcomes = Outcomes::default();
+        let mut outcomes = LevelOutcomes::default();
         (1..OUTCOMES_MIN).for_each(|_| outcomes.record(9, true, 0));
         assert_eq!(outcomes.recall(1, &[1; 256]), None);
         outcomes.record(9, true, 0);

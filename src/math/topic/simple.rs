@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Fetched, Focus, Knowledge, Lead};
+use super::{FetchedPage, Focus, Knowledge, Lead};
 use crate::importance::order::Queue;
 use crate::learn::sigmoid;
 
@@ -48,7 +48,7 @@ impl Focus for Soft {
         self.best.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
         page.leads.iter().for_each(|lead| self.best.raise(lead.target, page.classes[self.class], queue));
     }
 }
@@ -76,7 +76,7 @@ impl Focus for Tunnel {
         self.soft.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
         let before = match self.before.get(&page.page) {
             Some(_) if page.classes[self.soft.class] >= RELEVANT => 0,
             Some(before) => before + 1,
@@ -119,7 +119,7 @@ impl Focus for Fish {
         self.best.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
         let is_relevant = page.classes[self.class] >= RELEVANT;
         let own = self.depths.get(&page.page).copied().unwrap_or(FISH_DEPTH);
         let depth = if is_relevant { FISH_DEPTH } else { own.saturating_sub(1) };
@@ -167,7 +167,7 @@ impl Focus for Shark {
         self.best.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
         let own = page.classes[self.class];
         let above = self.inherited.get(&page.page).copied().unwrap_or(0.0);
         let inherited = SHARK_DECAY * if own >= RELEVANT { own } else { above };

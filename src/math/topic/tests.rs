@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::importance::order::tests::BestFirst;
+use crate::importance::order::tests::TestQueue;
 
 const RECIPE: usize = 0;
 const NEWS: usize = 1;
 
-fn page<'a>(url: &'a str, title: &'a str, text: &'a str) -> PageText<'a> {
-    PageText { url, title, headings: vec![title], text }
+fn page<'a>(url: &'a str, title: &'a str, text: &'a str) -> TopicText<'a> {
+    TopicText { url, title, headings: vec![title], text }
 }
 
 fn knowledge() -> Arc<Knowledge> {
     let urls: Vec<String> =
         (0..20).map(|i| format!("http://{i}.org/{}/{i}.html", ["cook", "paper"][i % 2])).collect();
-    let examples: Vec<Example<'_>> = urls
+    let examples: Vec<LabelledPage<'_>> = urls
         .iter()
         .enumerate()
         .map(|(i, url)| {
@@ -25,7 +25,7 @@ fn knowledge() -> Arc<Knowledge> {
             let target = (i + 2) % 20;
             let lead =
                 Lead { target: target as u32, url: &urls[target], anchor: title, heading: "", place: 0 };
-            Example { text: page(url, title, text), class: [RECIPE, NEWS][i % 2], leads: vec![lead] }
+            LabelledPage { text: page(url, title, text), class: [RECIPE, NEWS][i % 2], leads: vec![lead] }
         })
         .collect();
     Arc::new(Knowledge::learn(&examples, 2, Model::Logistic))
@@ -52,7 +52,7 @@ fn crawl(focus: &mut dyn Focus, is_recipe: impl Fn(u32) -> bool) -> Vec<u32> {
     let urls: Vec<String> = (0..10)
         .map(|i| format!("http://a.org/{}/{i}.html", if is_recipe(i) { "cook" } else { "paper" }))
         .collect();
-    let mut queue = BestFirst::default();
+    let mut queue = TestQueue::default();
     focus.begin(&[(0, &urls[0])], &mut queue);
     let mut fetched = Vec::new();
     while let Some(number) = queue.take() {
@@ -70,7 +70,7 @@ fn crawl(focus: &mut dyn Focus, is_recipe: impl Fn(u32) -> bool) -> Vec<u32> {
             .collect();
         let p = if is_recipe(number) { 0.9 } else { 0.1 };
         focus.fetched(
-            &Fetched { page: number, classes: &[p, 1.0 - p], text: &text, leads: &leads },
+            &FetchedPage { page: number, classes: &[p, 1.0 - p], text: &text, leads: &leads },
             &mut queue,
         );
     }
@@ -89,11 +89,11 @@ fn the_learned_order_follows_words_and_says_why() {
     assert_eq!(order.len(), 10);
     // Waiting pages have parts; fetched pages do not.
     let mut learned = Learned::new(Arc::clone(&knowledge), RECIPE, "recipe", Tuning::default());
-    let mut queue = BestFirst::default();
+    let mut queue = TestQueue::default();
     learned.begin(&[(0, "http://a.org/")], &mut queue);
     let text = page("http://a.org/", "", "");
     let lead = Lead { target: 1, url: "http://a.org/all", anchor: "All recipes", heading: "", place: 0 };
-    learned.fetched(&Fetched { page: 0, classes: &[0.1, 0.9], text: &text, leads: &[lead] }, &mut queue);
+    learned.fetched(&FetchedPage { page: 0, classes: &[0.1, 0.9], text: &text, leads: &[lead] }, &mut queue);
     let parts = learned.parts(1);
     let part = |name: &str| parts.iter().find(|part| part.0 == name).unwrap().1;
     assert!(part("the topic's name in a link text") > 0.0 && part("the topic's name in the URL") == 0.0);
@@ -104,7 +104,7 @@ fn the_learned_order_follows_words_and_says_why() {
 #[test]
 fn a_waiting_page_takes_few_bytes() {
     let mut learned = Learned::new(knowledge(), RECIPE, "recipe", Tuning::default());
-    let mut queue = BestFirst::default();
+    let mut queue = TestQueue::default();
     learned.begin(&[(0, "http://a.org/")], &mut queue);
     let urls: Vec<String> = (0..6000).map(|page| format!("http://a.org/{}/{page}.html", page / 50)).collect();
     let text = page("http://a.org/", "", "");
@@ -120,10 +120,10 @@ fn a_waiting_page_takes_few_bytes() {
                 place,
             })
             .collect();
-        let fetched = Fetched { page: number, classes: &[0.5, 0.5], text: &text, leads: &leads };
+        let fetched = FetchedPage { page: number, classes: &[0.5, 0.5], text: &text, leads: &leads };
         learned.fetched(&fetched, &mut queue);
     }
-    let Memory { waiting, bytes } = learned.memory().unwrap();
+    let OrderMemory { waiting, bytes } = learned.memory().unwrap();
     assert_eq!(waiting, 5100);
     assert!(bytes < 90 * waiting, "{} bytes a page", bytes / waiting);
 }
@@ -158,7 +158,7 @@ fn every_order_but_tunnels_fetches_all() {
 fn tunnels_end_after_so_many_pages() {
     for (in_a_row_max, last) in [(0, 1), (1, 2), (2, 6), (9, 9)] {
         let mut tunnel = Tunnel::new(RECIPE, in_a_row_max);
-        let mut queue = BestFirst::default();
+        let mut queue = TestQueue::default();
         tunnel.begin(&[(0, "http://a.org/0")], &mut queue);
         let mut fetched = Vec::new();
         while let Some(number) = queue.take() {
@@ -168,7 +168,7 @@ fn tunnels_end_after_so_many_pages() {
             let leads = if number < 9 { vec![lead] } else { vec![] };
             let p = if number == 3 { 0.9 } else { 0.1 };
             tunnel.fetched(
-                &Fetched { page: number, classes: &[p, 1.0 - p], text: &text, leads: &leads },
+                &FetchedPage { page: number, classes: &[p, 1.0 - p], text: &text, leads: &leads },
                 &mut queue,
             );
         }
@@ -204,8 +204,8 @@ fn knowledge_is_the_same_when_it_is_read_again() {
 #[test]
 fn held_out_pages_are_classified_by_the_others() {
     let text = |i: usize| ["flour oven butter", "minister vote report"][i % 2];
-    let examples: Vec<Example<'_>> = (0..20)
-        .map(|i| Example { text: page("http://x.org/", "", text(i)), class: i % 2, leads: Vec::new() })
+    let examples: Vec<LabelledPage<'_>> = (0..20)
+        .map(|i| LabelledPage { text: page("http://x.org/", "", text(i)), class: i % 2, leads: Vec::new() })
         .collect();
     let labels: Vec<usize> = examples.iter().map(|example| example.class).collect();
     for model in [Model::Logistic, Model::Bayes] {

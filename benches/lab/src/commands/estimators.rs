@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use anyhow::ensure;
-use archive_lab::estimators::{Estimator, Setting, Spacing, study};
+use archive_lab::estimators::{RateEstimator, Setting, Spacing, study};
 use serde::Serialize;
 
 use crate::output;
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let setting = Setting { pages: args.pages, visits: args.visits, seed: args.rng };
     let mut table = output::table(&["visits", "estimator", "rate", "bias", "error", "coverage"]);
     for spacing in [Spacing::Regular, Spacing::Irregular] {
-        for result in study(&Estimator::ALL, &setting, spacing, &args.rate) {
+        for result in study(&RateEstimator::ALL, &setting, spacing, &args.rate) {
             let line = Line {
                 visits: spacing.name(),
                 estimator: result.estimator.name(),

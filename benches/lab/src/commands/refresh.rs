@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::{Context, bail, ensure};
 use archive_lab::refresh::draws::Draws;
 use archive_lab::refresh::history::{self, History};
-use archive_lab::refresh::policies::PolicyName;
+use archive_lab::refresh::policies::ReplayPolicy;
 use archive_lab::refresh::replay::{Outcome, replay};
 use archive_lab::refresh::settings::{self, SETTINGS};
 use archive_lab::refresh::world::{Window, World};
@@ -62,7 +62,7 @@ pub(crate) struct Args {
         value_delimiter = ',',
         default_value = "default,uniform,nutch,xyleme,chogm,lambdacrawl,hindex,evh_hindex,clairvoyant"
     )]
-    policy: Vec<PolicyName>,
+    policy: Vec<ReplayPolicy>,
     /// Maximum number of pages of each history
     #[arg(long, value_name = "N", default_value_t = 4000)]
     pages: usize,
@@ -185,7 +185,7 @@ fn label(path: &Path) -> String {
 
 /// Replays every budget and policy on `world`, in parallel; returns the results in the requested order.
 fn replay_all(args: &Args, name: &str, world: &World) -> Vec<Line> {
-    let asked: Vec<(f64, &PolicyName)> =
+    let asked: Vec<(f64, &ReplayPolicy)> =
         args.beta.iter().flat_map(|&beta| args.policy.iter().map(move |policy| (beta, policy))).collect();
     asked
         .par_iter()
@@ -201,7 +201,14 @@ fn replay_all(args: &Args, name: &str, world: &World) -> Vec<Line> {
         .collect()
 }
 
-fn line(name: &str, world: &World, beta: f64, policy: &PolicyName, outcome: &Outcome, seconds: f64) -> Line {
+fn line(
+    name: &str,
+    world: &World,
+    beta: f64,
+    policy: &ReplayPolicy,
+    outcome: &Outcome,
+    seconds: f64,
+) -> Line {
     let [current_1, current_7, current_30] = outcome.currency;
     Line {
         history: name.to_owned(),

@@ -7,7 +7,7 @@ use archive_base::memory::{parse_bytes, peak_bytes};
 use archive_lab::plot::{Axis, Chart, Series};
 use archive_lab::report::{Part, Report, Table};
 use archive_math::graphs::slices::{SliceBuilder, Sliced, SlicedMethod};
-use archive_math::graphs::{HostWeb, Web as _};
+use archive_math::graphs::{HostWeb, LinkSource as _};
 use serde::Serialize;
 
 use crate::output;

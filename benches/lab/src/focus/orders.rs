@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use archive_math::importance::order::{Link, Order, Queue};
+use archive_math::importance::order::{Order, OrderLink, Queue};
 use archive_math::learn::log_odds;
-use archive_math::topic::{Fetched, Focus, Knowledge};
+use archive_math::topic::{FetchedPage, Focus, Knowledge};
 
 /// An order that ignores the topic.
 #[derive(Debug)]
@@ -17,9 +17,9 @@ impl<O: Order> Focus for Unfocused<O> {
         self.0.begin(&seeds, queue);
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
-        let links: Vec<Link> =
-            page.leads.iter().map(|lead| Link { target: lead.target, between_hosts: false }).collect();
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+        let links: Vec<OrderLink> =
+            page.leads.iter().map(|lead| OrderLink { target: lead.target, between_hosts: false }).collect();
         self.0.downloaded(page.page, &links, queue);
     }
 }
@@ -45,7 +45,7 @@ impl Focus for ParentAnchor {
         seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
         let parent = log_odds(page.classes[self.class]);
         for lead in page.leads {
             let score = parent + self.knowledge.anchor(lead.anchor)[self.class];
@@ -111,7 +111,7 @@ impl Focus for Ucb {
         seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
         self.fetched += 1;
         let mut touched = Vec::new();
         if let Some(key) = self.arm_of.get(&page.page)

@@ -8,7 +8,8 @@ use std::time::Instant;
 use archive_math::importance::Policy;
 use archive_math::importance::order::{Backlinks, BreadthFirst, Queue, Random};
 use archive_math::topic::{
-    Context, Example, Fetched, Fish, Focus, Knowledge, Learned, Memory, Shark, Soft, Tuning, Tunnel,
+    ContextGraph, FetchedPage, Fish, Focus, Knowledge, LabelledPage, Learned, OrderMemory, Shark, Soft,
+    Tuning, Tunnel,
 };
 
 use super::orders::{ParentAnchor, Ucb, Unfocused};
@@ -135,7 +136,7 @@ pub struct Replay<'w> {
     /// Model learned from the examples.
     pub knowledge: &'w Arc<Knowledge>,
     /// The examples.
-    pub examples: &'w [Example<'w>],
+    pub examples: &'w [LabelledPage<'w>],
     /// Class probabilities of each page by the model.
     pub classes: &'w [Vec<f64>],
     /// Pages that the crawl can reach.
@@ -171,7 +172,7 @@ impl Replay<'_> {
             .filter_map(|&seed| Some((number(seed)?, self.web.pages[seed as usize].url.as_str())))
             .collect();
         let mut found = Vec::with_capacity(shuffled.len());
-        let (mut links, mut seconds, mut most): (usize, f64, Option<Memory>) = (0, 0.0, None);
+        let (mut links, mut seconds, mut most): (usize, f64, Option<OrderMemory>) = (0, 0.0, None);
         let begun = Instant::now();
         focus.begin(&seeds, &mut queue);
         seconds += begun.elapsed().as_secs_f64();
@@ -182,8 +183,12 @@ impl Replay<'_> {
             random.shuffle(&mut leads);
             links += leads.len();
             let said = self.web.pages[page as usize].said();
-            let fetched =
-                Fetched { page: taken, classes: &self.classes[page as usize], text: &said, leads: &leads };
+            let fetched = FetchedPage {
+                page: taken,
+                classes: &self.classes[page as usize],
+                text: &said,
+                leads: &leads,
+            };
             let begun = Instant::now();
             focus.fetched(&fetched, &mut queue);
             seconds += begun.elapsed().as_secs_f64();
@@ -207,7 +212,7 @@ impl Replay<'_> {
             FocusOrder::Soft => Box::new(Soft::new(class)),
             FocusOrder::Hard => Box::new(Tunnel::new(class, 0)),
             FocusOrder::Tunnel(pages) => Box::new(Tunnel::new(class, pages)),
-            FocusOrder::Context => Box::new(Context::learn(self.examples, class)),
+            FocusOrder::Context => Box::new(ContextGraph::learn(self.examples, class)),
             FocusOrder::Fish => Box::new(Fish::new(class)),
             FocusOrder::Shark => Box::new(Shark::new(knowledge, class)),
             FocusOrder::ParentAnchor => Box::new(ParentAnchor::new(knowledge, class)),
@@ -259,7 +264,7 @@ impl Focus for Clairvoyant {
         seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
     }
 
-    fn fetched(&mut self, page: &Fetched<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
         page.leads.iter().for_each(|lead| queue.put(lead.target, self.0[lead.target as usize]));
     }
 }

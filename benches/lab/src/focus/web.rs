@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use archive_math::topic::{Example, Lead, PageText};
+use archive_math::topic::{LabelledPage, Lead, TopicText};
 
 /// The parts of a page that a crawl sees.
 #[derive(Clone, Debug)]
@@ -48,8 +48,8 @@ pub struct Web {
 impl Page {
     /// Returns the page's text.
     #[must_use]
-    pub fn said(&self) -> PageText<'_> {
-        PageText {
+    pub fn said(&self) -> TopicText<'_> {
+        TopicText {
             url: &self.url,
             title: &self.title,
             headings: self.headings.iter().map(String::as_str).collect(),
@@ -90,7 +90,7 @@ impl Web {
 
     /// Returns the pages of some groups as examples, with the links among them.
     #[must_use]
-    pub fn examples(&self, groups: &[usize]) -> Vec<Example<'_>> {
+    pub fn examples(&self, groups: &[usize]) -> Vec<LabelledPage<'_>> {
         let mut numbers = vec![None; self.pages.len()];
         let mut chosen = Vec::new();
         for (page, at) in self.pages.iter().zip(0..) {
@@ -103,7 +103,7 @@ impl Web {
             .into_iter()
             .filter_map(|page| {
                 let leads = self.leads(page, |target| numbers[target as usize]);
-                Some(Example { text: self.pages[page].said(), class: self.pages[page].class()?, leads })
+                Some(LabelledPage { text: self.pages[page].said(), class: self.pages[page].class()?, leads })
             })
             .collect()
     }

@@ -1,6 +1,6 @@
 //! Orders that estimate importance during the crawl: cash (OPIC), and PageRank of the known graph.
 
-use archive_math::importance::order::{DAMPING, Link, Order, PageStage, PerPage, Queue};
+use archive_math::importance::order::{DAMPING, Order, OrderLink, PageStage, PerPage, Queue};
 use archive_math::importance::{Account, Base, Cash, Ledger, Policy, Weight};
 
 use super::SimulatedOrder;
@@ -41,9 +41,9 @@ impl Order for GreedyCash {
         seeds.iter().for_each(|&seed| queue.put(seed, f64::INFINITY));
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
         let between_hosts = self.weight_between_hosts;
-        let weight = |link: &Link| if link.between_hosts { between_hosts } else { Weight::LINK };
+        let weight = |link: &OrderLink| if link.between_hosts { between_hosts } else { Weight::LINK };
         let weights = links.iter().map(|link| u64::from(weight(link).parts())).sum();
         let (base, _) = self.accounts.get(page);
         let mut account = Account { base: Base::from_stored(base), credit: None };
@@ -130,7 +130,7 @@ impl SimulatedOrder for PageRankSoFar {
         }
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PriorityQueue) {
         self.links.keep(page, links);
         for link in links {
             if self.know(link.target) {

@@ -6,7 +6,7 @@
 
 use std::collections::BinaryHeap;
 
-use archive_math::importance::order::{DAMPING, Link, PerPage, Queue};
+use archive_math::importance::order::{DAMPING, OrderLink, PerPage, Queue};
 
 use super::SimulatedOrder;
 use super::queue::PriorityQueue;
@@ -22,7 +22,7 @@ pub(super) struct KeptLinks {
 }
 
 impl KeptLinks {
-    pub(super) fn keep(&mut self, page: u32, links: &[Link]) {
+    pub(super) fn keep(&mut self, page: u32, links: &[OrderLink]) {
         if self.offsets.is_empty() {
             self.offsets.push(0);
         }
@@ -94,7 +94,7 @@ impl SimulatedOrder for RankMass {
         }
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PriorityQueue) {
         self.links.keep(page, links);
         self.pass_on(page, queue);
         while let Some(&(mass, page)) = self.again.peek() {
@@ -186,7 +186,7 @@ impl SimulatedOrder for WindowedRankMass {
         self.left = ((seeds.len() as f64 * self.window) as usize).max(1);
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PriorityQueue) {
         self.links.keep(page, links);
         for link in links {
             if !std::mem::replace(self.known.at(link.target), true) {

@@ -13,10 +13,10 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Instant;
 
-use archive_math::graphs::Web;
+use archive_math::graphs::LinkSource;
 use archive_math::graphs::random::Random as Stream;
 use archive_math::importance::order::{
-    Backlinks, BreadthFirst, Depth, Fractional, Link, Order, Queue, Random,
+    Backlinks, BreadthFirst, Depth, Fractional, Order, OrderLink, Queue, Random,
 };
 use archive_math::importance::{
     Policy,
@@ -34,7 +34,7 @@ pub trait SimulatedOrder {
     fn begin(&mut self, seeds: &[u32], queue: &mut dyn PriorityQueue);
 
     /// Handles a download, as [`Order::downloaded`] does.
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue);
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PriorityQueue);
 
     /// Number of links over which value was passed on so far: the cost of the order, independent of the machine. `None`
     /// if that was once for each link of the downloaded pages.
@@ -53,7 +53,7 @@ impl<O: Order> SimulatedOrder for O {
         Order::begin(self, seeds, queue);
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn PriorityQueue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PriorityQueue) {
         Order::downloaded(self, page, links, queue);
     }
 }
@@ -195,7 +195,7 @@ impl OrderKind {
     #[must_use]
     pub fn crawl(
         self,
-        web: &dyn Web,
+        web: &dyn LinkSource,
         (rng, importance): (u64, &[f64]),
         seeds: &[u32],
         pages_max: usize,
@@ -230,7 +230,7 @@ impl Order for Truth<'_> {
         seeds.iter().for_each(|&seed| queue.put(seed, self.importance[seed as usize]));
     }
 
-    fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
         for link in links.iter().filter(|_| !self.everything) {
             queue.put(link.target, self.importance[link.target as usize]);
         }
@@ -254,7 +254,7 @@ pub struct Crawl {
 
 /// Downloads from `seeds` on, in this order and with an empty queue.
 fn crawl(
-    web: &dyn Web,
+    web: &dyn LinkSource,
     (order, queue): (&mut dyn SimulatedOrder, &mut dyn PriorityQueue),
     seeds: &[u32],
     pages_max: usize,
@@ -274,7 +274,7 @@ fn crawl(
         links.clear();
         let targets = web.links(page, &mut buffer);
         links.extend(
-            targets.iter().map(|&target| Link { target, between_hosts: !web.same_host(page, target) }),
+            targets.iter().map(|&target| OrderLink { target, between_hosts: !web.same_host(page, target) }),
         );
         passed += links.len() as u64;
         order.downloaded(page, &links, queue);

@@ -3,7 +3,7 @@
 use archive_math::refresh::policies::Sighting;
 
 use super::history::{Event, History};
-use super::policies::{PolicyName, RefreshPolicy};
+use super::policies::{RefreshPolicy, ReplayPolicy};
 use super::replay::{Outcome, replay};
 use super::settings;
 use super::world::{Page, Window, World};
@@ -99,16 +99,16 @@ fn names_mean_policies_or_nothing() {
         "nutch_tuned0.3",
         "azar_poisson_true",
     ] {
-        assert_eq!(name.parse::<PolicyName>().unwrap().to_string(), name);
+        assert_eq!(name.parse::<ReplayPolicy>().unwrap().to_string(), name);
     }
     for name in ["", "fresh", "xyleme_", "index_h365", "nutch_tuned", "evh_hindex_h0", "evh_hindex_hot"] {
-        assert!(name.parse::<PolicyName>().is_err(), "{name}");
+        assert!(name.parse::<ReplayPolicy>().is_err(), "{name}");
     }
 }
 
 fn outcome(world: &World, policy: &str, beta: f64) -> Outcome {
     let budget = world.budget(beta);
-    let policy: PolicyName = policy.parse().unwrap();
+    let policy: ReplayPolicy = policy.parse().unwrap();
     let mut draws = Draws::new(1);
     replay(world, policy.build(world, budget, &mut draws).as_mut(), budget, &mut draws)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::RangeInclusive;
 
-use archive_math::learn::{Multinomial, NaiveBayes, Sparse, TfIdf, Words};
+use archive_math::learn::{HashedWords, Multinomial, NaiveBayes, Sparse, TfIdf};
 use serde::Serialize;
 use url::Url;
 
@@ -11,7 +11,7 @@ use super::ridge::Ridge;
 
 /// Lengths of the character n-grams of words.
 const PIECE_LETTERS: RangeInclusive<usize> = 3..=5;
-/// Part number for [`Words`]; a single one, as title and URL contain the same words.
+/// Part number for [`HashedWords`]; a single one, as title and URL contain the same words.
 const PART: u8 = 0;
 
 /// A model that predicts subjects.
@@ -70,13 +70,13 @@ pub struct Constants {
 
 /// Words and n-grams of a site.
 pub(super) struct Texts {
-    words: Words,
-    pieces: Words,
+    words: HashedWords,
+    pieces: HashedWords,
 }
 
 impl Texts {
     pub(super) fn of(site: &Site) -> Self {
-        let mut texts = Self { words: Words::default(), pieces: Words::default() };
+        let mut texts = Self { words: HashedWords::default(), pieces: HashedWords::default() };
         let host = Url::parse(&site.url).ok().and_then(|url| url.host_str().map(str::to_owned));
         let parts =
             [(site.title.as_str(), true), (&site.url, false), (host.as_deref().unwrap_or_default(), true)];
@@ -147,10 +147,10 @@ impl Vectors {
     fn of(
         learned: &[&Texts],
         judged: &[&Texts],
-        words: fn(&Texts) -> &Words,
-        vector: fn(&TfIdf, &Words) -> Sparse,
+        words: fn(&Texts) -> &HashedWords,
+        vector: fn(&TfIdf, &HashedWords) -> Sparse,
     ) -> Self {
-        let all: Vec<Words> = learned.iter().map(|texts| words(texts).clone()).collect();
+        let all: Vec<HashedWords> = learned.iter().map(|texts| words(texts).clone()).collect();
         let weights = TfIdf::of(&all, 1);
         let vectors = |texts: &[&Texts]| texts.iter().map(|texts| vector(&weights, words(texts))).collect();
         Self { learned: vectors(learned), judged: vectors(judged), width: weights.width() }

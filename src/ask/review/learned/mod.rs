@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 
 use archive_math::importance::rank::RankError;
 use archive_math::importance::{Graph, GraphError};
-use archive_math::learn::{Binary, Words};
+use archive_math::learn::{Binary, HashedWords};
 use names::{Name, Names};
 use signs::Web;
 
@@ -77,7 +77,7 @@ pub struct Content {
     /// The most common language, as in `en`; empty if unknown.
     pub language: String,
     /// Words in the titles of its most important pages.
-    pub titles: Words,
+    pub titles: HashedWords,
 }
 
 impl Hosts {
@@ -168,8 +168,9 @@ impl Learned {
             chosen.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
         elsewhere.sort_unstable();
         let pieces = Names::of(hosts.names.iter().map(String::as_str).chain(elsewhere.iter().copied()));
-        let mut titles: Vec<Words> = hosts.content.iter().map(|content| content.titles.clone()).collect();
-        titles.resize_with(hosts.names.len() + elsewhere.len(), Words::default);
+        let mut titles: Vec<HashedWords> =
+            hosts.content.iter().map(|content| content.titles.clone()).collect();
+        titles.resize_with(hosts.names.len() + elsewhere.len(), HashedWords::default);
         let titles = Names::of_pieces(&titles);
         let web = Web::new(hosts)?;
         let part_of = |host: usize| xxhash_rust::xxh3::xxh3_64(hosts.names[host].as_bytes());

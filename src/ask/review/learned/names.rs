@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use archive_math::learn::{NaiveBayes, Sparse, TfIdf, Words, log_odds};
+use archive_math::learn::{HashedWords, NaiveBayes, Sparse, TfIdf, log_odds};
 use archive_storage::address::{registry_suffix, site_of};
 
 /// Lengths of the letter n-grams that are compared.
@@ -11,7 +11,7 @@ const PIECE_LETTERS: std::ops::RangeInclusive<usize> = 3..=5;
 const NAMES_MIN: u32 = 2;
 /// Additive smoothing of term counts.
 const SMOOTHING: f64 = 0.5;
-/// Part numbers in [`Words`].
+/// Part numbers in [`HashedWords`].
 const ENDING: u8 = 0;
 const WORD: u8 = 1;
 const PIECE: u8 = 2;
@@ -51,8 +51,8 @@ impl<'a> Name<'a> {
         self.own.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty())
     }
 
-    fn pieces(&self) -> Words {
-        let mut words = Words::default();
+    fn pieces(&self) -> HashedWords {
+        let mut words = HashedWords::default();
         words.add(ENDING, self.ending);
         words.add(ENDING, &format!("{} {}", self.depth(), self.ending));
         for word in self.words() {
@@ -76,7 +76,7 @@ impl Names {
     }
 
     /// As [`Names::of`], from terms that are already extracted.
-    pub(super) fn of_pieces(pieces: &[Words]) -> Self {
+    pub(super) fn of_pieces(pieces: &[HashedWords]) -> Self {
         let terms = TfIdf::of(pieces, NAMES_MIN);
         Self { rows: pieces.iter().map(|pieces| terms.counts(pieces)).collect(), width: terms.width() }
     }

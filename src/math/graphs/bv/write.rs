@@ -28,7 +28,7 @@ pub fn write(basename: &Path, lists: impl Iterator<Item = Vec<u32>>) -> io::Resu
     let create =
         |ending| File::create(basename.with_extension(ending)).map(BufWriter::new).map(BitWriter::new);
     let (mut graph, mut offsets) = (create("graph")?, create("offsets")?);
-    let mut window = Window::default();
+    let mut window = ReferenceWindow::default();
     Code::Gamma.write(0, &mut offsets)?;
     for list in lists {
         let draft = window.push(list);
@@ -44,12 +44,12 @@ pub fn write(basename: &Path, lists: impl Iterator<Item = Vec<u32>>) -> io::Resu
 
 /// A list as coded numbers.
 #[derive(Default)]
-struct Draft {
+struct ListDraft {
     numbers: Vec<(Code, u64)>,
     bits: u64,
 }
 
-impl Draft {
+impl ListDraft {
     fn put(&mut self, code: Code, value: u64) {
         self.bits += code.length(value);
         self.numbers.push((code, value));
@@ -137,17 +137,17 @@ fn difference(list: &[u32], from: &[u32]) -> (Vec<u64>, Vec<u32>) {
 
 /// The last lists, each with the length of its chain of copies, and totals of what was written.
 #[derive(Default)]
-struct Window {
+struct ReferenceWindow {
     lists: Vec<(Vec<u32>, u32)>,
-    drafts: [Draft; 2],
+    drafts: [ListDraft; 2],
     pages: u64,
     arcs: u64,
     bits: u64,
 }
 
-impl Window {
+impl ReferenceWindow {
     /// Encodes the next list in its shortest form.
-    fn push(&mut self, list: Vec<u32>) -> &Draft {
+    fn push(&mut self, list: Vec<u32>) -> &ListDraft {
         let [best, other] = &mut self.drafts;
         let mut depth = 0;
         best.fill(self.pages, &list, None);

@@ -1,16 +1,16 @@
 use proptest::prelude::*;
 
-use super::super::audit::{Audit, Imbalance};
+use super::super::audit::{CashAudit, Imbalance};
 use super::*;
 
 /// A small web: open accounts, the links of each page, and the ledger over them.
-struct Web {
+struct AccountWeb {
     ledger: Ledger,
     accounts: Vec<Option<Account>>,
     links: Vec<Vec<usize>>,
 }
 
-impl Web {
+impl AccountWeb {
     fn new(links: Vec<Vec<usize>>, policy: Policy) -> Self {
         let mut ledger = Ledger::new(policy);
         let accounts = links.iter().map(|_| Some(ledger.discover())).collect();
@@ -34,7 +34,7 @@ impl Web {
     }
 
     fn audit(&mut self) -> Result<(), Imbalance> {
-        let mut audit = Audit::default();
+        let mut audit = CashAudit::default();
         for account in self.accounts.iter().flatten() {
             audit.add(&self.ledger, account);
         }
@@ -84,8 +84,8 @@ fn importance_converges_to_the_eigenvector_in_any_fair_order() {
     let links = small_web();
     let expected = exact(&links);
     let policy = Policy { window: 400.0, ..Policy::neutral() };
-    let mut cycle = Web::new(links.clone(), policy);
-    let mut greedy = Web::new(links, policy);
+    let mut cycle = AccountWeb::new(links.clone(), policy);
+    let mut greedy = AccountWeb::new(links, policy);
     for visit in 0..8_000 {
         cycle.visit(visit % 8, 0.0);
         greedy.visit(greedy.richest(), 0.0);
@@ -102,7 +102,7 @@ fn a_page_rank_share_gives_page_rank() {
     // Two pages that link to each other, and one that links to both: by hand, d = 0.85, no dangling pages.
     // p2 = t, p0 = p1 = t + 0.85 p0 + 0.425 t, so p0 = 1.425 t / 0.15 = 9.5 t; the mean is 20 t / 3.
     let policy = Policy { small_edge: SmallEdge::Share(0.15), window: 400.0, ..Policy::default() };
-    let mut web = Web::new(vec![vec![1], vec![0], vec![0, 1]], policy);
+    let mut web = AccountWeb::new(vec![vec![1], vec![0], vec![0, 1]], policy);
     for visit in 0..6_000 {
         web.visit(visit % 3, 0.0);
     }
@@ -115,8 +115,8 @@ fn a_page_rank_share_gives_page_rank() {
 #[test]
 fn twenty_recrawls_of_an_unchanged_web_leave_the_ranks() {
     let links = small_web();
-    let mut web = Web::new(links, Policy::default());
-    let ranks = |web: &Web| {
+    let mut web = AccountWeb::new(links, Policy::default());
+    let ranks = |web: &AccountWeb| {
         let importance = web.importance();
         let mut order: Vec<usize> = (0..importance.len()).collect();
         order.sort_by(|&a, &b| importance[b].total_cmp(&importance[a]));
@@ -136,7 +136,7 @@ fn twenty_recrawls_of_an_unchanged_web_leave_the_ranks() {
 
 #[test]
 fn a_removed_page_fades_and_its_cash_stays_in_the_web() {
-    let mut web = Web::new(small_web(), Policy { window: 8.0, ..Policy::default() });
+    let mut web = AccountWeb::new(small_web(), Policy { window: 8.0, ..Policy::default() });
     for visit in 0..400 {
         web.visit(visit % 8, 0.0);
     }
@@ -166,7 +166,7 @@ fn a_removed_page_fades_and_its_cash_stays_in_the_web() {
 fn a_redirect_and_its_target_are_one_account() {
     // Pages 0 and 3 are the same; 1 and 2 link to one of them each.
     let policy = Policy { window: 100.0, ..Policy::default() };
-    let mut web = Web::new(vec![vec![1, 2], vec![0], vec![3], vec![]], policy);
+    let mut web = AccountWeb::new(vec![vec![1, 2], vec![0], vec![3], vec![]], policy);
     web.visit(2, 0.0);
     let alias = web.accounts[3].take().unwrap();
     let mut target = web.accounts[0].unwrap();
@@ -204,28 +204,28 @@ fn discovery_and_refresh_are_balanced_by_cash() {
 #[test]
 fn a_bonus_is_paid_by_the_virtual_page() {
     let policy = Policy { virtual_share_max: 1.0, ..Policy::default() };
-    let mut plain = Web::new(vec![vec![1], vec![0], vec![]], policy);
-    let mut favoured = Web::new(vec![vec![1], vec![0], vec![]], policy);
+    let mut plain = AccountWeb::new(vec![vec![1], vec![0], vec![]], policy);
+    let mut favoured = AccountWeb::new(vec![vec![1], vec![0], vec![]], policy);
     for web in [&mut plain, &mut favoured] {
         web.visit(2, 0.0);
     }
     plain.visit(0, 0.0);
     favoured.visit(0, 0.5);
     // Page 0 gives half of its endowment to its link, and the virtual page adds half as much.
-    let cash = |web: &Web| web.ledger.cash(&web.accounts[1].unwrap()).units();
+    let cash = |web: &AccountWeb| web.ledger.cash(&web.accounts[1].unwrap()).units();
     assert_eq!(cash(&favoured) - cash(&plain), ENDOWMENT / 4);
     favoured.audit().unwrap();
 }
 
 #[test]
 fn numbers_survive_being_saved() {
-    let mut web = Web::new(small_web(), Policy::default());
+    let mut web = AccountWeb::new(small_web(), Policy::default());
     for visit in 0..300 {
         web.visit(visit % 8, 0.1);
     }
     let saved = serde_json::to_string(&web.ledger.numbers()).unwrap();
-    let numbers: Numbers = serde_json::from_str(&saved).unwrap();
-    let mut resumed = Web {
+    let numbers: LedgerNumbers = serde_json::from_str(&saved).unwrap();
+    let mut resumed = AccountWeb {
         ledger: Ledger::resume(numbers, *web.ledger.policy()),
         accounts: web.accounts.clone(),
         links: web.links.clone(),
@@ -239,7 +239,7 @@ fn numbers_survive_being_saved() {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum LedgerStep {
     Discover,
     Visit { page: usize, bonus: f64 },
     Link { from: usize, to: usize },
@@ -249,16 +249,16 @@ enum Step {
     Reload,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<LedgerStep>> {
     let page = 0..40usize;
     let step = prop_oneof![
-        3 => Just(Step::Discover),
-        8 => (page.clone(), prop_oneof![Just(0.0), 0.0..3.0f64]).prop_map(|(page, bonus)| Step::Visit { page, bonus }),
-        8 => (page.clone(), page.clone()).prop_map(|(from, to)| Step::Link { from, to }),
-        1 => page.clone().prop_map(Step::Vanish),
-        1 => (page.clone(), page).prop_map(|(alias, target)| Step::Merge { alias, target }),
-        1 => Just(Step::HandOut),
-        1 => Just(Step::Reload),
+        3 => Just(LedgerStep::Discover),
+        8 => (page.clone(), prop_oneof![Just(0.0), 0.0..3.0f64]).prop_map(|(page, bonus)| LedgerStep::Visit { page, bonus }),
+        8 => (page.clone(), page.clone()).prop_map(|(from, to)| LedgerStep::Link { from, to }),
+        1 => page.clone().prop_map(LedgerStep::Vanish),
+        1 => (page.clone(), page).prop_map(|(alias, target)| LedgerStep::Merge { alias, target }),
+        1 => Just(LedgerStep::HandOut),
+        1 => Just(LedgerStep::Reload),
     ];
     prop::collection::vec(step, 1..250)
 }
@@ -273,23 +273,23 @@ proptest! {
     ) {
         let small_edge = share.map_or(SmallEdge::Link, SmallEdge::Share);
         let policy = Policy { small_edge, discovery, refresh, ..Policy::default() };
-        let mut web = Web::new(vec![vec![]], policy);
+        let mut web = AccountWeb::new(vec![vec![]], policy);
         for step in steps {
             let known = web.accounts.len();
             match step {
-                Step::Discover => {
+                LedgerStep::Discover => {
                     let account = web.ledger.discover();
                     web.accounts.push(Some(account));
                     web.links.push(vec![]);
                 }
-                Step::Visit { page, bonus } => web.visit(page % known, bonus),
-                Step::Link { from, to } => web.links[from % known].push(to % known),
-                Step::Vanish(page) => {
+                LedgerStep::Visit { page, bonus } => web.visit(page % known, bonus),
+                LedgerStep::Link { from, to } => web.links[from % known].push(to % known),
+                LedgerStep::Vanish(page) => {
                     if let Some(account) = web.accounts[page % known].take() {
                         web.ledger.close(&account);
                     }
                 }
-                Step::Merge { alias, target } => {
+                LedgerStep::Merge { alias, target } => {
                     let (alias, target) = (alias % known, target % known);
                     if alias != target && let (Some(from), Some(mut to)) = (web.accounts[alias], web.accounts[target]) {
                         web.ledger.merge(&from, &mut to);
@@ -297,8 +297,8 @@ proptest! {
                         web.accounts[target] = Some(to);
                     }
                 }
-                Step::HandOut => web.ledger.hand_out(),
-                Step::Reload => web.ledger = Ledger::resume(web.ledger.numbers(), policy),
+                LedgerStep::HandOut => web.ledger.hand_out(),
+                LedgerStep::Reload => web.ledger = Ledger::resume(web.ledger.numbers(), policy),
             }
             prop_assert_eq!(web.audit(), Ok(()));
             let open = web.accounts.iter().flatten().count() as f64;
@@ -311,7 +311,7 @@ proptest! {
 
 #[test]
 fn an_audit_finds_what_is_missing() {
-    let mut web = Web::new(small_web(), Policy::default());
+    let mut web = AccountWeb::new(small_web(), Policy::default());
     web.visit(0, 0.0);
     let lost = web.accounts[3].take();
     assert!(matches!(web.audit(), Err(Imbalance::Total { .. })));
@@ -325,7 +325,7 @@ fn an_audit_finds_what_is_missing() {
 
 #[test]
 fn importance_moves_no_more_than_cash_was_handed_on() {
-    let mut web = Web::new(small_web(), Policy::default());
+    let mut web = AccountWeb::new(small_web(), Policy::default());
     (0..80 * 8).for_each(|visit| web.visit(visit % 8, 0.0));
     web.ledger.settle();
     web.audit().unwrap();
@@ -344,7 +344,7 @@ fn importance_moves_no_more_than_cash_was_handed_on() {
 #[test]
 fn calling_in_idle_cash_changes_no_estimate() {
     // Two pages that are read again and again, and five that are never read.
-    let mut web = Web::new(
+    let mut web = AccountWeb::new(
         vec![vec![1, 2, 3, 4, 5, 6], vec![0, 2], vec![], vec![], vec![], vec![], vec![]],
         Policy::default(),
     );

@@ -62,13 +62,13 @@ fn rounded(units: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::audit::Audit;
+    use super::super::super::audit::CashAudit;
     use super::super::super::weight::Weight;
     use super::super::{Account, Policy};
     use super::*;
 
     fn audit(ledger: &mut Ledger, accounts: &[Account]) {
-        let mut audit = Audit::default();
+        let mut audit = CashAudit::default();
         for account in accounts {
             audit.add(ledger, account);
         }

@@ -21,7 +21,7 @@ pub trait Queue {
 
 /// A link of a downloaded page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct OrderLink {
     /// The target page.
     pub target: u32,
     /// Whether the target is on another host.
@@ -35,7 +35,7 @@ pub trait Order {
 
     /// Handles the download of `page`, taken from `queue`, with its links (each target once): adds waiting pages or
     /// raises their priorities.
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue);
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn Queue);
 }
 
 /// How far a page has come in the crawl.

@@ -1,6 +1,6 @@
 //! Orders that need no arithmetic: random, breadth first, depth, and number of backlinks.
 
-use super::{Link, Order, PageStage, PerPage, Queue};
+use super::{Order, OrderLink, PageStage, PerPage, Queue};
 
 /// Known pages in random order.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Order for Random {
         seeds.iter().for_each(|&seed| self.know(seed, queue));
     }
 
-    fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
         links.iter().for_each(|link| self.know(link.target, queue));
     }
 }
@@ -52,7 +52,7 @@ impl Order for BreadthFirst {
         seeds.iter().for_each(|&seed| self.know(seed, queue));
     }
 
-    fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
         links.iter().for_each(|link| self.know(link.target, queue));
     }
 }
@@ -87,7 +87,7 @@ impl Order for Depth {
         seeds.iter().for_each(|&seed| self.know(seed, 0, queue));
     }
 
-    fn downloaded(&mut self, page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
         *self.stages.at(page) = PageStage::Downloaded;
         let next = self.depths.get(page);
         for link in links {
@@ -107,7 +107,7 @@ impl Order for Backlinks {
         seeds.iter().for_each(|&seed| queue.put(seed, 0.0));
     }
 
-    fn downloaded(&mut self, _page: u32, links: &[Link], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
         for link in links {
             let count = self.counts.at(link.target);
             *count += 1;

@@ -7,14 +7,14 @@ use super::*;
 
 /// Hands out the page with the highest priority; of equal ones, that which has had it longest.
 #[derive(Default)]
-pub(crate) struct BestFirst {
+pub(crate) struct TestQueue {
     /// Priority of each waiting page, and the number of its last change.
     waiting: HashMap<u32, (f64, Reverse<usize>)>,
     taken: HashSet<u32>,
     changes: usize,
 }
 
-impl Queue for BestFirst {
+impl Queue for TestQueue {
     fn put(&mut self, page: u32, priority: f64) {
         if !self.taken.contains(&page) && self.waiting.get(&page).is_none_or(|known| known.0 != priority) {
             self.changes += 1;
@@ -23,7 +23,7 @@ impl Queue for BestFirst {
     }
 }
 
-impl BestFirst {
+impl TestQueue {
     pub(crate) fn take(&mut self) -> Option<u32> {
         let order =
             |a: (f64, Reverse<usize>), b: (f64, Reverse<usize>)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));
@@ -36,15 +36,15 @@ impl BestFirst {
 
 /// Runs a crawl over `links` and returns the order of downloads.
 fn crawl(order: &mut dyn Order, links: &[Vec<u32>], hosts: &[u32], seeds: &[u32]) -> Vec<u32> {
-    let mut queue = BestFirst::default();
+    let mut queue = TestQueue::default();
     order.begin(seeds, &mut queue);
     let mut downloads = Vec::new();
     while let Some(page) = queue.take() {
         downloads.push(page);
         let host = hosts[page as usize];
-        let links: Vec<Link> = links[page as usize]
+        let links: Vec<OrderLink> = links[page as usize]
             .iter()
-            .map(|&target| Link { target, between_hosts: hosts[target as usize] != host })
+            .map(|&target| OrderLink { target, between_hosts: hosts[target as usize] != host })
             .collect();
         order.downloaded(page, &links, &mut queue);
     }

@@ -3,6 +3,6 @@
 mod hindsight;
 mod name;
 
-pub use name::PolicyName;
+pub use name::ReplayPolicy;
 
 pub use archive_math::refresh::policies::{RefreshPolicy, UnknownPolicy};

@@ -13,13 +13,13 @@ use crate::refresh::world::World;
 
 /// A policy that can be replayed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct PolicyName {
+pub struct ReplayPolicy {
     text: String,
-    kind: PolicyKind,
+    kind: ReplayPolicyKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum PolicyKind {
+enum ReplayPolicyKind {
     Online(policies::PolicyName),
     Clairvoyant,
     Fixed(Rule),
@@ -27,38 +27,40 @@ enum PolicyKind {
     Informed(Rule),
 }
 
-impl PolicyName {
+impl ReplayPolicy {
     /// Creates the policy for a replay of `world` with `budget` fetches per day.
     ///
     /// Its random choices come from `draws`, which the replay then continues.
     pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn RefreshPolicy + 'a> {
         match &self.kind {
-            PolicyKind::Online(name) => name.build(&world.known(budget), &mut || draws.unit()),
-            PolicyKind::Clairvoyant => Box::new(Clairvoyant(world)),
-            PolicyKind::Fixed(rule) => Box::new(Fixed::new(*rule, world, budget, None)),
-            PolicyKind::Memoryless(rule) => Box::new(Fixed::new(*rule, world, budget, Some(draws.clone()))),
-            PolicyKind::Informed(rule) => Box::new(Informed::new(*rule, world)),
+            ReplayPolicyKind::Online(name) => name.build(&world.known(budget), &mut || draws.unit()),
+            ReplayPolicyKind::Clairvoyant => Box::new(Clairvoyant(world)),
+            ReplayPolicyKind::Fixed(rule) => Box::new(Fixed::new(*rule, world, budget, None)),
+            ReplayPolicyKind::Memoryless(rule) => {
+                Box::new(Fixed::new(*rule, world, budget, Some(draws.clone())))
+            }
+            ReplayPolicyKind::Informed(rule) => Box::new(Informed::new(*rule, world)),
         }
     }
 }
 
-impl fmt::Display for PolicyName {
+impl fmt::Display for ReplayPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
 }
 
-impl FromStr for PolicyName {
+impl FromStr for ReplayPolicy {
     type Err = UnknownPolicy;
 
     fn from_str(text: &str) -> Result<Self, UnknownPolicy> {
         let kind = match *text.split('_').collect::<Vec<_>>() {
-            ["clairvoyant"] => Some(PolicyKind::Clairvoyant),
-            [rule, "poisson", "true"] => policies::allocated(rule).map(PolicyKind::Memoryless),
-            ["index", "true"] => Some(PolicyKind::Informed(Rule::Freshness)),
-            ["hindex", "true"] => Some(PolicyKind::Informed(Rule::Harmonic)),
-            [rule, "true"] => policies::allocated(rule).map(PolicyKind::Fixed),
-            _ => Some(PolicyKind::Online(text.parse()?)),
+            ["clairvoyant"] => Some(ReplayPolicyKind::Clairvoyant),
+            [rule, "poisson", "true"] => policies::allocated(rule).map(ReplayPolicyKind::Memoryless),
+            ["index", "true"] => Some(ReplayPolicyKind::Informed(Rule::Freshness)),
+            ["hindex", "true"] => Some(ReplayPolicyKind::Informed(Rule::Harmonic)),
+            [rule, "true"] => policies::allocated(rule).map(ReplayPolicyKind::Fixed),
+            _ => Some(ReplayPolicyKind::Online(text.parse()?)),
         };
         let kind = kind.ok_or_else(|| UnknownPolicy(text.to_owned()))?;
         Ok(Self { text: text.to_owned(), kind })

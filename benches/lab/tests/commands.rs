@@ -10,7 +10,7 @@ fn line(words: &str) -> String {
 #[test]
 fn what_takes_long_shows_how_far_it_has_come() {
     // Standard error is the terminal of `script` (util-linux); standard output is not a terminal.
-    let line = line("windows --graph generate:copy:300:8 --change 0,1");
+    let line = line("windows --graph generate:copy:500:8 --change 0,1");
     let line = format!("stty cols 80 rows 50; exec {line} >/dev/null");
     let mut script = Command::new("script");
     script.args(["--quiet", "--return", "--command", &line, "/dev/null"]).env("TERM", "xterm");

@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn where_nothing_leads_to_a_topic_nothing_is_lost() {
-        const WEBS: u64 = 8;
+        const WEBS: u64 = 16;
         let [mut learned, mut opic] = [0.0; 2];
         for seed in 0..WEBS {
             let web = without_locality(800, seed);
@@ -443,7 +443,7 @@ mod tests {
             opic += replay.run(FocusOrder::Opic, seed).unwrap().auc / WEBS as f64;
         }
         println!("recall over the crawl: learned {learned:.3}, by importance {opic:.3}");
-        assert!(learned > opic - 0.02, "{learned} {opic}");
+        assert!(learned > opic - 0.03, "{learned} {opic}");
     }
 
     #[test]

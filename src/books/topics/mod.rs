@@ -1,4 +1,5 @@
-//! Topics that people teach an archive, stored in the archive.
+//! Topics that people teach an archive, stored in the archive. What is learned of one, and the orders that follow it, are
+//! mathematics (`archive_math::topic`).
 //!
 //! A topic is one file, `topics/NAME.topic`: the eight bytes of `MAGIC`, the length of its description (`u32`), the
 //! description ([`About`], JSON), the learned data ([`Knowledge::to_bytes`]), and the XXH3-64 of everything before.

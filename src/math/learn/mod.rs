@@ -1,8 +1,9 @@
-//! Learning from examples: pure computation without I/O. Every fit is deterministic.
+//! Learning from examples, whatever they are: pure computation without I/O. Every fit is deterministic. What it learns
+//! for focused crawls is in [`crate::topic`].
 //!
-//! [`HashedWords`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`] and [`NaiveBayes`] classify them, [`Binary`]
-//! classifies by a few numbers, and [`Platt`] turns scores into probabilities. [`measures`] has measures of quality,
-//! [`agreement`] measures of agreement among people.
+//! [`HashedWords`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`] and [`NaiveBayes`] classify them,
+//! [`Binary`] classifies by a few numbers, and [`Platt`] turns scores into probabilities. [`measures`] has measures of
+//! quality, [`agreement`] measures of agreement among people.
 
 pub mod agreement;
 mod bayes;

@@ -1,5 +1,8 @@
 //! Focused crawling: which pages are of a topic, and which links lead to such pages. Pure computation without I/O.
 //!
+//! The classifiers themselves are in [`crate::learn`], which knows neither pages nor crawls; the topics that people teach
+//! an archive, with their files and their examples, are a room of the archive's books (`books/topics`).
+//!
 //! [`Knowledge`] is learned from examples: pages of known classes, and the links among them. One of the classes is the
 //! topic of a crawl. A [`Focus`] turns what the crawl sees (the classes of each fetched page, its links and their
 //! texts) into priorities of waiting pages, as a [`crate::importance::order::Order`] does from links alone.

@@ -2,7 +2,8 @@
 //!
 //! [`history`] reads recorded changes, [`world`] selects a window of them, and [`replay`](replay::replay) lets a policy
 //! of [`policies`] spend a budget of fetches on it and measures the quality of the copies. An on-line policy sees a
-//! [`RefreshProblem`](archive_math::refresh::policies::RefreshProblem), not the world: it cannot see a change that it did not fetch.
+//! [`RefreshProblem`](archive_math::refresh::policies::RefreshProblem), not the world: it cannot see a change that it
+//! did not fetch.
 
 pub mod draws;
 pub mod history;

@@ -3,9 +3,9 @@
 //! The unknown of a page is its *gift*, the amount it gives to each of its links: its value times the damping, divided
 //! by the total weight of its links. Values are scaled so that the mean jump is 1.
 //!
-//! All threads run [`SolverWorker::run`] and synchronise after each [`SweepStage`] of a sweep. In a stage each thread processes
-//! its own chunks, with all corrections in its own vector. Then the threads exchange results. So a sweep is the same
-//! linear map whatever the speed of the threads, as acceleration requires. Hardly any value is older than in a
+//! All threads run [`SolverWorker::run`] and synchronise after each [`SweepStage`] of a sweep. In a stage each thread
+//! processes its own chunks, with all corrections in its own vector. Then the threads exchange results. So a sweep is
+//! the same linear map whatever the speed of the threads, as acceleration requires. Hardly any value is older than in a
 //! sequential sweep, and no thread waits for a cache line that another one writes.
 
 use std::cell::Cell;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use archive_base::memory::peak_bytes;
 use archive_books::ledger::{Credits, capture_flags, page_flags};
 use archive_choose::{Choice, FOLDERS_FROM, RefreshRules, Source, Weights, agenda};
-use archive_math::refresh::budget::Rule;
+use archive_math::refresh::budget::BudgetRule;
 use archive_math::refresh::rate::{ChangeObservations, Observation};
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
@@ -154,8 +154,8 @@ fn choice_from_a_hundred_thousand_pages(bencher: Bencher, policy: &str) {
         .bench_local(|| choose(&state, &choice, 0).expect("it can be read"));
 }
 
-#[divan::bench(args = [Rule::Xyleme, Rule::Freshness, Rule::Harmonic])]
-fn values(bencher: Bencher, rule: Rule) {
+#[divan::bench(args = [BudgetRule::Xyleme, BudgetRule::Freshness, BudgetRule::Harmonic])]
+fn values(bencher: Bencher, rule: BudgetRule) {
     let pages: Vec<(f64, f64, f64)> =
         (1..=1000).map(|i| (f64::from(i) / 500.0, 1e-4 * f64::from(i), f64::from(i % 37))).collect();
     bencher

@@ -9,7 +9,7 @@ use std::str::FromStr;
 
 use archive_books::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 use archive_math::importance::order::{
-    Backlinks, BreadthFirst, Depth, Fractional, Order, OrderLink, Queue, Random,
+    Backlinks, BreadthFirst, Depth, DownloadOrder, Fractional, OrderLink, PageQueue, RandomOrder,
 };
 use archive_storage::{PageFlags, State, StateError, UrlId};
 
@@ -109,7 +109,7 @@ impl CrawlOrder {
 
     /// Creates the ordering and brings it up to date; `None` for cash, which is in the ledger.
     pub fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
-        let (order, scale): (Box<dyn Order>, Scale) = match self {
+        let (order, scale): (Box<dyn DownloadOrder>, Scale) = match self {
             Self::Cash => return Ok(None),
             Self::Endowed(weight) => (Box::new(Fractional::endowed(weight)), Scale::Logarithm { one: 40.0 }),
             Self::Fractional(weight) => {
@@ -118,7 +118,7 @@ impl CrawlOrder {
             Self::Breadth => (Box::new(BreadthFirst::default()), Scale::Logarithm { one: 1.0 }),
             Self::Depth => (Box::new(Depth::default()), Scale::Reciprocal),
             Self::Backlinks => (Box::new(Backlinks::default()), Scale::Logarithm { one: 1.0 }),
-            Self::Random => (Box::new(Random::new(RANDOM_SEED)), Scale::Linear { whole: 2f64.powi(64) }),
+            Self::Random => (Box::new(RandomOrder::new(RANDOM_SEED)), Scale::Linear { whole: 2f64.powi(64) }),
         };
         let levels = Levels { scale, of: Vec::new() };
         let mut ordering = Ordering { order, levels, links: Vec::new() };
@@ -129,7 +129,7 @@ impl CrawlOrder {
 
 /// An order in use, with the levels of its pages.
 pub struct Ordering {
-    order: Box<dyn Order>,
+    order: Box<dyn DownloadOrder>,
     levels: Levels,
     /// Links of the current page; the buffer is reused.
     links: Vec<OrderLink>,
@@ -217,7 +217,7 @@ impl Levels {
     }
 }
 
-impl Queue for Levels {
+impl PageQueue for Levels {
     fn put(&mut self, page: u32, priority: f64) {
         let place = page as usize;
         if place >= self.of.len() {
@@ -230,7 +230,7 @@ impl Queue for Levels {
 #[cfg(test)]
 mod tests {
     use super::{CrawlOrder, Levels, Scale};
-    use archive_math::importance::order::Queue;
+    use archive_math::importance::order::PageQueue;
 
     #[test]
     fn orders_are_named() {

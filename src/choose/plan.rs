@@ -4,7 +4,7 @@
 //! Between runs copies age according to their change rates. Nothing is drawn at random, so the same archive gives the
 //! same forecast. The forecast ignores pages yet to be discovered and what future runs will learn about rates.
 
-use archive_math::refresh::budget::Rule;
+use archive_math::refresh::budget::BudgetRule;
 
 use super::freshness::{PageModel, PartModel};
 
@@ -21,7 +21,7 @@ const SEARCH_STEPS: usize = 24;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ranking {
     /// The rule.
-    pub by: Rule,
+    pub by: BudgetRule,
     /// Minimum number of days between two fetches of a page.
     pub shortest: f64,
 }
@@ -29,7 +29,7 @@ pub struct Ranking {
 impl Ranking {
     /// Ranks by a rule, without a shortest interval.
     #[must_use]
-    pub fn by(rule: Rule) -> Self {
+    pub fn by(rule: BudgetRule) -> Self {
         Self { by: rule, shortest: 0.0 }
     }
 }
@@ -197,7 +197,7 @@ mod tests {
 
     use super::{Ranking, Runs, Sample};
     use crate::freshness::{Belief, CopyModel, PageModel};
-    use archive_math::refresh::budget::Rule;
+    use archive_math::refresh::budget::BudgetRule;
 
     fn pages(count: u32, rate: f64) -> Vec<PageModel> {
         let page = |number: u32| PageModel {
@@ -214,7 +214,7 @@ mod tests {
         let pages = pages(1000, 0.05);
         let sample = Sample::of(&pages);
         let runs = Runs { budget: 100.0, every: 1.0, days: 60.0 };
-        let forecast = sample.forecast(&Ranking::by(Rule::Xyleme), &runs);
+        let forecast = sample.forecast(&Ranking::by(BudgetRule::Xyleme), &runs);
         let x: f64 = 0.05 * 10.0;
         assert!((forecast.freshness - (1.0 - (-x).exp()) / x).abs() < 0.003, "{forecast:?}");
         assert_eq!((forecast.fetches, forecast.freshness), (6000, forecast.freshness_unweighted));
@@ -235,15 +235,16 @@ mod tests {
         let runs = Runs { budget: 0.0, every: 1.0, days: 30.0 };
         let mut before = 0.0;
         for budget in [0.0, 5.0, 20.0, 80.0, 500.0] {
-            let freshness = sample.forecast(&Ranking::by(Rule::Xyleme), &Runs { budget, ..runs }).freshness;
+            let freshness =
+                sample.forecast(&Ranking::by(BudgetRule::Xyleme), &Runs { budget, ..runs }).freshness;
             assert!(freshness > before, "{budget}: {freshness} after {before}");
             before = freshness;
         }
-        let found = sample.budget_for(&Ranking::by(Rule::Xyleme), &runs, 0.85).unwrap();
+        let found = sample.budget_for(&Ranking::by(BudgetRule::Xyleme), &runs, 0.85).unwrap();
         assert!(found.freshness >= 0.85 && found.budget > 0);
         let less = Runs { budget: found.budget as f64 - 1.0, ..runs };
-        assert!(sample.forecast(&Ranking::by(Rule::Xyleme), &less).freshness < 0.85);
-        assert_eq!(sample.budget_for(&Ranking::by(Rule::Xyleme), &runs, 0.9999), None);
+        assert!(sample.forecast(&Ranking::by(BudgetRule::Xyleme), &less).freshness < 0.85);
+        assert_eq!(sample.budget_for(&Ranking::by(BudgetRule::Xyleme), &runs, 0.9999), None);
     }
 
     #[test]
@@ -252,7 +253,7 @@ mod tests {
         let sample = Sample::of(&all);
         assert!(sample.is_part() && sample.len() == 60_000);
         let runs = Runs { budget: 6000.0, every: 1.0, days: 20.0 };
-        let forecast = sample.forecast(&Ranking::by(Rule::Xyleme), &runs);
+        let forecast = sample.forecast(&Ranking::by(BudgetRule::Xyleme), &runs);
         assert!(forecast.fetches.abs_diff(120_000) < 100, "{forecast:?}");
         assert!((forecast.freshness - 0.787).abs() < 0.01, "{forecast:?}");
     }

@@ -7,11 +7,11 @@
 //! * Each formula names its paper, section and equation; where print is wrong, what is right and why.
 //!
 //! ```
-//! use archive_math::refresh::budget::Rule;
+//! use archive_math::refresh::budget::BudgetRule;
 //!
 //! // Importance and changes a day of three pages; six fetches a day.
 //! let pages = [(1.0, 0.1), (4.0, 0.1), (1.0, 30.0)];
-//! let daily = Rule::Harmonic.frequencies(&pages, 6.0, &mut 1.0);
+//! let daily = BudgetRule::Harmonic.frequencies(&pages, 6.0, &mut 1.0);
 //! assert!((daily.iter().sum::<f64>() - 6.0).abs() < 1e-6);
 //! assert!(daily[1] > daily[0]);
 //! ```

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use archive_math::graphs::random::Random;
 use archive_math::importance::rank::{Damping, PageRank, RankError};
-use archive_math::importance::{Account, Graph, GraphBuilder, GraphError, Ledger, Policy, Weight};
+use archive_math::importance::{CashAccount, Graph, GraphBuilder, GraphError, Ledger, Policy, Weight};
 
 use super::agreement::best_first;
 use super::window::{CreditHistory, WindowPolicy};
@@ -43,7 +43,7 @@ impl Selection {
 pub struct Simulation {
     links: Vec<Vec<u32>>,
     ledger: Ledger,
-    accounts: Vec<Account>,
+    accounts: Vec<CashAccount>,
     histories: Vec<CreditHistory>,
     window: WindowPolicy,
     selection: Selection,
@@ -57,7 +57,7 @@ impl Simulation {
     #[must_use]
     pub fn new(graph: &Graph, policy: Policy, window: WindowPolicy, selection: Selection, seed: u64) -> Self {
         let mut ledger = Ledger::new(policy);
-        let accounts: Vec<Account> = (0..graph.pages()).map(|_| ledger.discover()).collect();
+        let accounts: Vec<CashAccount> = (0..graph.pages()).map(|_| ledger.discover()).collect();
         // The initial cash of pages stands for the turn of G before the first visit.
         let histories = vec![window.begin(-1.0); graph.pages()];
         let richest = Richest::new(&accounts);
@@ -92,7 +92,7 @@ impl Simulation {
     #[must_use]
     pub fn estimate(&self) -> Vec<f64> {
         let clock = self.ledger.clock();
-        let rate = |(account, history): (&Account, &CreditHistory)| {
+        let rate = |(account, history): (&CashAccount, &CreditHistory)| {
             self.window.rate(history, self.ledger.cash(account).share(), clock)
         };
         let mut rates: Vec<f64> = self.accounts.iter().zip(&self.histories).map(rate).collect();
@@ -197,7 +197,7 @@ struct Richest {
 }
 
 impl Richest {
-    fn new(accounts: &[Account]) -> Self {
+    fn new(accounts: &[CashAccount]) -> Self {
         // All pages have the same cash, so any order is a heap.
         let numbers: Vec<u32> = (0..accounts.len() as u32).collect();
         let bases = accounts.iter().map(|account| account.base.to_stored()).collect();

@@ -4,8 +4,8 @@
 //! what it finds, most cash first; later passes fetch every page again. In between, the ledger may go over the stored
 //! links without fetching: a *round*.
 
-use archive_math::importance::order::Queue as _;
-use archive_math::importance::{Account, Cash, Graph, Ledger, Policy, Weight};
+use archive_math::importance::order::PageQueue as _;
+use archive_math::importance::{Cash, CashAccount, Graph, Ledger, Policy, Weight};
 
 use super::LabError;
 use super::agreement;
@@ -64,7 +64,7 @@ pub fn run(
 struct Crawl<'a> {
     graph: &'a Graph,
     ledger: Ledger,
-    accounts: Vec<Option<Account>>,
+    accounts: Vec<Option<CashAccount>>,
     /// Pages in download order.
     downloads: Vec<u32>,
     queue: ExactQueue,

@@ -1,7 +1,7 @@
 //! Transfers of cash in the ledger, whose speed `benches/importance.rs` measures.
 
 use archive_math::graphs::LinkSource;
-use archive_math::importance::{Account, Base, Credit, Ledger, Policy, Weight};
+use archive_math::importance::{Base, CashAccount, Credit, Ledger, Policy, Weight};
 
 /// The accounts of all pages in memory, as compact as in a crawler: slightly more than 24 bytes per page.
 struct Accounts {
@@ -15,12 +15,12 @@ impl Accounts {
         self.read[page as usize / 64] >> (page % 64) & 1 == 1
     }
 
-    fn get(&self, page: u32) -> Account {
+    fn get(&self, page: u32) -> CashAccount {
         let credit = self.is_read(page).then(|| self.credits[page as usize]);
-        Account { base: self.bases[page as usize], credit }
+        CashAccount { base: self.bases[page as usize], credit }
     }
 
-    fn set(&mut self, page: u32, account: &Account) {
+    fn set(&mut self, page: u32, account: &CashAccount) {
         self.bases[page as usize] = account.base;
         if let Some(credit) = account.credit {
             self.credits[page as usize] = credit;

@@ -1,6 +1,6 @@
 //! Payments: from a page along its links, and from its site along those that lead to other sites.
 
-use archive_math::importance::{Account, Base, Credit, SiteAccount, Weight};
+use archive_math::importance::{Base, CashAccount, Credit, SiteAccount, Weight};
 use archive_storage::{Page, Site, SiteId, State, UrlId, Visit};
 
 use super::credit::{CreditError, Credits};
@@ -72,17 +72,17 @@ impl Credits {
 }
 
 /// Returns the account of a page in the form that the ledger uses.
-pub(super) fn account(page: &Page, visit: Option<&Visit>) -> Account {
+pub(super) fn account(page: &Page, visit: Option<&Visit>) -> CashAccount {
     let read = page.flags.has_any(flags::READ);
     let credit = visit.filter(|_| read).map(|visit| Credit::from_bytes(visit.credit));
-    Account { base: Base::from_stored(page.cash), credit: credit.or(read.then(Credit::default)) }
+    CashAccount { base: Base::from_stored(page.cash), credit: credit.or(read.then(Credit::default)) }
 }
 
 /// Returns the account of a site in the form that the ledger uses.
 pub(super) fn site_account(site: &Site) -> SiteAccount {
     let credit = (site.flags & SITE_READ != 0).then(|| Credit::from_bytes(site.credit));
     SiteAccount {
-        account: Account { base: Base::from_stored(site.cash), credit },
+        account: CashAccount { base: Base::from_stored(site.cash), credit },
         linking: site.flags & SITE_LINKING != 0,
     }
 }

@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use archive_math::importance::{Account, Base, Credit, LinkWeights, Weight};
+use archive_math::importance::{Base, CashAccount, Credit, LinkWeights, Weight};
 use archive_storage::{HostId, LinkList, LinkTarget, LinksPosition, State, UrlId};
 
 use super::aliases::{ends, leads_to};
@@ -175,7 +175,7 @@ impl Credits {
             paid.clear();
             paid.extend(list.links.iter().filter_map(|link| payee(urls, aliases, host, link, &weights)));
             let sum = paid.iter().map(|(_, weight)| u64::from(weight.parts())).sum();
-            let mut own = Account { base, credit: Some(page.credit) };
+            let mut own = CashAccount { base, credit: Some(page.credit) };
             let mut payout = self.pages.visit(&mut own, sum);
             urls[source.index()].base = own.base;
             page.credit = if forgets { payout.begin_history() } else { own.credit.unwrap_or_default() };
@@ -190,7 +190,7 @@ impl Credits {
             // Pages without links return all cash to the virtual page.
             if !std::mem::take(&mut page.visited) {
                 let entry = &mut urls[page.id.index()];
-                let mut own = Account { base: entry.base, credit: Some(page.credit) };
+                let mut own = CashAccount { base: entry.base, credit: Some(page.credit) };
                 let payout = self.pages.visit(&mut own, 0);
                 page.credit = if forgets { payout.begin_history() } else { own.credit.unwrap_or_default() };
                 payout.finish();

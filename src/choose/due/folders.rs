@@ -13,7 +13,7 @@ use std::path::Path;
 use archive_base::files::WholeFile;
 use archive_books::ledger::CreditError;
 use archive_books::prepared::is_signal;
-use archive_math::refresh::budget::Rule;
+use archive_math::refresh::budget::BudgetRule;
 use archive_storage::backend::{OpenMode, open_regular};
 use archive_storage::{Capture, CaptureId, UrlId};
 use rayon::prelude::*;
@@ -67,7 +67,7 @@ impl Survey<'_> {
     pub(super) fn best_of_folders(
         &self,
         path: &Path,
-        rule: Rule,
+        rule: BudgetRule,
         room: usize,
     ) -> Result<Option<Picks>, CreditError> {
         let Some((head, due)) = self.open(path) else { return Ok(None) };
@@ -137,7 +137,7 @@ impl Survey<'_> {
     pub(super) fn fill_folders(
         &self,
         path: &Path,
-        rule: Rule,
+        rule: BudgetRule,
         best: &mut Best,
         all: Option<Vec<Candidate>>,
     ) -> Result<(), CreditError> {
@@ -180,7 +180,7 @@ impl Survey<'_> {
 impl Candidate {
     /// Returns the days until the value by a rule reaches `lowest`, 0 if it already has; `None` if it does not within
     /// [`DAYS`].
-    fn days_until(&self, rule: Rule, lowest: f64, shortest: f64) -> Option<f64> {
+    fn days_until(&self, rule: BudgetRule, lowest: f64, shortest: f64) -> Option<f64> {
         if self.retry > 0.0 {
             return Some((self.retry.max(shortest) - self.age).max(0.0)).filter(|days| *days < DAYS);
         }
@@ -217,11 +217,11 @@ mod tests {
     use archive_storage::UrlId;
 
     use super::Candidate;
-    use archive_math::refresh::budget::Rule;
+    use archive_math::refresh::budget::BudgetRule;
 
     #[test]
     fn nothing_is_due_before_the_shortest_interval() {
-        for rule in Rule::ALL {
+        for rule in BudgetRule::ALL {
             for (age, expected) in [(0.0, 0.5), (0.125, 0.375), (0.5, 0.0), (2.0, 0.0)] {
                 let page = Candidate {
                     page: UrlId(0),

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use archive_books::change::is_version;
 use archive_books::ledger::{CreditError, capture_flags, page_flags};
-use archive_math::refresh::budget::Rule;
+use archive_math::refresh::budget::BudgetRule;
 use archive_math::refresh::change_model::{DIRECTORY, Relations, relations};
 use archive_math::refresh::policies::{RefreshPolicy, RefreshProblem, Sighting};
 use archive_math::refresh::rate::{ChangeObservations, days_before_change};
@@ -187,7 +187,7 @@ impl Survey<'_> {
     /// Returns the pages to consider: all of them or, if there are too many, the `room` best by their own rates and
     /// those of the `recent` newest captures.
     fn considered(&self, room: usize, recent: usize) -> Result<Vec<Considered>, CreditError> {
-        let (best, is_part) = self.best(Rule::Freshness, room)?;
+        let (best, is_part) = self.best(BudgetRule::Freshness, room)?;
         let mut pages: HashSet<UrlId> = HashSet::new();
         if is_part {
             pages.extend(best.there.into_pages().chain(best.ended.into_pages()));

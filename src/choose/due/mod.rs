@@ -24,7 +24,7 @@ use archive_books::ledger::{
     CreditError, Credits, Vanished, announcement_trust, page_flags as flags, part_of,
 };
 use archive_books::prepared::{archive_prior, is_signal};
-use archive_math::refresh::budget::Rule;
+use archive_math::refresh::budget::BudgetRule;
 use archive_math::refresh::rate::{ChangeObservations, RatePrior};
 use archive_math::refresh::retry::{self, Failing};
 use archive_storage::{Page, ROWS_TOGETHER, State, StateError, UrlId, Visit};
@@ -53,7 +53,7 @@ const ALIAS_SHARE: f64 = 0.1;
 
 /// The rule for sitemaps and feeds. They are fetched for what they say about other pages, which is worth more the
 /// longer ago the last fetch was. A rule that gives up pages that change too often does not fit them.
-const SIGNAL_RULE: Rule = Rule::Harmonic;
+const SIGNAL_RULE: BudgetRule = BudgetRule::Harmonic;
 
 /// From this many fetched pages on, pages that will be due are kept in folders, so that a run need not read all pages.
 pub const FOLDERS_FROM: u64 = 1 << 18;
@@ -290,17 +290,17 @@ struct Candidate {
 
 impl Candidate {
     /// The rule that applies to this page when `rule` is in force.
-    fn rule(&self, rule: Rule) -> Rule {
-        if (self.signals || self.retry > 0.0) && rule == Rule::Freshness { SIGNAL_RULE } else { rule }
+    fn rule(&self, rule: BudgetRule) -> BudgetRule {
+        if (self.signals || self.retry > 0.0) && rule == BudgetRule::Freshness { SIGNAL_RULE } else { rule }
     }
 
     /// Value of fetching the page by a rule; an announcement counts as additional days of age.
-    fn value(&self, rule: Rule) -> f64 {
+    fn value(&self, rule: BudgetRule) -> f64 {
         self.rule(rule).value(self.weight, self.news(), self.age + self.announced / self.rate)
     }
 
     /// Days after which that value reaches `price`; infinite if it never does.
-    fn interval(&self, rule: Rule, price: f64) -> f64 {
+    fn interval(&self, rule: BudgetRule, price: f64) -> f64 {
         self.rule(rule).interval(self.weight, self.news(), price)
     }
 
@@ -446,7 +446,7 @@ impl Survey<'_> {
 
     /// Returns the best by a rule for single pages, and whether others were left out. Uses due folders where they are
     /// kept.
-    fn best(&self, rule: Rule, room: usize) -> Result<(Picks, bool), CreditError> {
+    fn best(&self, rule: BudgetRule, room: usize) -> Result<(Picks, bool), CreditError> {
         let keeps_folders = self.choice.folders_from.is_some_and(|from| self.state.totals().fetched >= from);
         let archive = self.choice.archive.as_ref().filter(|_| keeps_folders);
         let folders = archive.map(|archive| archive.join(FOLDERS_FILE));

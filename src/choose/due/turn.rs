@@ -5,7 +5,7 @@ use std::sync::Arc;
 use archive_base::decisions::Decisions;
 use archive_books::ledger::{AliasImportance, CreditError, Credits, REQUISITE_DEPTH_MAX};
 use archive_books::prepared::{self, rates_of_others};
-use archive_math::refresh::budget::Rule;
+use archive_math::refresh::budget::BudgetRule;
 use archive_math::refresh::rate::RatePrior;
 use archive_storage::{Page, State, StateError, Store, UrlId, Visit};
 use chrono::{DateTime, TimeDelta, Utc};
@@ -163,7 +163,7 @@ fn with_page(due: DateTime<Utc>, interval: f64, earliest: DateTime<Utc>) -> Opti
 /// The price of a fetch when all pages share a budget.
 #[derive(Clone, Copy, Debug)]
 struct Market {
-    rule: Rule,
+    rule: BudgetRule,
     fetches_per_day: f64,
     price: f64,
     /// Minimum number of days between two fetches of a page.
@@ -199,7 +199,7 @@ impl Market {
         let budget = fetches_per_day * sharing.len() as f64 / (of * compared.step).max(1) as f64;
         // Policies with due dates of their own have no rule; Xyleme's, the oldest of the refresh rules, stands in for
         // it.
-        let rule = rules.policy.rule().unwrap_or(Rule::Xyleme);
+        let rule = rules.policy.rule().unwrap_or(BudgetRule::Xyleme);
         let shortest = rules.shortest_days();
         let price = rule.price(&sharing, budget.max(f64::MIN_POSITIVE), shortest, 1.0);
         Ok((Self { rule, fetches_per_day, price, shortest }, others))
@@ -381,7 +381,7 @@ mod tests {
     use archive_storage::UrlId;
 
     use super::{Candidate, Market};
-    use archive_math::refresh::budget::Rule;
+    use archive_math::refresh::budget::BudgetRule;
 
     #[test]
     fn nothing_is_fetched_before_the_shortest_interval() {
@@ -394,7 +394,7 @@ mod tests {
             signals: false,
             retry: 0.0,
         };
-        for rule in Rule::ALL {
+        for rule in BudgetRule::ALL {
             for price in [0.0, 1e-6] {
                 let market = Market { rule, fetches_per_day: 1e6, price, shortest: 0.5 };
                 assert_eq!(market.interval(&page), 0.5, "{rule:?} at {price}");

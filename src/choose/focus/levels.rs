@@ -1,7 +1,7 @@
 //! The level of each page in a focused order, one byte each.
 
 use archive_books::ledger::LEVEL_PAGE_MAX;
-use archive_math::importance::order::Queue;
+use archive_math::importance::order::PageQueue;
 
 /// Maximum number of pages per generation that an order learns about; others are ordered by cash.
 const KNOWN_MAX: usize = 1 << 18;
@@ -75,7 +75,7 @@ impl Levels {
     }
 }
 
-impl Queue for Levels {
+impl PageQueue for Levels {
     fn put(&mut self, page: u32, priority: f64) {
         let (least, most) = self.range;
         let share = ((priority - least) / (most - least)).clamp(0.0, 1.0);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use archive_books::topics::{self, CLASS, Topic, TopicError};
-use archive_math::topic::{Fish, Focus, Learned, Shark, Soft, Tuning, Tunnel};
+use archive_math::topic::{Fish, Focus, LearnedFocus, Shark, Soft, Tuning, Tunnel};
 use archive_storage::Store;
 use serde::{Deserialize, Serialize};
 
@@ -66,7 +66,9 @@ impl FocusMode {
     pub(super) fn order(self, store: &Store, topic: &Topic) -> Result<Box<dyn Focus>, TopicError> {
         let knowledge = || std::sync::Arc::clone(&topic.knowledge);
         Ok(match self {
-            Self::Learned => Box::new(Learned::new(knowledge(), CLASS, &topic.about.name, Tuning::default())),
+            Self::Learned => {
+                Box::new(LearnedFocus::new(knowledge(), CLASS, &topic.about.name, Tuning::default()))
+            }
             Self::Soft => Box::new(Soft::new(CLASS)),
             Self::Hard => Box::new(Tunnel::new(CLASS, 0)),
             Self::Tunnel(pages) => Box::new(Tunnel::new(CLASS, pages)),

@@ -1,7 +1,7 @@
 //! Proof that no cash was lost: a running sum over account writes, compared at every checkpoint, and an occasional pass
 //! over all accounts.
 
-use super::ledger::{Account, Ledger};
+use super::ledger::{CashAccount, Ledger};
 
 /// Sums over all accounts, compared with the ledger at the end.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +86,7 @@ impl CashTally {
 
 impl CashAudit {
     /// Adds an open account; returns the rate of the page, for sums over a site.
-    pub fn add(&mut self, ledger: &Ledger, account: &Account) -> f64 {
+    pub fn add(&mut self, ledger: &Ledger, account: &CashAccount) -> f64 {
         let cash = u128::from(ledger.cash(account).units());
         self.cash += cash;
         if account.credit.is_some() {

@@ -1,6 +1,6 @@
 //! Adaptive OPIC as a ledger: a few global numbers, two small values per page, every operation in O(1).
 //!
-//! The caller keeps the [`Account`] of each page (the crawler in its store, the lab in vectors). The ledger keeps what
+//! The caller keeps the [`CashAccount`] of each page (the crawler in its store, the lab in vectors). The ledger keeps what
 //! all pages share: the virtual page, the clock, and the amount given to each group of pages. After **every** call
 //!
 //! ```text
@@ -109,7 +109,7 @@ pub enum SmallEdge {
 
 /// The account of a page or a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Account {
+pub struct CashAccount {
     /// Its cash minus the offset of its group.
     pub base: Base,
     /// Its history; `None` until the page is first read.
@@ -261,17 +261,17 @@ impl Ledger {
 
     /// Cash of an account.
     #[must_use]
-    pub fn cash(&self, account: &Account) -> Cash {
+    pub fn cash(&self, account: &CashAccount) -> Cash {
         Cash::from_units(account.base.units(self.group(account.credit.is_some()).offset))
     }
 
     /// Opens the account of a newly discovered page: unread, with the endowment.
-    pub fn discover(&mut self) -> Account {
+    pub fn discover(&mut self) -> CashAccount {
         let endowment = ENDOWMENT.min(self.numbers.reserve);
         self.numbers.reserve -= endowment;
         self.numbers.unread.pages += 1;
         self.numbers.unread_cash += endowment;
-        Account { base: Base::with(endowment, self.numbers.unread.offset), credit: None }
+        CashAccount { base: Base::with(endowment, self.numbers.unread.offset), credit: None }
     }
 
     /// Books a visit: the cash of `account` goes into its history and is then paid out to its links.
@@ -279,7 +279,7 @@ impl Ledger {
     /// `weights` is the sum of the weights of all links to be paid. `account` is updated at once; store it before
     /// paying, so that a link from the page to itself is added on top. Whatever the [`Payout`] does not pay stays with
     /// the virtual page, which is everything if the page has no links.
-    pub fn visit(&mut self, account: &mut Account, weights: u64) -> Payout<'_> {
+    pub fn visit(&mut self, account: &mut CashAccount, weights: u64) -> Payout<'_> {
         let cash = self.cash(account);
         let read = account.credit.is_some();
         let age = self.unread_age();
@@ -294,7 +294,7 @@ impl Ledger {
             self.leave_unread(cash.units());
             self.numbers.read.pages += 1;
         }
-        *account = Account { base: Base::with(0, self.numbers.read.offset), credit: Some(credit) };
+        *account = CashAccount { base: Base::with(0, self.numbers.read.offset), credit: Some(credit) };
         self.numbers.virtual_cash += cash.units();
         let (unit, left) = self.split(cash.units(), weights);
         Payout { ledger: self, cash: cash.units(), unit, left, unread: 0, paid: 0, bonus: 0 }
@@ -304,7 +304,7 @@ impl Ledger {
     ///
     /// Its endowment returns to the reserve and the rest of its cash goes to the virtual page. The page no longer
     /// counts, and links to it must not be paid any more (their share stays with the virtual page).
-    pub fn close(&mut self, account: &Account) {
+    pub fn close(&mut self, account: &CashAccount) {
         let cash = self.cash(account).units();
         if account.credit.is_some() {
             self.numbers.read.pages = self.numbers.read.pages.saturating_sub(1);
@@ -319,7 +319,7 @@ impl Ledger {
     /// Merges the account of `alias` (a redirect or a duplicate) into `target`, and closes `alias`.
     ///
     /// From now on links to the alias must be paid to the target.
-    pub fn merge(&mut self, alias: &Account, target: &mut Account) {
+    pub fn merge(&mut self, alias: &CashAccount, target: &mut CashAccount) {
         let cash = self.cash(alias).units();
         self.close(alias);
         // The alias was not a separate page, so its endowment is no evidence for the target.

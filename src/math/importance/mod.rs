@@ -21,6 +21,6 @@ pub use audit::{CashAudit, CashTally, Imbalance};
 pub use cash::{Base, Cash};
 pub use graph::{Graph, GraphBuilder, GraphError};
 pub use interpolated::Credit;
-pub use ledger::{Account, ENDOWMENT, Ledger, LedgerNumbers, Payout, Policy, SmallEdge};
+pub use ledger::{CashAccount, ENDOWMENT, Ledger, LedgerNumbers, Payout, Policy, SmallEdge};
 pub use site::SiteAccount;
 pub use weight::{LinkTraits, LinkWeights, Weight};

@@ -6,13 +6,13 @@
 //! weights of the site graph become `W_ab ~ sum over pages i of a: x_i * links(i -> b) / links(i)`, although the graph
 //! is never stored.
 
-use super::ledger::{Account, Ledger, Payout};
+use super::ledger::{CashAccount, Ledger, Payout};
 
 /// The stored account of a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteAccount {
     /// Cash and history of the site.
-    pub account: Account,
+    pub account: CashAccount,
     /// Whether any page of the site has linked to another site.
     pub linking: bool,
 }

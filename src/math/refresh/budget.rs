@@ -8,7 +8,7 @@
 /// A rule that depends only on the importance, the change rate and the age of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Rule {
+pub enum BudgetRule {
     /// Oldest copy first, regardless of the page: τ.
     Uniform,
     /// Fetches in proportion to the change rate: λτ.
@@ -39,7 +39,7 @@ const SMALL: f64 = 1e-4;
 /// Number of bisection steps that determine a price or an age precisely enough.
 const STEPS: usize = 60;
 
-impl Rule {
+impl BudgetRule {
     /// All rules.
     pub const ALL: [Self; 7] = [
         Self::Uniform,
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn values_grow_with_age_and_intervals_invert_them() {
-        for rule in Rule::ALL {
+        for rule in BudgetRule::ALL {
             for rate in [1e-4, 0.01, 1.0, 30.0] {
                 let mut before = 0.0;
                 for age in [1e-3, 0.1, 1.0, 3.0, 10.0] {
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn small_ages_join_smoothly() {
-        for rule in [Rule::Freshness, Rule::Harmonic] {
+        for rule in [BudgetRule::Freshness, BudgetRule::Harmonic] {
             let below = rule.value(1.0, 1.0, SMALL * 0.999);
             let above = rule.value(1.0, 1.0, SMALL * 1.001);
             assert!((above / below - 1.0).abs() < 0.01, "{rule:?}: {below} {above}");
@@ -232,21 +232,21 @@ mod tests {
     fn frequencies_spend_the_budget() {
         let mut pages = pages(200);
         pages.push((3.0, 0.0));
-        for rule in Rule::ALL {
+        for rule in BudgetRule::ALL {
             let mut price = 1.0;
             for budget in [0.05, 0.5, 5.0, 60.0] {
                 let frequencies = rule.frequencies(&pages, budget, &mut price);
                 let spent: f64 = frequencies.iter().sum();
                 assert!((spent / budget - 1.0).abs() < 1e-6, "{rule:?}: {spent} of {budget}");
                 let unchanging = frequencies[200];
-                assert!((unchanging == 0.0) == (rule != Rule::Uniform), "{rule:?}: {unchanging}");
+                assert!((unchanging == 0.0) == (rule != BudgetRule::Uniform), "{rule:?}: {unchanging}");
             }
         }
     }
 
     #[test]
     fn what_is_fetched_too_often_leaves_its_part_to_others() {
-        for rule in Rule::ALL {
+        for rule in BudgetRule::ALL {
             let price = rule.price(&pages(200), 60.0, 2.0, 1.0);
             let frequency = |&(w, rate): &(f64, f64)| rule.frequency(w, rate, price).min(0.5);
             let spent: f64 = pages(200).iter().map(frequency).sum();
@@ -258,32 +258,32 @@ mod tests {
 
     #[test]
     fn pages_without_importance_or_changes_are_given_up() {
-        for rule in Rule::ALL {
+        for rule in BudgetRule::ALL {
             for price in [0.0, 1.0] {
                 let interval = rule.interval(1.0, 0.0, price);
-                assert!((interval == f64::INFINITY) == (rule != Rule::Uniform), "{rule:?}: {interval}");
+                assert!((interval == f64::INFINITY) == (rule != BudgetRule::Uniform), "{rule:?}: {interval}");
             }
         }
-        assert_eq!(Rule::Xyleme.interval(0.0, 1.0, 1.0), f64::INFINITY);
-        for rule in [Rule::Freshness, Rule::Azar] {
+        assert_eq!(BudgetRule::Xyleme.interval(0.0, 1.0, 1.0), f64::INFINITY);
+        for rule in [BudgetRule::Freshness, BudgetRule::Azar] {
             assert_eq!(
                 rule.interval(1.0, 10.0, 0.2),
                 f64::INFINITY,
                 "{rule:?} gives up what changes too often"
             );
         }
-        assert!(Rule::Harmonic.interval(1.0, 10.0, 0.2).is_finite());
+        assert!(BudgetRule::Harmonic.interval(1.0, 10.0, 0.2).is_finite());
     }
 
     /// Equation 22: intervals follow the formula and give a mean obsolescence (equation 21) of (Σ √(wλ))² / (2G).
     #[test]
     fn xylemes_intervals_are_those_of_equation_22() {
         let (pages, budget) = (pages(500), 25.0);
-        let price = Rule::Xyleme.price(&pages, budget, 0.0, 1.0);
+        let price = BudgetRule::Xyleme.price(&pages, budget, 0.0, 1.0);
         let roots: f64 = pages.iter().map(|&(w, rate)| (w * rate).sqrt()).sum();
         let mut obsolescence = 0.0;
         for &(w, rate) in &pages {
-            let interval = Rule::Xyleme.interval(w, rate, price);
+            let interval = BudgetRule::Xyleme.interval(w, rate, price);
             assert!((interval * budget * (w * rate).sqrt() / roots - 1.0).abs() < 1e-9);
             obsolescence += w * rate * interval / 2.0;
         }
@@ -298,14 +298,14 @@ mod tests {
         const WARM_UP: u32 = 2_000;
         const END: u32 = 6_000;
         let (pages, budget) = (pages(500), 40.0);
-        let price = Rule::Xyleme.price(&pages, budget, 0.0, 1.0);
+        let price = BudgetRule::Xyleme.price(&pages, budget, 0.0, 1.0);
         let (mut last, mut fetches, mut obsolescence) = (vec![0.0; pages.len()], 0_u32, 0.0);
         for step in 0..END {
             let now = f64::from(step) * DAYS_OF_STEP;
             for (&(w, rate), last) in pages.iter().zip(&mut last) {
-                if Rule::Xyleme.value(w, rate, now - *last) >= price {
+                if BudgetRule::Xyleme.value(w, rate, now - *last) >= price {
                     // Keep to the interval, although steps round it.
-                    *last += Rule::Xyleme.interval(w, rate, price);
+                    *last += BudgetRule::Xyleme.interval(w, rate, price);
                     fetches += u32::from(step >= WARM_UP);
                 }
                 if step >= WARM_UP {
@@ -326,22 +326,22 @@ mod tests {
     fn each_optimum_is_one() {
         const PAGES: [(f64, f64); 6] =
             [(1.0, 0.1), (2.0, 1.0), (0.5, 0.01), (1.0, 5.0), (3.0, 0.3), (3.0, 0.0)];
-        let worth = |rule: Rule, w: f64, rate: f64, f: f64| match rule {
+        let worth = |rule: BudgetRule, w: f64, rate: f64, f: f64| match rule {
             // A copy of what does not change is worth the same without fetches.
             _ if rate <= 0.0 => 0.0,
             _ if f <= 0.0 => {
-                if rule == Rule::Freshness || rule == Rule::Azar {
+                if rule == BudgetRule::Freshness || rule == BudgetRule::Azar {
                     0.0
                 } else {
                     f64::NEG_INFINITY
                 }
             }
-            Rule::Xyleme => -w * rate / (2.0 * f),
-            Rule::Freshness => w * (f / rate) * (1.0 - (-rate / f).exp()),
-            Rule::Azar => w * f / (f + rate),
+            BudgetRule::Xyleme => -w * rate / (2.0 * f),
+            BudgetRule::Freshness => w * (f / rate) * (1.0 - (-rate / f).exp()),
+            BudgetRule::Azar => w * f / (f + rate),
             _ => -w * (1.0 + rate / f).ln(),
         };
-        for rule in [Rule::Xyleme, Rule::Freshness, Rule::Azar, Rule::LambdaCrawl] {
+        for rule in [BudgetRule::Xyleme, BudgetRule::Freshness, BudgetRule::Azar, BudgetRule::LambdaCrawl] {
             let total = |frequencies: &[f64]| -> f64 {
                 PAGES.iter().zip(frequencies).map(|(&(w, rate), &f)| worth(rule, w, rate, f)).sum()
             };

@@ -3,7 +3,7 @@
 use super::knowledge::{PAGE_L2, Teller};
 use super::simple::BestScores;
 use super::{FetchedPage, Focus, LabelledPage};
-use crate::importance::order::Queue;
+use crate::importance::order::PageQueue;
 use crate::learn::HashedWords;
 
 /// Number of layers by distance; pages further away are in one more.
@@ -37,11 +37,11 @@ impl ContextGraph {
 }
 
 impl Focus for ContextGraph {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         self.best.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         let layers = self.layers.probabilities(&page.text.words());
         let (layer, chance) =
             layers.iter().copied().enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((LAYERS, 0.0));

@@ -15,7 +15,7 @@ use super::relatives::{Children, Folders, OutcomeRate, Rates, table_bytes};
 use super::texts::LinkTexts;
 use super::waiting::{DEPTH_MAX, Parent, WaitingPage, WaitingPages, place_of};
 use super::{FetchedPage, Focus, Knowledge, Lead, OrderMemory};
-use crate::importance::order::Queue;
+use crate::importance::order::PageQueue;
 use crate::learn::{fit_weights, log_odds, sigmoid};
 
 /// Each part of the score of a waiting page: its name for users and its initial weight; the last is the constant. Words
@@ -65,7 +65,7 @@ const STEPS_MAX: usize = 50;
 /// Strength of the regularisation of the constant.
 const CONSTANT_BOUND: f64 = 0.1;
 
-/// Parameters of [`Learned`]; the same for all topics.
+/// Parameters of [`LearnedFocus`]; the same for all topics.
 #[derive(Clone, Debug)]
 pub struct Tuning {
     /// Initial weights of the parts; the last is the constant.
@@ -88,7 +88,7 @@ impl Default for Tuning {
 
 /// The order; see the module documentation.
 #[derive(Debug)]
-pub struct Learned {
+pub struct LearnedFocus {
     knowledge: Arc<Knowledge>,
     class: usize,
     texts: LinkTexts,
@@ -109,7 +109,7 @@ pub struct Learned {
     scored_at: usize,
 }
 
-impl Learned {
+impl LearnedFocus {
     /// Looks for pages of `class`, named `name` (empty if links cannot name it).
     #[must_use]
     pub fn new(knowledge: Arc<Knowledge>, class: usize, name: &str, tuning: Tuning) -> Self {
@@ -220,8 +220,8 @@ impl Learned {
     }
 }
 
-impl Focus for Learned {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+impl Focus for LearnedFocus {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         for &(seed, _) in seeds {
             self.depths.insert(seed, (0, 0.0));
             queue.put(seed, f64::MAX);
@@ -245,7 +245,7 @@ impl Focus for Learned {
         parts.map(|(((name, _), number), weight)| (name, number * weight)).collect()
     }
 
-    fn fetched(&mut self, fetched: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, fetched: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         let outcome = fetched.classes[self.class];
         let page = self.waiting.remove(fetched.page);
         let depth = page.as_ref().map_or(0, WaitingPage::depth);

@@ -5,7 +5,7 @@
 //!
 //! [`Knowledge`] is learned from examples: pages of known classes, and the links among them. One of the classes is the
 //! topic of a crawl. A [`Focus`] turns what the crawl sees (the classes of each fetched page, its links and their
-//! texts) into priorities of waiting pages, as a [`crate::importance::order::Order`] does from links alone.
+//! texts) into priorities of waiting pages, as a [`crate::importance::order::DownloadOrder`] does from links alone.
 
 mod bytes;
 mod context;
@@ -18,11 +18,11 @@ mod simple;
 mod texts;
 mod waiting;
 
-use crate::importance::order::Queue;
+use crate::importance::order::PageQueue;
 
 pub use context::ContextGraph;
 pub use knowledge::{Knowledge, LabelledPage, Model, TopicText, UnknownModel, held_out};
-pub use learned::{Learned, Tuning};
+pub use learned::{LearnedFocus, Tuning};
 pub use recall::{LevelOutcomes, OUTCOMES_MIN, Recall};
 pub use simple::{Fish, Shark, Soft, Tunnel};
 
@@ -66,11 +66,11 @@ pub struct OrderMemory {
 /// Orders the waiting pages; see the module documentation.
 pub trait Focus {
     /// Starts the crawl: puts the seeds, given with their URLs, into `queue`. Called once, first.
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue);
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue);
 
     /// Handles the fetch of a page taken from `queue`: adds waiting pages or changes their priorities. A page that was
     /// taken never returns to the queue.
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue);
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue);
 
     /// Returns the named parts of the score of a waiting page; empty if the score has a single part.
     fn parts(&self, page: u32) -> Vec<(&'static str, f64)> {

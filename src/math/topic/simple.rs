@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{FetchedPage, Focus, Knowledge, Lead};
-use crate::importance::order::Queue;
+use crate::importance::order::PageQueue;
 use crate::learn::sigmoid;
 
 /// Minimum probability for a page to count as one of the topic.
@@ -15,7 +15,7 @@ const RELEVANT: f64 = 0.5;
 pub(super) struct BestScores(HashMap<u32, f64>);
 
 impl BestScores {
-    pub(super) fn raise(&mut self, page: u32, score: f64, queue: &mut dyn Queue) {
+    pub(super) fn raise(&mut self, page: u32, score: f64, queue: &mut dyn PageQueue) {
         let best = self.0.entry(page).or_insert(f64::NEG_INFINITY);
         if score > *best {
             *best = score;
@@ -23,7 +23,7 @@ impl BestScores {
         }
     }
 
-    pub(super) fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    pub(super) fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|seed| self.raise(seed.0, f64::MAX, queue));
     }
 }
@@ -44,11 +44,11 @@ impl Soft {
 }
 
 impl Focus for Soft {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         self.best.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         page.leads.iter().for_each(|lead| self.best.raise(lead.target, page.classes[self.class], queue));
     }
 }
@@ -72,11 +72,11 @@ impl Tunnel {
 }
 
 impl Focus for Tunnel {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         self.soft.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         let before = match self.before.get(&page.page) {
             Some(_) if page.classes[self.soft.class] >= RELEVANT => 0,
             Some(before) => before + 1,
@@ -115,11 +115,11 @@ impl Fish {
 }
 
 impl Focus for Fish {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         self.best.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         let is_relevant = page.classes[self.class] >= RELEVANT;
         let own = self.depths.get(&page.page).copied().unwrap_or(FISH_DEPTH);
         let depth = if is_relevant { FISH_DEPTH } else { own.saturating_sub(1) };
@@ -163,11 +163,11 @@ impl Shark {
 }
 
 impl Focus for Shark {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         self.best.begin(seeds, queue);
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         let own = page.classes[self.class];
         let above = self.inherited.get(&page.page).copied().unwrap_or(0.0);
         let inherited = SHARK_DECAY * if own >= RELEVANT { own } else { above };

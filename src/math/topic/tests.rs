@@ -80,7 +80,7 @@ fn crawl(focus: &mut dyn Focus, is_recipe: impl Fn(u32) -> bool) -> Vec<u32> {
 #[test]
 fn the_learned_order_follows_words_and_says_why() {
     let knowledge = knowledge();
-    let mut learned = Learned::new(Arc::clone(&knowledge), RECIPE, "recipe", Tuning::default());
+    let mut learned = LearnedFocus::new(Arc::clone(&knowledge), RECIPE, "recipe", Tuning::default());
     let order = crawl(&mut learned, |page| page % 3 == 1);
     assert_eq!(order[0], 0);
     let mut first = order[1..4].to_vec();
@@ -88,7 +88,7 @@ fn the_learned_order_follows_words_and_says_why() {
     assert_eq!(first, [1, 4, 7], "{order:?}");
     assert_eq!(order.len(), 10);
     // Waiting pages have parts; fetched pages do not.
-    let mut learned = Learned::new(Arc::clone(&knowledge), RECIPE, "recipe", Tuning::default());
+    let mut learned = LearnedFocus::new(Arc::clone(&knowledge), RECIPE, "recipe", Tuning::default());
     let mut queue = TestQueue::default();
     learned.begin(&[(0, "http://a.org/")], &mut queue);
     let text = page("http://a.org/", "", "");
@@ -103,7 +103,7 @@ fn the_learned_order_follows_words_and_says_why() {
 /// Fifty pages of two hundred links, half of them to targets of earlier pages.
 #[test]
 fn a_waiting_page_takes_few_bytes() {
-    let mut learned = Learned::new(knowledge(), RECIPE, "recipe", Tuning::default());
+    let mut learned = LearnedFocus::new(knowledge(), RECIPE, "recipe", Tuning::default());
     let mut queue = TestQueue::default();
     learned.begin(&[(0, "http://a.org/")], &mut queue);
     let urls: Vec<String> = (0..6000).map(|page| format!("http://a.org/{}/{page}.html", page / 50)).collect();
@@ -132,7 +132,7 @@ fn a_waiting_page_takes_few_bytes() {
 fn crawls_are_the_same_from_the_same_answers() {
     let knowledge = knowledge();
     let orders = [0, 1].map(|_| {
-        let mut learned = Learned::new(Arc::clone(&knowledge), RECIPE, "", Tuning::default());
+        let mut learned = LearnedFocus::new(Arc::clone(&knowledge), RECIPE, "", Tuning::default());
         crawl(&mut learned, |page| page > 5)
     });
     assert_eq!(orders[0], orders[1]);

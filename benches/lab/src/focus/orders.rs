@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use archive_math::importance::order::{Order, OrderLink, Queue};
+use archive_math::importance::order::{DownloadOrder, OrderLink, PageQueue};
 use archive_math::learn::log_odds;
 use archive_math::topic::{FetchedPage, Focus, Knowledge};
 
@@ -11,13 +11,13 @@ use archive_math::topic::{FetchedPage, Focus, Knowledge};
 #[derive(Debug)]
 pub(super) struct Unfocused<O>(pub(super) O);
 
-impl<O: Order> Focus for Unfocused<O> {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+impl<O: DownloadOrder> Focus for Unfocused<O> {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         let seeds: Vec<u32> = seeds.iter().map(|seed| seed.0).collect();
         self.0.begin(&seeds, queue);
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         let links: Vec<OrderLink> =
             page.leads.iter().map(|lead| OrderLink { target: lead.target, between_hosts: false }).collect();
         self.0.downloaded(page.page, &links, queue);
@@ -41,11 +41,11 @@ impl ParentAnchor {
 }
 
 impl Focus for ParentAnchor {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         let parent = log_odds(page.classes[self.class]);
         for lead in page.leads {
             let score = parent + self.knowledge.anchor(lead.anchor)[self.class];
@@ -98,7 +98,7 @@ impl Ucb {
         Self { class, arms: BTreeMap::new(), arm_of: HashMap::new(), fetched: 0 }
     }
 
-    fn put(&self, arm: &Arm, queue: &mut dyn Queue) {
+    fn put(&self, arm: &Arm, queue: &mut dyn PageQueue) {
         let count = arm.count + 1.0;
         let bound = UCB_WIDTH * (2.0 * f64::from(self.fetched + 1).ln() / count).sqrt();
         let mean = (arm.sum + 0.1) / count;
@@ -107,11 +107,11 @@ impl Ucb {
 }
 
 impl Focus for Ucb {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         self.fetched += 1;
         let mut touched = Vec::new();
         if let Some(key) = self.arm_of.get(&page.page)

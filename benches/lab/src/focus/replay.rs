@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use archive_math::importance::Policy;
-use archive_math::importance::order::{Backlinks, BreadthFirst, Queue, Random};
+use archive_math::importance::order::{Backlinks, BreadthFirst, PageQueue, RandomOrder};
 use archive_math::topic::{
-    ContextGraph, FetchedPage, Fish, Focus, Knowledge, LabelledPage, Learned, OrderMemory, Shark, Soft,
+    ContextGraph, FetchedPage, Fish, Focus, Knowledge, LabelledPage, LearnedFocus, OrderMemory, Shark, Soft,
     Tuning, Tunnel,
 };
 
@@ -207,7 +207,7 @@ impl Replay<'_> {
         match kind {
             FocusOrder::Learned => {
                 let name = &self.web.classes[class];
-                Box::new(Learned::new(knowledge, class, name, self.tuning.clone()))
+                Box::new(LearnedFocus::new(knowledge, class, name, self.tuning.clone()))
             }
             FocusOrder::Soft => Box::new(Soft::new(class)),
             FocusOrder::Hard => Box::new(Tunnel::new(class, 0)),
@@ -221,7 +221,7 @@ impl Replay<'_> {
             FocusOrder::Backlinks => Box::new(Unfocused(Backlinks::default())),
             FocusOrder::Breadth => Box::new(Unfocused(BreadthFirst::default())),
             FocusOrder::Clairvoyant => Box::new(Clairvoyant::new(self, numbers)),
-            FocusOrder::Random => Box::new(Unfocused(Random::new(rng))),
+            FocusOrder::Random => Box::new(Unfocused(RandomOrder::new(rng))),
         }
     }
 }
@@ -260,11 +260,11 @@ impl Clairvoyant {
 }
 
 impl Focus for Clairvoyant {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn Queue) {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
     }
 
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn Queue) {
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         page.leads.iter().for_each(|lead| queue.put(lead.target, self.0[lead.target as usize]));
     }
 }

@@ -1,7 +1,7 @@
 //! Orders that estimate importance during the crawl: cash (OPIC), and PageRank of the known graph.
 
-use archive_math::importance::order::{DAMPING, Order, OrderLink, PageStage, PerPage, Queue};
-use archive_math::importance::{Account, Base, Cash, Ledger, Policy, Weight};
+use archive_math::importance::order::{DAMPING, DownloadOrder, OrderLink, PageQueue, PageStage, PerPage};
+use archive_math::importance::{Base, Cash, CashAccount, Ledger, Policy, Weight};
 
 use super::SimulatedOrder;
 use super::mass::KeptLinks;
@@ -32,8 +32,8 @@ fn priority(base: i64) -> f64 {
     base as f64 / Cash::WHOLE.units() as f64
 }
 
-impl Order for GreedyCash {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl DownloadOrder for GreedyCash {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
         for &seed in seeds {
             *self.accounts.at(seed) = (self.ledger.discover().base.to_stored(), PageStage::Waiting);
         }
@@ -41,12 +41,12 @@ impl Order for GreedyCash {
         seeds.iter().for_each(|&seed| queue.put(seed, f64::INFINITY));
     }
 
-    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
         let between_hosts = self.weight_between_hosts;
         let weight = |link: &OrderLink| if link.between_hosts { between_hosts } else { Weight::LINK };
         let weights = links.iter().map(|link| u64::from(weight(link).parts())).sum();
         let (base, _) = self.accounts.get(page);
-        let mut account = Account { base: Base::from_stored(base), credit: None };
+        let mut account = CashAccount { base: Base::from_stored(base), credit: None };
         let mut payout = self.ledger.visit(&mut account, weights);
         *self.accounts.at(page) = (account.base.to_stored(), PageStage::Downloaded);
         for link in links {

@@ -6,7 +6,7 @@
 
 use std::collections::BinaryHeap;
 
-use archive_math::importance::order::{DAMPING, OrderLink, PerPage, Queue};
+use archive_math::importance::order::{DAMPING, OrderLink, PageQueue, PerPage};
 
 use super::SimulatedOrder;
 use super::queue::PriorityQueue;
@@ -152,7 +152,7 @@ impl WindowedRankMass {
         }
     }
 
-    fn next_window(&mut self, queue: &mut dyn Queue) {
+    fn next_window(&mut self, queue: &mut dyn PageQueue) {
         for place in 0..self.links.len() {
             let (page, targets) = self.links.at(place);
             let mass = std::mem::take(self.mass.at(page));

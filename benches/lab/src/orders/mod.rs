@@ -16,7 +16,7 @@ use std::time::Instant;
 use archive_math::graphs::LinkSource;
 use archive_math::graphs::random::Random as Stream;
 use archive_math::importance::order::{
-    Backlinks, BreadthFirst, Depth, Fractional, Order, OrderLink, Queue, Random,
+    Backlinks, BreadthFirst, Depth, DownloadOrder, Fractional, OrderLink, PageQueue, RandomOrder,
 };
 use archive_math::importance::{
     Policy,
@@ -30,10 +30,10 @@ use super::agreement::best_first;
 
 /// A crawl order of the crawler or the lab: those of the lab may ask the queue, and say what they cost and prove.
 pub trait SimulatedOrder {
-    /// Starts the crawl, as [`Order::begin`] does.
+    /// Starts the crawl, as [`DownloadOrder::begin`] does.
     fn begin(&mut self, seeds: &[u32], queue: &mut dyn PriorityQueue);
 
-    /// Handles a download, as [`Order::downloaded`] does.
+    /// Handles a download, as [`DownloadOrder::downloaded`] does.
     fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PriorityQueue);
 
     /// Number of links over which value was passed on so far: the cost of the order, independent of the machine. `None`
@@ -48,13 +48,13 @@ pub trait SimulatedOrder {
     }
 }
 
-impl<O: Order> SimulatedOrder for O {
+impl<O: DownloadOrder> SimulatedOrder for O {
     fn begin(&mut self, seeds: &[u32], queue: &mut dyn PriorityQueue) {
-        Order::begin(self, seeds, queue);
+        DownloadOrder::begin(self, seeds, queue);
     }
 
     fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PriorityQueue) {
-        Order::downloaded(self, page, links, queue);
+        DownloadOrder::downloaded(self, page, links, queue);
     }
 }
 
@@ -172,7 +172,7 @@ impl fmt::Display for OrderKind {
 impl OrderKind {
     fn order<'a>(self, rng: u64, importance: &'a [f64]) -> Box<dyn SimulatedOrder + 'a> {
         match self {
-            Self::Random => Box::new(Random::new(rng)),
+            Self::Random => Box::new(RandomOrder::new(rng)),
             Self::Breadth | Self::Cycle => Box::<BreadthFirst>::default(),
             Self::Depth => Box::<Depth>::default(),
             Self::Backlinks => Box::<Backlinks>::default(),
@@ -221,8 +221,8 @@ struct Truth<'a> {
     everything: bool,
 }
 
-impl Order for Truth<'_> {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl DownloadOrder for Truth<'_> {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
         if self.everything {
             (0..self.importance.len() as u32)
                 .for_each(|page| queue.put(page, self.importance[page as usize]));
@@ -230,7 +230,7 @@ impl Order for Truth<'_> {
         seeds.iter().for_each(|&seed| queue.put(seed, self.importance[seed as usize]));
     }
 
-    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
         for link in links.iter().filter(|_| !self.everything) {
             queue.put(link.target, self.importance[link.target as usize]);
         }

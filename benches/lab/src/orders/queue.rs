@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 
-use archive_math::importance::order::{PerPage, Queue};
+use archive_math::importance::order::{PageQueue, PerPage};
 
 /// Waiting pages, best first. A page that was taken is never handed out again.
-pub trait PriorityQueue: Queue {
+pub trait PriorityQueue: PageQueue {
     /// Returns the best priority of all waiting pages.
     fn best(&mut self) -> Option<f64>;
 
@@ -118,7 +118,7 @@ impl LevelQueue {
     }
 }
 
-impl Queue for LevelQueue {
+impl PageQueue for LevelQueue {
     fn put(&mut self, page: u32, priority: f64) {
         let level = Self::level(priority);
         let known = self.levels.at(page);
@@ -200,7 +200,7 @@ impl ExactQueue {
     }
 }
 
-impl Queue for ExactQueue {
+impl PageQueue for ExactQueue {
     fn put(&mut self, page: u32, priority: f64) {
         let valid = self.valid.at(page);
         if *valid != TAKEN {

@@ -2,20 +2,20 @@
 
 use super::super::cash::Base;
 use super::super::interpolated::Credit;
-use super::{AGE_MIN, Account, ENDOWMENT, FIRST_PASS, Ledger, in_endowments, received};
+use super::{AGE_MIN, CashAccount, ENDOWMENT, FIRST_PASS, Ledger, in_endowments, received};
 
 impl Ledger {
     /// Returns the history of a read page after pages were visited in turn; see [`Credit::evened`].
     #[must_use]
     pub fn evened(&self, base: Base, credit: Credit) -> Credit {
-        let cash = self.cash(&Account { base, credit: Some(credit) });
+        let cash = self.cash(&CashAccount { base, credit: Some(credit) });
         credit.evened(in_endowments(cash.units()), self.clock())
     }
 
     /// Cash that comes in to the page per turn of G, in endowments: the estimate of its importance before
     /// normalisation.
     #[must_use]
-    pub fn rate(&self, account: &Account) -> f64 {
+    pub fn rate(&self, account: &CashAccount) -> f64 {
         let cash = self.cash(account).units();
         match account.credit {
             Some(credit) => credit.rate(in_endowments(cash), self.clock()),
@@ -25,7 +25,7 @@ impl Ledger {
 
     /// Importance of the page, with mean 1 over all known pages: 10 is ten times the average page.
     #[must_use]
-    pub fn importance(&self, account: &Account) -> f64 {
+    pub fn importance(&self, account: &CashAccount) -> f64 {
         let mean = self.mean_rate();
         if mean > 0.0 { self.rate(account) / mean } else { 1.0 }
     }

@@ -3,7 +3,7 @@
 use super::super::cash::Base;
 use super::super::interpolated::Credit;
 use super::super::weight::Weight;
-use super::{Account, Ledger};
+use super::{CashAccount, Ledger};
 
 /// The payment of the cash of a visited page to its links.
 ///
@@ -23,7 +23,7 @@ pub struct Payout<'a> {
 
 impl Payout<'_> {
     /// Opens the account of a page discovered by this visit.
-    pub fn discover(&mut self) -> Account {
+    pub fn discover(&mut self) -> CashAccount {
         self.ledger.discover()
     }
 

@@ -6,7 +6,7 @@ use super::*;
 /// A small web: open accounts, the links of each page, and the ledger over them.
 struct AccountWeb {
     ledger: Ledger,
-    accounts: Vec<Option<Account>>,
+    accounts: Vec<Option<CashAccount>>,
     links: Vec<Vec<usize>>,
 }
 

@@ -64,10 +64,10 @@ fn rounded(units: u64) -> u64 {
 mod tests {
     use super::super::super::audit::CashAudit;
     use super::super::super::weight::Weight;
-    use super::super::{Account, Policy};
+    use super::super::{CashAccount, Policy};
     use super::*;
 
-    fn audit(ledger: &mut Ledger, accounts: &[Account]) {
+    fn audit(ledger: &mut Ledger, accounts: &[CashAccount]) {
         let mut audit = CashAudit::default();
         for account in accounts {
             audit.add(ledger, account);

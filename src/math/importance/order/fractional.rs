@@ -8,7 +8,7 @@
 //! page depends mostly on how many known pages, new themselves, recommend it. The cost is the same: one addition per
 //! link.
 
-use super::{DAMPING, Order, OrderLink, PageStage, PerPage, Queue};
+use super::{DAMPING, DownloadOrder, OrderLink, PageQueue, PageStage, PerPage};
 
 /// Endowment of a seed, beyond that of every page. Between 10 and 1000 the outcome hardly changes.
 const SEED_ENDOWMENT: f64 = 100.0;
@@ -38,8 +38,8 @@ impl Fractional {
     }
 }
 
-impl Order for Fractional {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl DownloadOrder for Fractional {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
         let value = if self.endowment > 0.0 {
             f64::from(self.endowment) + SEED_ENDOWMENT
         } else {
@@ -52,7 +52,7 @@ impl Order for Fractional {
         }
     }
 
-    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
         *self.stages.at(page) = PageStage::Downloaded;
         let outside = links.iter().filter(|link| link.between_hosts).count() as f64;
         let inside = links.len() as f64 - outside;

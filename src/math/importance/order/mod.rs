@@ -1,20 +1,20 @@
 //! Crawl orders: which known page to download next, so that important pages come early.
 //!
-//! An [`Order`] turns what a crawl sees (the seeds and the links of each downloaded page) into priorities of waiting
-//! pages, in a [`Queue`]. The crawler adds politeness, the lab does not and has more orders; both run these. Pages are
+//! A [`DownloadOrder`] turns what a crawl sees (the seeds and the links of each downloaded page) into priorities of waiting
+//! pages, in a [`PageQueue`]. The crawler adds politeness, the lab does not and has more orders; both run these. Pages are
 //! dense numbers.
 
 mod fractional;
 mod simple;
 
 pub use fractional::Fractional;
-pub use simple::{Backlinks, BreadthFirst, Depth, Random};
+pub use simple::{Backlinks, BreadthFirst, Depth, RandomOrder};
 
 /// Damping factor of all orders that follow PageRank.
 pub const DAMPING: f64 = 0.85;
 
 /// The priorities of waiting pages.
-pub trait Queue {
+pub trait PageQueue {
     /// Adds `page` with this priority, or changes its priority. A page that was taken never returns.
     fn put(&mut self, page: u32, priority: f64);
 }
@@ -29,13 +29,13 @@ pub struct OrderLink {
 }
 
 /// A crawl order; see the module documentation.
-pub trait Order {
+pub trait DownloadOrder {
     /// Starts the crawl: puts the seeds into `queue`. Called once, first.
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue);
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue);
 
     /// Handles the download of `page`, taken from `queue`, with its links (each target once): adds waiting pages or
     /// raises their priorities.
-    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn Queue);
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PageQueue);
 }
 
 /// How far a page has come in the crawl.

@@ -1,34 +1,34 @@
 //! Orders that need no arithmetic: random, breadth first, depth, and number of backlinks.
 
-use super::{Order, OrderLink, PageStage, PerPage, Queue};
+use super::{DownloadOrder, OrderLink, PageQueue, PageStage, PerPage};
 
 /// Known pages in random order.
 #[derive(Debug)]
-pub struct Random {
+pub struct RandomOrder {
     numbers: fastrand::Rng,
     known: PerPage<bool>,
 }
 
-impl Random {
+impl RandomOrder {
     /// Creates an order; the same `seed` gives the same order.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { numbers: fastrand::Rng::with_seed(seed), known: PerPage::default() }
     }
 
-    fn know(&mut self, page: u32, queue: &mut dyn Queue) {
+    fn know(&mut self, page: u32, queue: &mut dyn PageQueue) {
         if !std::mem::replace(self.known.at(page), true) {
             queue.put(page, self.numbers.u64(..) as f64);
         }
     }
 }
 
-impl Order for Random {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl DownloadOrder for RandomOrder {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|&seed| self.know(seed, queue));
     }
 
-    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
         links.iter().for_each(|link| self.know(link.target, queue));
     }
 }
@@ -40,19 +40,19 @@ pub struct BreadthFirst {
 }
 
 impl BreadthFirst {
-    fn know(&mut self, page: u32, queue: &mut dyn Queue) {
+    fn know(&mut self, page: u32, queue: &mut dyn PageQueue) {
         if !std::mem::replace(self.known.at(page), true) {
             queue.put(page, 1.0);
         }
     }
 }
 
-impl Order for BreadthFirst {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl DownloadOrder for BreadthFirst {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|&seed| self.know(seed, queue));
     }
 
-    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
         links.iter().for_each(|link| self.know(link.target, queue));
     }
 }
@@ -69,7 +69,7 @@ pub struct Depth {
 }
 
 impl Depth {
-    fn know(&mut self, page: u32, depth: u32, queue: &mut dyn Queue) {
+    fn know(&mut self, page: u32, depth: u32, queue: &mut dyn PageQueue) {
         if *self.stages.at(page) == PageStage::Downloaded {
             return;
         }
@@ -82,12 +82,12 @@ impl Depth {
     }
 }
 
-impl Order for Depth {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl DownloadOrder for Depth {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|&seed| self.know(seed, 0, queue));
     }
 
-    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
         *self.stages.at(page) = PageStage::Downloaded;
         let next = self.depths.get(page);
         for link in links {
@@ -102,12 +102,12 @@ pub struct Backlinks {
     counts: PerPage<u32>,
 }
 
-impl Order for Backlinks {
-    fn begin(&mut self, seeds: &[u32], queue: &mut dyn Queue) {
+impl DownloadOrder for Backlinks {
+    fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|&seed| queue.put(seed, 0.0));
     }
 
-    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn Queue) {
+    fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
         for link in links {
             let count = self.counts.at(link.target);
             *count += 1;

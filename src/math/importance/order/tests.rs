@@ -14,7 +14,7 @@ pub(crate) struct TestQueue {
     changes: usize,
 }
 
-impl Queue for TestQueue {
+impl PageQueue for TestQueue {
     fn put(&mut self, page: u32, priority: f64) {
         if !self.taken.contains(&page) && self.waiting.get(&page).is_none_or(|known| known.0 != priority) {
             self.changes += 1;
@@ -35,7 +35,7 @@ impl TestQueue {
 }
 
 /// Runs a crawl over `links` and returns the order of downloads.
-fn crawl(order: &mut dyn Order, links: &[Vec<u32>], hosts: &[u32], seeds: &[u32]) -> Vec<u32> {
+fn crawl(order: &mut dyn DownloadOrder, links: &[Vec<u32>], hosts: &[u32], seeds: &[u32]) -> Vec<u32> {
     let mut queue = TestQueue::default();
     order.begin(seeds, &mut queue);
     let mut downloads = Vec::new();
@@ -79,8 +79,8 @@ fn simple_orders_do_what_they_say() {
     // When 3 has been read, 4 has two backlinks, more than 1, which has waited longer.
     let known = vec![vec![3, 2, 1], vec![], vec![4], vec![4], vec![]];
     assert_eq!(crawl(&mut Backlinks::default(), &known, &[0; 5], &[0]), [0, 3, 2, 4, 1]);
-    let random = crawl(&mut Random::new(4), &links, &hosts, &[0]);
-    assert_eq!(random, crawl(&mut Random::new(4), &links, &hosts, &[0]));
+    let random = crawl(&mut RandomOrder::new(4), &links, &hosts, &[0]);
+    assert_eq!(random, crawl(&mut RandomOrder::new(4), &links, &hosts, &[0]));
     assert_eq!(random.len(), 7);
 }
 
@@ -107,8 +107,8 @@ proptest! {
                 }
             }
         }
-        let orders: [Box<dyn Order>; 6] = [
-            Box::new(Random::new(1)),
+        let orders: [Box<dyn DownloadOrder>; 6] = [
+            Box::new(RandomOrder::new(1)),
             Box::<BreadthFirst>::default(),
             Box::<Depth>::default(),
             Box::<Backlinks>::default(),

@@ -29,7 +29,7 @@ use relatives::Relatives;
 pub use relatives::{DIRECTORY, RELATIONS, Relations, relations};
 use timeline::Timelines;
 
-use super::budget::Rule;
+use super::budget::BudgetRule;
 
 /// Bytes of the model per page. The memory for each site, directory and group is bounded.
 pub const PAGE_BYTES: usize = 132;
@@ -224,7 +224,7 @@ impl ChangeModel {
         let announced = self.announced.get(&page).copied().unwrap_or(0.0);
         let changes = self.expected_changes(&evidence) + announced;
         let value =
-            Rule::Freshness.value(self.pages[page].importance, evidence.rate, changes / evidence.rate);
+            BudgetRule::Freshness.value(self.pages[page].importance, evidence.rate, changes / evidence.rate);
         self.population.alive(page) * value / self.pace(page)
     }
 

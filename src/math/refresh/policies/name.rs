@@ -10,7 +10,7 @@ use super::events::{SharedEvents, Sharing};
 use super::ranked::{Ageing, Allocated, Greedy, Uniform};
 use super::shared::SharedModel;
 use super::{RefreshPolicy, RefreshProblem};
-use crate::refresh::budget::Rule;
+use crate::refresh::budget::BudgetRule;
 
 /// The name of an online policy.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,9 +32,9 @@ pub struct UnknownPolicy(pub String);
 enum PolicyKind {
     Default,
     Uniform,
-    Greedy(Rule, Ages, Estimator, Option<f64>),
+    Greedy(BudgetRule, Ages, Estimator, Option<f64>),
     /// A budget divided in advance.
-    Allocated(Rule, Estimator, Option<f64>),
+    Allocated(BudgetRule, Estimator, Option<f64>),
     Adaptive(CrawlerSchedule, BudgetFit),
 }
 
@@ -88,9 +88,9 @@ impl PolicyName {
     /// Returns the rule of a policy for single pages, if its name does not specify an estimator: `xyleme`, but not
     /// `xyleme_lm`.
     #[must_use]
-    pub fn simple(&self) -> Option<Rule> {
+    pub fn simple(&self) -> Option<BudgetRule> {
         match self.kind {
-            PolicyKind::Uniform => Some(Rule::Uniform),
+            PolicyKind::Uniform => Some(BudgetRule::Uniform),
             PolicyKind::Greedy(rule, Ages::Calendar, ..) | PolicyKind::Allocated(rule, ..)
                 if !self.text.contains('_') =>
             {
@@ -103,10 +103,10 @@ impl PolicyName {
     /// Returns the rule for ranking pages by importance, rate and age alone, as forecasts do; `None` if only due dates
     /// decide.
     #[must_use]
-    pub fn rule(&self) -> Option<Rule> {
+    pub fn rule(&self) -> Option<BudgetRule> {
         match self.kind {
-            PolicyKind::Default => Some(Rule::Freshness),
-            PolicyKind::Uniform => Some(Rule::Uniform),
+            PolicyKind::Default => Some(BudgetRule::Freshness),
+            PolicyKind::Uniform => Some(BudgetRule::Uniform),
             PolicyKind::Greedy(rule, ..) | PolicyKind::Allocated(rule, ..) => Some(rule),
             PolicyKind::Adaptive(..) => None,
         }
@@ -185,25 +185,25 @@ fn fit(mode: &str) -> Option<BudgetFit> {
 }
 
 /// Returns the rule that ranks pages by value under this name.
-fn greedy(name: &str) -> Option<Rule> {
+fn greedy(name: &str) -> Option<BudgetRule> {
     Some(match name {
-        "prop" => Rule::Proportional,
-        "xyleme" => Rule::Xyleme,
-        "index" => Rule::Freshness,
-        "hindex" => Rule::Harmonic,
+        "prop" => BudgetRule::Proportional,
+        "xyleme" => BudgetRule::Xyleme,
+        "index" => BudgetRule::Freshness,
+        "hindex" => BudgetRule::Harmonic,
         _ => return None,
     })
 }
 
 /// Returns the rule that divides a budget by frequencies under this name.
 #[must_use]
-pub fn allocated(name: &str) -> Option<Rule> {
+pub fn allocated(name: &str) -> Option<BudgetRule> {
     Some(match name {
-        "prop" => Rule::Proportional,
-        "xyleme" => Rule::Xyleme,
-        "chogm" => Rule::Freshness,
-        "azar" => Rule::Azar,
-        "lambda" => Rule::LambdaCrawl,
+        "prop" => BudgetRule::Proportional,
+        "xyleme" => BudgetRule::Xyleme,
+        "chogm" => BudgetRule::Freshness,
+        "azar" => BudgetRule::Azar,
+        "lambda" => BudgetRule::LambdaCrawl,
         _ => return None,
     })
 }

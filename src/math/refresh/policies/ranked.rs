@@ -2,7 +2,7 @@
 
 use super::estimates::{Estimates, Estimator};
 use super::{RefreshPolicy, RefreshProblem, Sighting};
-use crate::refresh::budget::Rule;
+use crate::refresh::budget::BudgetRule;
 
 /// Oldest copy first.
 pub(super) struct Uniform;
@@ -24,7 +24,7 @@ pub(super) trait Ageing {
 
 /// Ranks pages by the value of a rule at online estimates of rates.
 pub(super) struct Greedy {
-    rule: Rule,
+    rule: BudgetRule,
     importance: Vec<f64>,
     estimates: Estimates,
     ageing: Option<Box<dyn Ageing>>,
@@ -34,7 +34,7 @@ pub(super) struct Greedy {
 
 impl Greedy {
     pub(super) fn new(
-        rule: Rule,
+        rule: BudgetRule,
         ageing: Option<Box<dyn Ageing>>,
         estimator: Estimator,
         half_life: Option<f64>,
@@ -44,7 +44,9 @@ impl Greedy {
             rule,
             importance: known.importance.clone(),
             estimates: Estimates::new(estimator, half_life, known),
-            over_posterior: estimator == Estimator::Posterior && rule == Rule::Freshness && ageing.is_none(),
+            over_posterior: estimator == Estimator::Posterior
+                && rule == BudgetRule::Freshness
+                && ageing.is_none(),
             ageing,
         }
     }
@@ -79,7 +81,7 @@ impl RefreshPolicy for Greedy {
 /// Divides the budget by a rule periodically, at online estimates of rates. The value of a page is its age times its
 /// frequency.
 pub(super) struct Allocated {
-    rule: Rule,
+    rule: BudgetRule,
     importance: Vec<f64>,
     budget: f64,
     period: f64,
@@ -97,7 +99,7 @@ const RATE_MIN: f64 = 1e-7;
 
 impl Allocated {
     pub(super) fn new(
-        rule: Rule,
+        rule: BudgetRule,
         estimator: Estimator,
         half_life: Option<f64>,
         known: &RefreshProblem,

@@ -1,6 +1,6 @@
 //! Policies with knowledge that no real policy has: the future rates, or every change.
 
-use archive_math::refresh::budget::Rule;
+use archive_math::refresh::budget::BudgetRule;
 
 use super::RefreshPolicy;
 use crate::refresh::draws::Draws;
@@ -14,7 +14,7 @@ pub(super) struct Fixed {
 }
 
 impl Fixed {
-    pub(super) fn new(rule: Rule, world: &World, budget: f64, memoryless: Option<Draws>) -> Self {
+    pub(super) fn new(rule: BudgetRule, world: &World, budget: f64, memoryless: Option<Draws>) -> Self {
         let pages: Vec<(f64, f64)> = world.pages.iter().map(|page| (page.importance, page.rate())).collect();
         let frequencies = rule.frequencies(&pages, budget, &mut 1.0);
         Self { frequencies, memoryless }
@@ -38,12 +38,12 @@ impl RefreshPolicy for Fixed {
 
 /// A greedy rule with the rates known in hindsight.
 pub(super) struct Informed {
-    rule: Rule,
+    rule: BudgetRule,
     pages: Vec<(f64, f64)>,
 }
 
 impl Informed {
-    pub(super) fn new(rule: Rule, world: &World) -> Self {
+    pub(super) fn new(rule: BudgetRule, world: &World) -> Self {
         // A page that never changes has the value 0 at any age; the tiny rate only avoids 0/0.
         let pages = world.pages.iter().map(|page| (page.importance, page.rate().max(1e-300))).collect();
         Self { rule, pages }

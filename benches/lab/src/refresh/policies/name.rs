@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use archive_math::refresh::budget::Rule;
+use archive_math::refresh::budget::BudgetRule;
 use archive_math::refresh::policies;
 
 use super::hindsight::{Clairvoyant, Fixed, Informed};
@@ -22,9 +22,9 @@ pub struct ReplayPolicy {
 enum ReplayPolicyKind {
     Online(policies::PolicyName),
     Clairvoyant,
-    Fixed(Rule),
-    Memoryless(Rule),
-    Informed(Rule),
+    Fixed(BudgetRule),
+    Memoryless(BudgetRule),
+    Informed(BudgetRule),
 }
 
 impl ReplayPolicy {
@@ -57,8 +57,8 @@ impl FromStr for ReplayPolicy {
         let kind = match *text.split('_').collect::<Vec<_>>() {
             ["clairvoyant"] => Some(ReplayPolicyKind::Clairvoyant),
             [rule, "poisson", "true"] => policies::allocated(rule).map(ReplayPolicyKind::Memoryless),
-            ["index", "true"] => Some(ReplayPolicyKind::Informed(Rule::Freshness)),
-            ["hindex", "true"] => Some(ReplayPolicyKind::Informed(Rule::Harmonic)),
+            ["index", "true"] => Some(ReplayPolicyKind::Informed(BudgetRule::Freshness)),
+            ["hindex", "true"] => Some(ReplayPolicyKind::Informed(BudgetRule::Harmonic)),
             [rule, "true"] => policies::allocated(rule).map(ReplayPolicyKind::Fixed),
             _ => Some(ReplayPolicyKind::Online(text.parse()?)),
         };

@@ -10,7 +10,7 @@ use url::form_urlencoded;
 use crate::imports::import;
 use crate::nodes::{MORE, is_refused, url};
 use crate::support::Archive;
-use crate::support::fake_node::{Fake, HEAD, fake_silent};
+use crate::support::fake_node::{END, Fake, HEAD, fake_silent};
 use crate::support::program::start;
 use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::response;
@@ -248,7 +248,7 @@ fn searches_of_several_archives_have_the_times_of_all() {
     assert_eq!(searched(&some, ""), (Value::Null, 2));
 
     // The same holds for a node whose times make no sense.
-    let line = "{\"times\":{\"captures\":1,\"times\":[1,2]}}\n{\"end\":{\"matched\":null}}\n";
+    let line = "{\"end\":{\"captures\":1,\"times\":[1,2]}}\n";
     let fake = Fake::new(vec![("\"sites\"", format!("{HEAD}{line}").into_bytes())]);
     let senseless = front(&[folder, &fake.url()], 1, &[]);
     let page = json_of(&get(&senseless.application, &address("/search", "quarterpast")));
@@ -351,8 +351,8 @@ fn base64(text: &str) -> String {
 fn a_node_leads_nowhere_but_to_an_origin() {
     let says = |origins: &str| {
         let head = HEAD.replace("null}", &format!("null,\"origins\":{origins}}}"));
-        let end = "{\"end\":{\"matched\":null}}\n";
-        Fake::new(vec![("\"sites\"", format!("{head}{{\"site\":[\"fake.test\",true]}}\n{end}").into_bytes())])
+        let end = END;
+        Fake::new(vec![("\"sites\"", format!("{head}{{\"row\":[\"fake.test\",true]}}\n{end}").into_bytes())])
     };
     let page = |node: &Fake| {
         let front = front(&[&node.url()], 0, &[]);

@@ -360,14 +360,14 @@ fn names(served: &Served) -> BTreeSet<String> {
     let asked = ["{\"sites\":{}}".to_owned(), format!("{{\"urls\":{{\"pages\":{pages:?}}}}}")];
     let mut names = BTreeSet::new();
     for asked in asked {
-        let asked = format!("{{\"version\":1,\"ask\":{asked}}}");
+        let asked = format!("{{\"version\":2,\"ask\":{asked}}}");
         let answer = post(served, &["Content-Type: application/json"], &asked);
         assert_eq!(answer.status, 200);
         let lines = String::from_utf8(unchunked(&answer.body)).unwrap();
         for line in lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
             // A hidden site has a number without a name.
-            names.extend(line["site"][0].as_str().filter(|name| !name.is_empty()).map(str::to_owned));
-            names.extend(line["url"][1].as_str().map(str::to_owned));
+            let row = line["row"].as_array().into_iter().flatten().filter_map(Value::as_str);
+            names.extend(row.filter(|name| !name.is_empty()).map(str::to_owned));
         }
     }
     names

@@ -59,10 +59,10 @@ fn nodes_are_asked_by_programs_that_say_who_they_are() {
 
     let open = Served::of(&archive);
     let json = "Content-Type: application/json";
-    let sites = "{\"version\":1,\"ask\":{\"sites\":{}}}";
+    let sites = "{\"version\":2,\"ask\":{\"sites\":{}}}";
     let answer = post(&open, &[json], sites);
     assert_eq!(answer.status, 200);
-    assert!(String::from_utf8_lossy(&answer.body).contains("{\"end\":{\"matched\":null}}"));
+    assert!(String::from_utf8_lossy(&answer.body).contains("{\"end\":null}"));
     assert_eq!(post(&served, &[json], sites).status, 401, "an account is needed");
     assert_eq!(
         post(&open, &["Content-Type: text/plain"], sites).status,
@@ -72,30 +72,30 @@ fn nodes_are_asked_by_programs_that_say_who_they_are() {
     assert_eq!(post(&open, &[json, "Sec-Fetch-Site: cross-site"], sites).status, 403);
     assert_eq!(ask(&open.application, "GET", "/ask", &[]).status, 404);
     let too_many =
-        format!("{{\"version\":1,\"ask\":{{\"known\":{{\"urls\":[{}\"\"]}}}}}}", "\"\",".repeat(50_000));
+        format!("{{\"version\":2,\"ask\":{{\"known\":{{\"urls\":[{}\"\"]}}}}}}", "\"\",".repeat(50_000));
     let too_many_sources = too_many.replacen("known", "targets", 1);
     for (body, what) in [
         (&*too_many_sources, "more than 50000 URLs"),
         (
-            "{\"version\":1,\"ask\":{\"portions\":{\"query\":\"page links to (page)\",\"now\":0,\"limit\":null}}}",
+            "{\"version\":2,\"ask\":{\"portions\":{\"input\":{\"of\":{\"query\":\"page links to (page)\",\"now\":0},\"words\":null},\"limit\":null,\"place\":0}}}",
             "relations",
         ),
         (
-            "{\"version\":1,\"ask\":{\"words\":{\"query\":\"page\",\"now\":0,\"inner\":[0]}}}",
+            "{\"version\":2,\"ask\":{\"words\":{\"of\":{\"query\":\"page\",\"now\":0,\"inner\":[0]}}}}",
             "no such inner query",
         ),
-        ("{\"version\":2,\"ask\":{\"new\":{}}}", "version 2"),
-        ("{\"version\":1,\"ask\":{\"new\":{}}}", "not a request"),
+        ("{\"version\":3,\"ask\":{\"new\":{}}}", "version 3"),
+        ("{\"version\":2,\"ask\":{\"new\":{}}}", "not a request"),
         (
-            "{\"version\":1,\"ask\":{\"portions\":{\"query\":\"page stat = 2\",\"now\":0,\"limit\":null}}}",
+            "{\"version\":2,\"ask\":{\"portions\":{\"input\":{\"of\":{\"query\":\"page stat = 2\",\"now\":0},\"words\":null},\"limit\":null,\"place\":0}}}",
             "in the query",
         ),
         (
-            "{\"version\":1,\"ask\":{\"portions\":{\"query\":\"page\",\"now\":9223372036854775807,\"limit\":null}}}",
+            "{\"version\":2,\"ask\":{\"portions\":{\"input\":{\"of\":{\"query\":\"page\",\"now\":9223372036854775807},\"words\":null},\"limit\":null,\"place\":0}}}",
             "not a valid time",
         ),
         (&*too_many, "more than 50000 URLs"),
-        ("{\"version\":1,\"ask\":{\"find_best\":{}}}", "missing field"),
+        ("{\"version\":2,\"ask\":{\"find_best\":{}}}", "missing field"),
     ] {
         let answer = post(&open, &[json], body);
         assert_eq!(answer.status, 400, "{}", String::from_utf8_lossy(&answer.body));

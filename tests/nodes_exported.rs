@@ -40,14 +40,14 @@ pub(crate) fn export(places: &[&str], format: &str, file: &Path, more: &[&str]) 
 /// Requests rows from an archive; returns its answer, and where to continue.
 fn answer(served: &Served, rows: &str, from: &Value, room: u64) -> (Vec<u8>, Value) {
     let wanted = json!({"rows": rows, "chosen": null, "from": from, "room": room});
-    let request = json!({"version": 1, "ask": {"export": wanted}}).to_string();
+    let request = json!({"version": 2, "ask": {"export": wanted}}).to_string();
     let answer = post(served, &["Content-Type: application/json"], &request);
     assert_eq!((answer.status, answer.get("transfer-encoding")), (200, Some("chunked")));
     let text = String::from_utf8(dechunk(&answer.body.into()).to_vec()).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let pieces = lines.iter().filter_map(|line| line["rows"].as_str());
+    let pieces = lines.iter().filter_map(|line| line["row"].as_str());
     let pieces = pieces.flat_map(|piece| BASE64_STANDARD.decode(piece).unwrap()).collect();
-    (pieces, lines.iter().find_map(|line| line.get("place")).cloned().unwrap_or_default())
+    (pieces, lines.iter().find_map(|line| line.get("end")).cloned().unwrap())
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn an_answer_goes_on_where_the_one_before_was_full() {
     }
     let from = json!({"segment": 1, "offset": 0, "names": 7});
     let wanted = json!({"rows": "records", "chosen": null, "from": from, "room": 1});
-    let request = json!({"version": 1, "ask": {"export": wanted}}).to_string();
+    let request = json!({"version": 2, "ask": {"export": wanted}}).to_string();
     let answer = post(&served, &["Content-Type: application/json"], &request);
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     assert!(answer.status == 500 && text.contains("were rewritten meanwhile"), "{text}");
@@ -150,10 +150,10 @@ fn a_node_that_ends_in_the_middle_of_an_export_leaves_the_file_as_it_was() {
     let folder = one[0].folder().join("exports");
     fs::create_dir(&folder).unwrap();
     let file = folder.join("export");
-    let place = |offset: u64| format!("{{\"place\":{{\"segment\":1,\"offset\":{offset},\"names\":0}}}}\n");
-    let rows = |bytes: &str| format!("{{\"rows\":\"{}\"}}\n", BASE64_STANDARD.encode(bytes));
+    let until = |offset: u64| format!("{{\"end\":{{\"segment\":1,\"offset\":{offset},\"names\":0}}}}\n");
+    let rows = |bytes: &str| format!("{{\"row\":\"{}\"}}\n", BASE64_STANDARD.encode(bytes));
     let link = rows("http://fake.test/\thttp://a.test/\ta\n");
-    let sites = format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}");
+    let sites = format!("{HEAD}{{\"row\":[\"fake.test\",true]}}\n{END}");
     let broken = |format: &str, first: &str, then: &str, why: &str| {
         let fake = Fake::new(vec![
             ("\"sites\"", sites.clone().into_bytes()),
@@ -166,15 +166,15 @@ fn a_node_that_ends_in_the_middle_of_an_export_leaves_the_file_as_it_was() {
         assert_eq!(fs::read_to_string(&file).unwrap(), "as it was", "{format}: {why}");
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "{format}: {why}");
     };
-    let begun = format!("{HEAD}{link}{}{END}", place(5));
+    let begun = format!("{HEAD}{link}{}", until(5));
     broken("links", &begun, &format!("{HEAD}{link}"), "was cut off");
     broken("links", &begun, "HTTP/1.1 503 No\r\nConnection: close\r\n\r\n", "HTTP 503");
     broken("links", &begun, &begun, "its rows do not go on");
-    broken("links", &begun, &format!("{{\"version\":1,\"state\":5}}\n{link}{END}"), "was rebuilt meanwhile");
+    broken("links", &begun, &format!("{{\"version\":2,\"state\":5}}\n{link}{END}"), "was rebuilt meanwhile");
     broken("links", &format!("{HEAD}{}{END}", rows("a\tb\n")), "", "these are no links");
     broken("links", &format!("{HEAD}{}{END}", rows("a\tb\tc")), "", "these are no links");
-    broken("links", &format!("{HEAD}{{\"rows\":\"?\"}}\n{END}"), "", "is invalid");
-    broken("links", &format!("{HEAD}{{\"known\":1}}\n{END}"), "", "something that it was not asked");
+    broken("links", &format!("{HEAD}{{\"row\":\"?\"}}\n{END}"), "", "is invalid");
+    broken("links", &format!("{HEAD}{{\"row\":1}}\n{END}"), "", "is invalid");
     broken("cdxj", &format!("{HEAD}{}{END}", rows("a 1 {}\n")), "", "names no segment");
     broken("cdxj", &format!("{HEAD}{}{END}", rows("\0s\nb 1 {}\na 1 {}\n")), "", "not in order");
     broken("cdxj", &format!("{HEAD}{}{END}", rows("\0s\nb 1 {}")), "", "not in order");
@@ -191,7 +191,7 @@ fn a_node_that_ends_in_the_middle_of_an_export_leaves_the_file_as_it_was() {
     };
     let all = |capture: &str| format!("{HEAD}{capture}{END}");
     broken("warc", &all(&capture(1001)), "", "a capture has no end");
-    let begun = all(&(capture(2) + &place(5)));
+    let begun = format!("{HEAD}{}{}", capture(2), until(5));
     for format in ["warc", "wacz"] {
         broken(format, &begun, &format!("{HEAD}{}", capture(2)), "was cut off");
         broken(format, &begun, "HTTP/1.1 503 No\r\nConnection: close\r\n\r\n", "HTTP 503");
@@ -274,18 +274,18 @@ fn a_plan_for_nodes_is_that_for_their_folders() {
     // A sample is every n-th copy of all archives.
     let copies = |every: Value| {
         let wanted = json!({"chosen": null, "now": 1_780_000_000_000_000_u64, "every": every});
-        let request = json!({"version": 1, "ask": {"copies": wanted}}).to_string();
+        let request = json!({"version": 2, "ask": {"copies": wanted}}).to_string();
         let answer = post(&served[0], &["Content-Type: application/json"], &request);
         let text = String::from_utf8(dechunk(&answer.body.into()).to_vec()).unwrap();
         let line: Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
-        (line["copies"]["count"].clone(), line["copies"]["copies"].as_array().unwrap().clone())
+        (line["end"]["count"].clone(), line["end"]["copies"].as_array().unwrap().clone())
     };
     let (count, all) = copies(json!([0, 1]));
     assert!(all.len() > 9 && count == all.len(), "{count}");
     assert_eq!(copies(Value::Null), (count.clone(), Vec::new()));
     assert_eq!(copies(json!([2, 3])), (count, all.into_iter().skip(2).step_by(3).collect()));
 
-    let site = format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes();
+    let site = format!("{HEAD}{{\"row\":[\"fake.test\",true]}}\n{END}").into_bytes();
     let rules = json!({"policy": "uniform"});
     for (copy, why) in [
         (json!([1, 0, 0, 0, 0, 0, 0]), "these are no copies"),
@@ -293,10 +293,10 @@ fn a_plan_for_nodes_is_that_for_their_folders() {
         (json!([1_u64 << 32, 0, 0, 1_f64.to_bits(), 1_f64.to_bits(), 0, 0]), "these are no copies"),
         (json!([1]), "is invalid"),
     ] {
-        let sent = json!({"copies": {"rules": rules, "count": 1, "copies": [copy]}});
+        let sent = json!({"end": {"rules": rules, "count": 1, "copies": [copy]}});
         let fake = Fake::new(vec![
             ("\"sites\"", site.clone()),
-            ("\"copies\"", format!("{HEAD}{sent}\n{END}").into_bytes()),
+            ("\"copies\"", format!("{HEAD}{sent}\n").into_bytes()),
         ]);
         let partly = plan(&[folders[0], &fake.url()], &[]);
         assert!(partly.code == Some(4) && partly.errors.contains(why), "{partly:?}");

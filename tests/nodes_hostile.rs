@@ -35,12 +35,12 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
     query(&[&silent.url()], &["--wait", "1s", text]).refused(1, &["none of these archives can be read"]);
 
     missing(&fake_silent().url(), "it did not answer within 1 seconds", &["--wait", "1s"]);
-    let padded = [HEAD.as_bytes(), b"{\"site\":[\"a\",true]}", &vec![b' '; 15 << 20], b"\n"].concat();
+    let padded = [HEAD.as_bytes(), b"{\"row\":[\"a\",true]}", &vec![b' '; 15 << 20], b"\n"].concat();
     let endless = Fake::endless(&padded);
     missing(&endless.url(), "the answers are longer than 512 MiB", &[]);
 
     let portion = |keys: &str, has: &str| {
-        format!("{HEAD}{{\"portion\":{{\"id\":1,\"keys\":[{keys}],\"has\":{has},\"doubt\":null}}}}\n{END}")
+        format!("{HEAD}{{\"row\":{{\"id\":1,\"keys\":[{keys}],\"has\":{has},\"doubt\":null}}}}\n{END}")
     };
     let group = |gathered: &str| portion("", &format!("{{\"gathered\":[{gathered}]}}"));
     let long = [HEAD.as_bytes(), &vec![b'x'; (16 << 20) + 1]].concat();
@@ -49,12 +49,12 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
     for (said, why) in [
         (long, "a line longer than 16 MiB"),
         (deep.into_bytes(), "is invalid"),
-        (b"{\"version\":2}\n".to_vec(), "uses version 2 of the protocol"),
+        (b"{\"version\":3}\n".to_vec(), "uses version 3 of the protocol"),
         (b"<html>\n".to_vec(), "is invalid"),
         (Vec::new(), "it was cut off"),
         (HEAD.into(), "it was cut off"),
         (format!("{HEAD}{END}{END}").into(), "after its end"),
-        (format!("{HEAD}{{\"site\":[\"a\",true]}}\n{END}").into(), "something that it was not asked"),
+        (format!("{HEAD}{{\"row\":[\"a\",true]}}\n{END}").into(), "is invalid"),
         (group("{\"count\":18446744073709551615}").into(), "larger than any"),
         (group("{\"count\":18446744073709551616}").into(), "is invalid"),
         (group("{\"sum\":[0,1]}").into(), "other numbers"),
@@ -81,7 +81,7 @@ fn rows_from_a_node_are_checked_against_the_query() {
     let there = url(&served);
     let row = |id: u64, key: &str, value: &str| {
         format!(
-            "{{\"portion\":{{\"id\":{id},\"keys\":[{key}],\"has\":{{\"values\":[{value}]}},\"doubt\":null}}}}\n"
+            "{{\"row\":{{\"id\":{id},\"keys\":[{key}],\"has\":{{\"values\":[{value}]}},\"doubt\":null}}}}\n"
         )
     };
     let text = "page captures > 0 select size order by size desc limit 5";
@@ -145,7 +145,7 @@ fn search_results_from_a_node_are_checked_against_the_search() {
     };
     let huge = u64::MAX;
     let words = format!(
-        "{{\"found\":{{\"statistics\":{{\"documents\":{huge},\"alive\":{huge},\"tokens\":{{\"1\":{huge},\"2\":0}},\"words\":{{\"1\":{{\"archive\":{huge}}}}}}},\
+        "{{\"end\":{{\"statistics\":{{\"documents\":{huge},\"alive\":{huge},\"tokens\":{{\"1\":{huge},\"2\":0}},\"words\":{{\"1\":{{\"archive\":{huge}}}}}}},\
          \"like\":[[\"x\",[[\"y\",{huge}]]]],\"behind\":{huge}}}}}\n"
     );
     let candidate = |page: u32, score: u64| {
@@ -154,31 +154,31 @@ fn search_results_from_a_node_are_checked_against_the_search() {
         )
     };
     let best = |candidates: String| {
-        format!("{HEAD}{{\"best\":{{\"candidates\":[{candidates}],\"counts\":[[],[],[],[]]}}}}\n{END}")
+        format!("{HEAD}{{\"end\":{{\"candidates\":[{candidates}],\"counts\":[[],[],[],[]]}}}}\n")
     };
     // Better than all pages of the other archive.
     let high = 1000.0_f64.to_bits();
     let node = |said: &str, linked: &str, best: String, shown: &str| {
         let answer = |line: &str| format!("{HEAD}{line}{END}").into_bytes();
         Fake::new(vec![
-            ("\"sites\"", answer("{\"site\":[\"fake.test\",true]}\n")),
-            ("\"find_words\"", answer(said)),
+            ("\"sites\"", answer("{\"row\":[\"fake.test\",true]}\n")),
+            ("\"find_words\"", format!("{HEAD}{said}").into_bytes()),
             ("\"find_linked\"", answer(linked)),
             ("\"find_best\"", best.into_bytes()),
             ("\"find_shown\"", answer(shown)),
         ])
     };
-    let shown = "{\"shown\":{\"title\":\"Fake\",\"importance\":0,\"snippet\":[\"\u{e9}\",[[1,9],[5,2]]],\"time\":null,\"until\":null}}\n";
+    let shown = "{\"row\":{\"title\":\"Fake\",\"importance\":0,\"snippet\":[\"\u{e9}\",[[1,9],[5,2]]],\"time\":null,\"until\":null}}\n";
     let honest = node(&words, "", best(candidate(1, high)), shown);
     let found = search(&honest).succeeded();
     assert!(found.text().contains("http://fake.test/"), "{}", found.text());
     let many = (0..101).map(|page| candidate(page, high)).collect::<Vec<_>>().join(",");
     for (fake, why) in [
-        (node("{\"found\":{}}\n", "", best(String::new()), ""), "is invalid: missing field"),
+        (node("{\"end\":{}}\n", "", best(String::new()), ""), "is invalid: missing field"),
         (
             node(
                 &words,
-                "{\"linked\":{\"site\":\"s0.test\",\"url\":\"http://s0.test/1\",\"fit\":{\"best\":2143289344,\"is_exact\":true,\"words\":4294967295}}}\n",
+                "{\"row\":{\"site\":\"s0.test\",\"url\":\"http://s0.test/1\",\"fit\":{\"best\":2143289344,\"is_exact\":true,\"words\":4294967295}}}\n",
                 best(String::new()),
                 "",
             ),
@@ -196,7 +196,7 @@ fn search_results_from_a_node_are_checked_against_the_search() {
             ),
             "out of range",
         ),
-        (node(&words, "", best(candidate(1, high)), &words), "something that it was not asked"),
+        (node(&words, "", best(candidate(1, high)), "{\"row\":{}}\n"), "is invalid"),
     ] {
         let finished = search(&fake);
         assert_eq!(finished.code, Some(4), "{why}: {finished:?}");
@@ -217,12 +217,12 @@ fn relations_name_as_many_pages_as_the_limit_and_no_more() {
         let rows: String = urls
             .map(|url| {
                 format!(
-                    "{{\"portion\":{{\"id\":1,\"keys\":[{{\"t\":\"{url}\"}}],\"has\":{{\"values\":[{{\"t\":\"{url}\"}}]}},\"doubt\":null}}}}\n"
+                    "{{\"row\":{{\"id\":1,\"keys\":[{{\"t\":\"{url}\"}}],\"has\":{{\"values\":[{{\"t\":\"{url}\"}}]}},\"doubt\":null}}}}\n"
                 )
             })
             .collect();
         let node = Fake::new(vec![
-            ("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes()),
+            ("\"sites\"", format!("{HEAD}{{\"row\":[\"fake.test\",true]}}\n{END}").into_bytes()),
             ("\"inner\":[0]", format!("{HEAD}{rows}{END}").into_bytes()),
             ("\"portions\"", format!("{HEAD}{END}").into_bytes()),
         ]);

@@ -185,10 +185,10 @@ fn pages_of_a_graph_are_those_whose_links_a_node_sent() {
     let outline = packed(&words.flat_map(u32::to_le_bytes).collect::<Vec<u8>>());
     let answer = |head: &str, lines: &str| format!("{head}{lines}{END}").into_bytes();
     let with = |head: &str, pages: &str| {
-        let rows = format!("{{\"rows\":\"{}\"}}\n", packed(pages.as_bytes()));
+        let rows = format!("{{\"row\":\"{}\"}}\n", packed(pages.as_bytes()));
         Fake::new(vec![
-            ("\"sites\":{}", answer(HEAD, "{\"site\":[\"fake.test\",true]}\n")),
-            ("\"rows\":\"urls\"", answer(HEAD, &format!("{{\"outline\":\"{outline}\"}}\n"))),
+            ("\"sites\":{}", answer(HEAD, "{\"row\":[\"fake.test\",true]}\n")),
+            ("\"rows\":\"urls\"", answer(HEAD, &format!("{{\"row\":\"{outline}\"}}\n"))),
             ("\"outline\"", answer(HEAD, "")),
             ("\"export\"", answer(head, &rows)),
         ])
@@ -198,7 +198,7 @@ fn pages_of_a_graph_are_those_whose_links_a_node_sent() {
         let finished = export(&[there, &fake.url()], "graph", &name, &["--wait", "2s"]);
         (finished, fake.url())
     };
-    let rebuilt = "{\"version\":1,\"state\":5}\n";
+    let rebuilt = "{\"version\":2,\"state\":5}\n";
     for (head, pages, why) in [
         (HEAD, "0\thttp://other.test/\n", "not the pages that it sent before"),
         (HEAD, "0 http://fake.test/\n", "not the pages that it sent before"),

@@ -169,19 +169,19 @@ fn what_nodes_say_for_reviewers_is_checked() {
     let (next, sheet) = (["--json", "--limit", "99"], ["--format", "csv"]);
     let expected = review("next", &[there], &next).succeeded().json();
     let waits = |site: &str, importance: f64, gain: f64| {
-        format!("{}\n", json!({"waiting": [site, importance.to_bits(), gain.to_bits()]}))
+        format!("{}\n", json!({"row": [site, importance.to_bits(), gain.to_bits()]}))
     };
     let row = |site: &str, bits: &[f64]| {
         let bits: Vec<u64> = bits.iter().map(|number| number.to_bits()).collect();
         let why = json!({"reason": "unrated", "share": 0, "words": "nobody"});
         let row = json!({"site": site, "importance": 0, "gain": 0, "advice": "archive", "reasons": [why],
             "pages": 1, "samples": []});
-        format!("{}\n", json!({"reviewed": {"row": row, "bits": bits}}))
+        format!("{}\n", json!({"row": {"row": row, "bits": bits}}))
     };
     let said = |name: &'static str, waiting: &str, lines: &str| {
         let answer = |lines: &str| format!("{HEAD}{lines}{END}").into_bytes();
         Fake::new(vec![
-            ("\"sites\":{}", answer("{\"site\":[\"fake.test\",true]}\n{\"site\":[\"s0.test\",false]}\n")),
+            ("\"sites\":{}", answer("{\"row\":[\"fake.test\",true]}\n{\"row\":[\"s0.test\",false]}\n")),
             ("\"waiting\"", answer(waiting)),
             (name, answer(lines)),
         ])
@@ -191,13 +191,13 @@ fn what_nodes_say_for_reviewers_is_checked() {
         (waits("fake.test", 1.0, 0.1) + &waits("x.test", 1.0, 0.2), String::new(), "not in order"),
         (waits("fake.test", f64::NAN, 0.1), String::new(), "a number is not finite"),
         (waits("fake.test", 1.0, f64::INFINITY), String::new(), "a number is not finite"),
-        (first.replace("waiting", "known"), String::new(), "is invalid"),
+        (first.replace("row", "known"), String::new(), "is invalid"),
         (first.clone(), row("fake.test", &[2.5, 0.1]), "other numbers than reasons"),
         (first.clone(), row("fake.test", &[2.5, 0.1, f64::NAN]), "a number is not finite"),
         (first.clone(), good.replace("unrated", "fine"), "is invalid"),
         (first.clone(), row("s1.test", &[2.5, 0.1, 1.0]), "other sites than were asked for"),
         (first.clone(), good.repeat(2), "other sites than were asked for"),
-        (first.clone(), "{\"known\":1}\n".to_owned(), "something that it was not asked"),
+        (first.clone(), "{\"row\":1}\n".to_owned(), "is invalid"),
     ] {
         let fake = said("\"reviewed\"", &waiting, &lines);
         let partly = review("next", &[there, &fake.url()], &next);
@@ -220,17 +220,17 @@ fn what_nodes_say_for_reviewers_is_checked() {
         let time = json!("e");
         let has = json!({"values": [{"t": site}, {"f": 1_f64.to_bits()}, numbers, numbers, numbers, numbers, time, time]});
         let keys = json!([{"i": 1}, {"f": 1_f64.to_bits()}]);
-        format!("{}\n", json!({"portion": {"id": 0, "keys": keys, "has": has, "doubt": null}}))
+        format!("{}\n", json!({"row": {"id": 0, "keys": keys, "has": has, "doubt": null}}))
     };
     let with = |portions: String, samples: &str| {
         let answer = |lines: &str| format!("{HEAD}{lines}{END}").into_bytes();
         Fake::new(vec![
-            ("\"sites\":{}", answer("{\"site\":[\"fake.test\",true]}\n")),
+            ("\"sites\":{}", answer("{\"row\":[\"fake.test\",true]}\n")),
             ("\"portions\"", answer(&portions)),
             ("\"samples\"", answer(samples)),
         ])
     };
-    let good = "{\"samples\":[\"fake.test\",[{\"url\":\"http://fake.test/\",\"title\":\"=x\"}]]}\n";
+    let good = "{\"row\":[\"fake.test\",[{\"url\":\"http://fake.test/\",\"title\":\"=x\"}]]}\n";
     let lines = |finished: &Finished| finished.text().lines().count();
     let expected = lines(&review("export", &[there], &sheet).succeeded());
     for (portions, samples, why) in [
@@ -281,7 +281,7 @@ fn lists_of_reviews_are_for_reviewers_and_of_as_many_sites_as_the_limit() {
     for name in ["reviewed", "samples"] {
         let asked = |count: usize| {
             let sites: Vec<Value> = (0..count).map(|number| json!(format!("{number}.test"))).collect();
-            let request = json!({"version": 1, "ask": {name: {"sites": sites}}}).to_string();
+            let request = json!({"version": 2, "ask": {name: {"sites": sites}}}).to_string();
             let answer = post(&open, &["Content-Type: application/json"], &request);
             (answer.status, String::from_utf8_lossy(&answer.body).into_owned())
         };

@@ -216,26 +216,26 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
     };
     let urls = |count: u8| (0..count).flat_map(|key| url_of(0, key)).collect::<Vec<u8>>();
     let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
-    let piece = |bytes: &[u8], more: &str| {
-        format!("{HEAD}{{\"outline\":\"{}\"}}\n{more}{END}", BASE64_STANDARD.encode(bytes))
-    };
+    let piece_before =
+        |bytes: &[u8], end: &str| format!("{HEAD}{{\"row\":\"{}\"}}\n{end}", BASE64_STANDARD.encode(bytes));
+    let piece = |bytes: &[u8]| piece_before(bytes, END);
     let node = |of_urls: String, of_pages: String| {
         Fake::new(vec![
-            ("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes()),
+            ("\"sites\"", format!("{HEAD}{{\"row\":[\"fake.test\",true]}}\n{END}").into_bytes()),
             ("\"rows\":\"urls\"", of_urls.into_bytes()),
             ("\"rows\":\"pages\"", of_pages.into_bytes()),
         ])
     };
     let empty = || format!("{HEAD}{END}");
-    let of_state_1 = |bytes: &[u8]| piece(bytes, "").replace("null}", "null,\"state\":1}");
-    let of_pages = |list: &[u32]| node(piece(&urls(2), ""), piece(&words(list), ""));
+    let of_state_1 = |bytes: &[u8]| piece(bytes).replace("null}", "null,\"state\":1}");
+    let of_pages = |list: &[u32]| node(piece(&urls(2)), piece(&words(list)));
     for (fake, why) in [
-        (node(piece(&urls(2)[1..], ""), empty()), "a piece is cut off"),
-        (node(piece(&urls(2)[4..], ""), empty()), "a URL is cut off"),
-        (node(piece(&urls(2), "{\"next\":0}\n"), empty()), "it makes no progress"),
-        (node(piece(&urls(2), "{\"next\":3}\n"), empty()), "it left out URLs"),
-        (node(format!("{HEAD}{{\"outline\":\"?\"}}\n{END}"), empty()), "is invalid"),
-        (node(format!("{HEAD}{{\"known\":1}}\n{END}"), empty()), "something that it was not asked"),
+        (node(piece(&urls(2)[1..]), empty()), "a piece is cut off"),
+        (node(piece(&urls(2)[4..]), empty()), "a URL is cut off"),
+        (node(piece_before(&urls(2), "{\"end\":0}\n"), empty()), "it makes no progress"),
+        (node(piece_before(&urls(2), "{\"end\":3}\n"), empty()), "it left out URLs"),
+        (node(format!("{HEAD}{{\"row\":\"?\"}}\n{END}"), empty()), "is invalid"),
+        (node(format!("{HEAD}{{\"row\":1}}\n{END}"), empty()), "is invalid"),
         (node(of_state_1(&urls(2)), empty()), "it was rebuilt"),
         // It fails at the last request, after all its links have arrived.
         (node(of_state_1(&urls(2)), of_state_1(&[])), "it was rebuilt"),
@@ -278,7 +278,7 @@ fn an_outline_in_many_pieces_is_the_one_in_a_single_piece() {
         let (mut found, mut from, mut answers) = (Vec::new(), Some(0), 0);
         while let Some(begin) = from {
             let ask = format!(
-                "{{\"version\":1,\"ask\":{{\"outline\":{{\"rows\":\"{rows}\",\"from\":{begin},\"room\":{room}}}}}}}"
+                "{{\"version\":2,\"ask\":{{\"outline\":{{\"rows\":\"{rows}\",\"from\":{begin},\"room\":{room}}}}}}}"
             );
             let answer = post(&served, &["Content-Type: application/json"], &ask);
             assert_eq!(answer.status, 200);
@@ -286,9 +286,9 @@ fn an_outline_in_many_pieces_is_the_one_in_a_single_piece() {
             let lines = String::from_utf8(unchunked(&answer.body)).unwrap();
             let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             assert!(lines[0]["state"].is_u64());
-            let pieces = lines.iter().filter_map(|line| line["outline"].as_str());
+            let pieces = lines.iter().filter_map(|line| line["row"].as_str());
             found.extend(pieces.flat_map(|piece| BASE64_STANDARD.decode(piece).unwrap()));
-            from = lines.iter().find_map(|line| line["next"].as_u64());
+            from = lines.iter().find_map(|line| line["end"].as_u64());
             answers += 1;
         }
         (found, answers)
@@ -299,7 +299,7 @@ fn an_outline_in_many_pieces_is_the_one_in_a_single_piece() {
         assert!(once == 1 && answers >= least && !whole.is_empty(), "{name}: {once}, {answers}");
         assert_eq!(found, whole, "{name}");
     }
-    let too_many = format!("{{\"version\":1,\"ask\":{{\"urls\":{{\"pages\":[{}0]}}}}}}", "0,".repeat(50_000));
+    let too_many = format!("{{\"version\":2,\"ask\":{{\"urls\":{{\"pages\":[{}0]}}}}}}", "0,".repeat(50_000));
     let answer = post(&served, &["Content-Type: application/json"], &too_many);
     assert_eq!(answer.status, 400, "{}", String::from_utf8_lossy(&answer.body));
     let most = too_many.replacen("0,", "", 1);

@@ -2,9 +2,9 @@
 //! text parses as a request or fails with an error.
 #![no_main]
 
-use archive_ask::find::{Gathered, Typed};
-use archive_ask::query::{Limits, Plan};
-use archive_peers::nodes::{Ask, Line};
+use archive_ask::find::{Best, Gathered, Shown, Typed, Words};
+use archive_ask::query::{Limits, Plan, Portion};
+use archive_peers::nodes::{AnswerLine, Ask};
 use chrono::DateTime;
 use libfuzzer_sys::fuzz_target;
 
@@ -22,14 +22,17 @@ fuzz_target!(|bytes: &[u8]| {
         let typed = Typed::parse("open access").expect("this is a search");
         let (mut taken, mut gathered) = (Vec::new(), Gathered::new(&typed));
         for (archive, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
-            match Line::read(line) {
-                Ok(Line::Portion(portion)) => taken.extend(plan.take(portion).map(|taken| (archive, taken))),
-                Ok(Line::Found(words)) => gathered.add_words(words),
-                Ok(Line::Best(best)) => {
-                    best.checked(5).into_iter().for_each(|best| gathered.add_best(archive, best));
-                }
-                Ok(Line::Shown(shown)) => drop(shown.checked()),
-                _ => {}
+            if let Ok(AnswerLine::Row(portion)) = AnswerLine::<Portion, Option<u64>>::read(line) {
+                taken.extend(plan.take(portion).map(|taken| (archive, taken)));
+            }
+            if let Ok(AnswerLine::End(words)) = AnswerLine::<(), Words>::read(line) {
+                gathered.add_words(words);
+            }
+            if let Ok(AnswerLine::End(best)) = AnswerLine::<(), Best>::read(line) {
+                best.checked(5).into_iter().for_each(|best| gathered.add_best(archive, best));
+            }
+            if let Ok(AnswerLine::Row(shown)) = AnswerLine::<Shown, ()>::read(line) {
+                drop(shown.checked());
             }
         }
         if let Ok(answer) = plan.whole(taken.into_iter(), Some(0), Limits::USUAL) {

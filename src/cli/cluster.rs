@@ -4,10 +4,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive_books::cluster::{
-    Activity, Asked, Audit, Drained, InFlight, Member, Mode, PARTITIONS_MAX, Publications, Status, audit,
-    drain, moved, plan,
+    ClusterAudit, Drained, InFlight, Member, Mode, NodeActivity, NodeStatus, PARTITIONS_MAX, Publications,
+    audit, drain, moved, plan,
 };
-use archive_peers::share::Progress;
+use archive_peers::share::ListProgress;
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -95,10 +95,10 @@ pub(crate) struct StatusArgs {
 
 /// The state of a cluster.
 #[derive(Serialize)]
-struct Standing<'a> {
+struct ClusterReport<'a> {
     #[serde(flatten)]
-    audit: &'a Audit,
-    orders: Vec<Progress>,
+    audit: &'a ClusterAudit,
+    orders: Vec<ListProgress>,
 }
 
 /// A crawl's place in a cluster.
@@ -136,10 +136,12 @@ impl ClusterArgs {
 
     /// Finds or creates the cluster, if one was given.
     pub(crate) fn member(&self) -> anyhow::Result<Option<Member>> {
-        let (Some(url), Some((number, count))) = (&self.cluster, self.partition) else { return Ok(None) };
-        let (url, mode, node) = (url.clone(), self.cluster_mode, self.node.clone());
-        let after = self.after_epoch;
-        Ok(Some(Member::find(&Asked { url, number, count, mode, node, after })?))
+        let (Some(url), Some(place)) = (&self.cluster, self.partition) else { return Ok(None) };
+        let member = Member::find(url, place, self.cluster_mode, self.node.as_deref())?;
+        Ok(Some(match self.after_epoch {
+            Some(epoch) => member.after(epoch),
+            None => member,
+        }))
     }
 }
 
@@ -210,9 +212,9 @@ fn leave(args: &DrainArgs) -> anyhow::Result<ExitCode> {
 
 fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let audit = audit(&args.cluster)?;
-    let orders = || Ok::<_, anyhow::Error>(Progress::look(&Publications::look(&args.cluster)?)?);
+    let orders = || Ok::<_, anyhow::Error>(ListProgress::look(&Publications::look(&args.cluster)?)?);
     if args.json {
-        output::json_line(&Standing { audit: &audit, orders: orders()? })?;
+        output::json_line(&ClusterReport { audit: &audit, orders: orders()? })?;
     } else {
         // An error in the progress of orders must not hide the audit.
         show(&audit)?;
@@ -221,7 +223,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     Ok(if audit.is_exact == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn show(audit: &Audit) -> anyhow::Result<()> {
+fn show(audit: &ClusterAudit) -> anyhow::Result<()> {
     let headings =
         ["partition", "node", "epoch", "state", "pages", "waiting", "sent", "received", "reported"];
     let mut table = output::table(&headings, &[0, 2, 4, 5, 6, 7]);
@@ -241,7 +243,7 @@ fn show(audit: &Audit) -> anyhow::Result<()> {
             "the books of partition {partition} do not add up: its cash is not what it began with plus what it received minus what it sent"
         ))?;
     }
-    let Audit { mode, expected, found, .. } = audit;
+    let ClusterAudit { mode, expected, found, .. } = audit;
     output::line(&match audit.is_exact {
         Some(true) => format!("mode {mode}; all cash is there: {expected} units, to the last one"),
         Some(false) => format!("mode {mode}; {found} units of cash instead of {expected}"),
@@ -257,13 +259,13 @@ fn never(number: u16) -> Vec<String> {
     row
 }
 
-fn row(status: &Status) -> Vec<String> {
+fn row(status: &NodeStatus) -> Vec<String> {
     let state = match &status.activity {
-        Activity::Running => "running".to_owned(),
-        Activity::Idle => "waits for others".to_owned(),
-        Activity::Complete => "complete".to_owned(),
-        Activity::Ended(why) => format!("ended ({why})"),
-        Activity::Drained => "waits for its next node".to_owned(),
+        NodeActivity::Running => "running".to_owned(),
+        NodeActivity::Idle => "waits for others".to_owned(),
+        NodeActivity::Complete => "complete".to_owned(),
+        NodeActivity::Ended(why) => format!("ended ({why})"),
+        NodeActivity::Drained => "waits for its next node".to_owned(),
     };
     let pages = |marks: &std::collections::BTreeMap<u16, archive_books::cluster::Mark>| {
         HumanCount(marks.values().map(|mark| mark.pages).sum()).to_string()

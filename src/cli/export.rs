@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use archive_ask::query::{self, Limits, Question};
 use archive_base::files::is_standard_output;
 use archive_books::stored_graph::Outline;
-use archive_peers::export::{self, Format, Part, Selection, Settings};
-use archive_peers::nodes::Asked;
+use archive_peers::export::{self, ExportPart, Format, Selection, Settings};
+use archive_peers::nodes::Root;
 use archive_vault::exports;
 use chrono::Utc;
 use clap::ValueEnum as _;
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Some(asked) => parts_of(args, asked)?,
         None => (parts(args, &answering)?, Vec::new()),
     };
-    let total = parts.iter().filter_map(Part::count).sum();
+    let total = parts.iter().filter_map(ExportPart::count).sum();
     let settings =
         Settings { gzip: args.gzip, level: args.level, text: args.text, allow_empty: args.allow_empty };
     let exported = match args.format.format() {
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let format =
         args.format.to_possible_value().map(|format| format.get_name().to_owned()).unwrap_or_default();
     for part in &parts {
-        let Part::Folder(store, _) = part else { continue };
+        let ExportPart::Folder(store, _) = part else { continue };
         if let Err(error) = exports::note(store.path(), &format, &args.output, args.query.as_deref()) {
             let path = store.path().display();
             output::note(format_args!("cannot record this export in {path}: {error}"));
@@ -169,7 +169,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             HumanBytes(exported.bytes)
         ));
     }
-    let unread = parts.iter().find_map(Part::unread);
+    let unread = parts.iter().find_map(ExportPart::unread);
     drop(parts);
     Ok(match asked {
         Some(asked) => answering.exit_code_of(&asked),
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What to export from each archive.
-fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'a>>> {
+fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<ExportPart<'a>>> {
     let archives = answering.archives();
     if let [_, _, ..] = archives.as_slice() {
         query::answering(&archives)?;
@@ -186,18 +186,18 @@ fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Part<'
     let Some(text) = &args.query else {
         let all = archives
             .into_iter()
-            .map(|(store, access)| Ok(Part::Folder(store, Selection::all(store, &access)?)));
+            .map(|(store, access)| Ok(ExportPart::Folder(store, Selection::all(store, &access)?)));
         return all.collect();
     };
     let found = answering.found(&Question::of(answering.archives(), text, Utc::now())?)?;
     let chosen = archives.into_iter().zip(found).map(|((store, access), pages)| {
-        Ok(Part::Folder(store, Selection::of_pages(store, &access, pages, text.clone())?))
+        Ok(ExportPart::Folder(store, Selection::of_pages(store, &access, pages, text.clone())?))
     });
     chosen.collect()
 }
 
 /// As [`parts`] where some archives are on other machines; for a graph, also their links.
-fn parts_of<'a>(args: &Args, asked: &'a mut Asked<'_>) -> anyhow::Result<(Vec<Part<'a>>, Vec<Outline>)> {
+fn parts_of<'a>(args: &Args, asked: &'a mut Root<'_>) -> anyhow::Result<(Vec<ExportPart<'a>>, Vec<Outline>)> {
     let chosen = asked.choose(args.query.as_deref(), Utc::now())?;
     let is_graph = args.format == FormatName::Graph;
     let outlines = if is_graph { asked.outlines(None, None)? } else { Vec::new() };

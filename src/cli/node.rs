@@ -1,19 +1,15 @@
 //! `archive node`: crawls the partitions of a cluster that have no node.
 
-use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
-use std::process::{Child, Command, ExitCode};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use archive_base::control::Control;
-use archive_books::cluster::{Asked, Member, Mode, PARTITIONS_MAX, SlotsOfMachine, Vacancies, Vacancy};
-use archive_books::ledger::Credits;
+use archive_books::cluster::{Member, Mode, PARTITIONS_MAX, Vacancy};
 use archive_crawl::WORKERS_MAX;
-use archive_storage::Store;
-use archive_vault::copy::{self, Remote};
+use archive_peers::supervisor::{CrawlsOfMachine, MachineStep, Supervisor};
 
 use super::{EXIT_STOPPED, EXIT_USAGE, interrupt, output};
 
@@ -64,53 +60,49 @@ pub(crate) struct Args {
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// Time for which a partition is left alone after its crawl failed, and after it ended successfully, so that other
-/// machines can take it first.
-const REST: Duration = Duration::from_secs(5);
-const REST_AT_EASE: Duration = Duration::from_secs(60);
-
-struct Machine<'a> {
-    args: &'a Args,
-    name: String,
-    vacancies: Vacancies,
-    slots: SlotsOfMachine,
-    crawls: BTreeMap<u16, Child>,
-    /// Partitions to be left alone until some time.
-    resting: BTreeMap<u16, Instant>,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let control = interrupt::install()?;
     fs::create_dir_all(&args.archives).with_context(|| args.archives.display().to_string())?;
-    let asked = Asked {
-        url: args.cluster.clone(),
-        number: 1,
-        count: args.partitions,
-        mode: args.cluster_mode,
-        node: args.node.clone(),
-        after: None,
-    };
-    let member = Member::find(&asked)?;
-    let vacancies = Vacancies::of(&member);
-    let slots = SlotsOfMachine::new(usize::from(args.workers));
-    let (crawls, resting) = (BTreeMap::new(), BTreeMap::new());
-    let mut machine = Machine { args, name: member.node, vacancies, slots, crawls, resting };
+    let place = (1, args.partitions);
+    let member = Member::find(&args.cluster, place, args.cluster_mode, args.node.as_deref())?;
+    let crawl =
+        |vacancy: &Vacancy, folder: &Path, copies: Option<&str>| command(args, vacancy, folder, copies);
+    let mut supervisor = Supervisor::new(CrawlsOfMachine {
+        member: &member,
+        archives: &args.archives,
+        partitions_max: usize::from(args.partitions_max),
+        copies: args.copies.as_deref(),
+        requests_max: usize::from(args.workers),
+        command: &crawl,
+    });
     let mut is_leaving = false;
     loop {
         let mut pause = LOOK_EVERY;
-        machine.check_crawls()?;
+        let is_done = |status: ExitStatus| status.success() || has_code(status, EXIT_STOPPED);
+        for (number, status) in supervisor.ended(is_done)? {
+            output::note(format_args!("the crawl of partition {number} has ended: {status}"));
+            if has_code(status, EXIT_USAGE) {
+                anyhow::bail!(
+                    "the crawl of partition {number} rejects the options after --; see its message above"
+                );
+            }
+        }
         if control.is_stopped() {
-            if machine.crawls.is_empty() {
+            if supervisor.is_idle() {
                 return Ok(ExitCode::from(EXIT_STOPPED));
             }
             if !is_leaving {
-                is_leaving = machine.leave();
+                is_leaving = supervisor.leave(&mut say);
             }
         } else {
-            match machine.step(&control)? {
-                Step::Over => return Ok(ExitCode::SUCCESS),
-                Step::Begun => pause = LOOK_AGAIN,
-                Step::Nothing => {}
+            match supervisor.step(&control, &mut say) {
+                Ok(MachineStep::Over) => return Ok(ExitCode::SUCCESS),
+                Ok(MachineStep::Begun) => pause = LOOK_AGAIN,
+                Ok(MachineStep::Nothing) => {}
+                Err(error) if error.is_passing() => {
+                    output::note(format_args!("{error}; looking again in {} s", LOOK_EVERY.as_secs()));
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         let looked = Instant::now();
@@ -120,153 +112,27 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-enum Step {
-    /// No machine has anything left to do.
-    Over,
-    /// The crawl of a partition was started.
-    Begun,
-    Nothing,
+fn say(text: String) {
+    output::note(format_args!("{text}"));
 }
 
-impl Machine<'_> {
-    /// Handles crawls that have ended.
-    fn check_crawls(&mut self) -> anyhow::Result<()> {
-        for number in self.crawls.keys().copied().collect::<Vec<_>>() {
-            let Some(crawl) = self.crawls.get_mut(&number) else { continue };
-            let Some(status) = crawl.try_wait().context("cannot check a crawl")? else { continue };
-            self.crawls.remove(&number);
-            let is_done = status.success() || status.code() == Some(i32::from(EXIT_STOPPED));
-            let rest = if is_done { REST_AT_EASE } else { REST };
-            self.resting.insert(number, Instant::now() + rest);
-            output::note(format_args!("the crawl of partition {number} has ended: {status}"));
-            if status.code() == Some(i32::from(EXIT_USAGE)) {
-                anyhow::bail!(
-                    "the crawl of partition {number} rejects the options after --; see its message above"
-                );
-            }
-        }
-        Ok(())
-    }
+fn has_code(status: ExitStatus, code: u8) -> bool {
+    status.code() == Some(i32::from(code))
+}
 
-    /// Starts the crawl of a partition, if one is vacant.
-    fn step(&mut self, control: &Control) -> anyhow::Result<Step> {
-        let now = Instant::now();
-        let view = match self.vacancies.look(now) {
-            Err(error) if error.is_passing() => {
-                output::note(format_args!("{error}; looking again in {} s", LOOK_EVERY.as_secs()));
-                return Ok(Step::Nothing);
-            }
-            view => view?,
-        };
-        if view.is_over && self.crawls.is_empty() {
-            return Ok(Step::Over);
-        }
-        let mut vacant: Vec<Vacancy> = view.vacant;
-        if self.crawls.len() >= usize::from(self.args.partitions_max) {
-            // An archive on this machine may not be available to any other, and all partitions would wait for it.
-            vacant.retain(|one| one.epoch > 0 && self.folder(one.number).exists());
-        }
-        vacant.retain(|one| one.heir.as_ref().is_none_or(|heir| *heir == self.name));
-        // Machines that start together should try different partitions first.
-        fastrand::shuffle(&mut vacant);
-        vacant.sort_by_key(|one| one.heir.is_none());
-        for vacancy in vacant {
-            let is_resting =
-                vacancy.heir.is_none() && self.resting.get(&vacancy.number).is_some_and(|until| now < *until);
-            if !is_resting && !self.crawls.contains_key(&vacancy.number) && self.take(&vacancy, control) {
-                return Ok(Step::Begun);
-            }
-        }
-        Ok(Step::Nothing)
+/// The crawl of a partition.
+fn command(args: &Args, vacancy: &Vacancy, folder: &Path, copies: Option<&str>) -> Command {
+    let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("archive"));
+    let mut command = Command::new(program);
+    command.arg("crawl").args(&args.crawl).arg("--archive").arg(folder);
+    command.args(["--cluster", &args.cluster, "--partition"]);
+    command.arg(format!("{}/{}", vacancy.number, args.partitions)).arg("--slots");
+    command.args(["--after-epoch", &vacancy.epoch.to_string()]);
+    if let Some(url) = copies {
+        command.args(["--copy-to", url]);
     }
-
-    /// Starts the crawl of a partition if it can continue here; returns whether it was started.
-    fn take(&mut self, vacancy: &Vacancy, control: &Control) -> bool {
-        match self.make_ready(vacancy, control).and_then(|is_ready| {
-            if is_ready {
-                let slots = self.slots.join().context("cannot begin a crawl")?;
-                let mut command = self.command(vacancy);
-                let crawl = command.stdin(slots).spawn().context("cannot begin a crawl")?;
-                self.crawls.insert(vacancy.number, crawl);
-            }
-            Ok(is_ready)
-        }) {
-            Ok(is_begun) => is_begun,
-            Err(error) => {
-                self.resting.insert(vacancy.number, Instant::now() + REST);
-                output::note(format_args!("partition {}: {error:#}", vacancy.number));
-                false
-            }
-        }
+    if let Some(node) = &args.node {
+        command.args(["--node", node]);
     }
-
-    fn folder(&self, number: u16) -> PathBuf {
-        self.args.archives.join(format!("{number}.archive"))
-    }
-
-    fn place(&self, number: u16) -> Option<String> {
-        self.args.copies.as_ref().map(|url| format!("{}/{number}", url.trim_end_matches('/')))
-    }
-
-    /// Ensures that the archive to be continued is here; returns whether it is.
-    fn make_ready(&self, vacancy: &Vacancy, control: &Control) -> anyhow::Result<bool> {
-        let folder = self.folder(vacancy.number);
-        let known = match Store::read_only(&folder) {
-            Ok(store) => Some(Credits::epoch(store.state())?),
-            // A crawl that lost its partition to another machine while starting leaves a folder without an archive.
-            Err(error) if error.is_missing() => folder.exists().then_some(0),
-            Err(error) => return Err(error.into()),
-        };
-        match known {
-            // The partition was this machine's, and no node has taken it since; the lock of its folder shows whether it
-            // is still in use.
-            Some(known) if known == vacancy.epoch => return Ok(true),
-            _ if !vacancy.is_sure => return Ok(false),
-            Some(known) if known >= vacancy.published => return Ok(true),
-            None if vacancy.published == 0 => return Ok(true),
-            _ => {}
-        }
-        let Some(place) = self.place(vacancy.number) else { return Ok(false) };
-        if let Some(known) = known {
-            let old = folder.with_extension(format!("of-epoch-{known}"));
-            fs::rename(&folder, &old).with_context(|| folder.display().to_string())?;
-            let number = vacancy.number;
-            output::note(format_args!(
-                "partition {number} was continued elsewhere; the old archive is now {}",
-                old.display()
-            ));
-        }
-        copy::restore(&Remote::open(&place)?, &folder, None, control, &|_, _| {})?;
-        Ok(true)
-    }
-
-    fn command(&self, vacancy: &Vacancy) -> Command {
-        let number = vacancy.number;
-        let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("archive"));
-        let mut command = Command::new(program);
-        command.arg("crawl").args(&self.args.crawl).arg("--archive").arg(self.folder(number));
-        command.args(["--cluster", &self.args.cluster, "--partition"]);
-        command.arg(format!("{number}/{}", self.args.partitions)).arg("--slots");
-        command.args(["--after-epoch", &vacancy.epoch.to_string()]);
-        if let Some(place) = self.place(number) {
-            command.args(["--copy-to", &place]);
-        }
-        if let Some(node) = &self.args.node {
-            command.args(["--node", node]);
-        }
-        // Ctrl-C must reach only this process, which lets the crawls hand over their partitions.
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        command
-    }
-
-    /// Asks all crawls to leave their partitions; returns whether all could be asked.
-    fn leave(&self) -> bool {
-        self.crawls.keys().all(|number| match self.vacancies.ask_to_end(*number) {
-            Ok(()) => true,
-            Err(error) => {
-                output::note(format_args!("partition {number} cannot be left: {error}"));
-                false
-            }
-        })
-    }
+    command
 }

@@ -15,7 +15,7 @@ use archive_books::ledger::Credits;
 use archive_books::recorder::Memory;
 use archive_books::search;
 use archive_books::veil;
-use archive_peers::nodes::{ANSWERS_BYTES_MAX, Asked, Credentials, Http, Node, Source};
+use archive_peers::nodes::{ANSWERS_BYTES_MAX, Credentials, Http, LeafArchive, Node, Root};
 use archive_storage::{Clock, Store, UrlId};
 use archive_vault::erase;
 use chrono::{DateTime, Utc};
@@ -178,26 +178,27 @@ fn are_all<'a>(partitions: impl Iterator<Item = &'a Partition>) -> bool {
 
 impl Answering {
     /// All archives for a combined query, if some of them are on other machines.
-    pub(crate) fn asked(&self, args: &NodesArgs, limits: query::Limits) -> anyhow::Result<Option<Asked<'_>>> {
+    pub(crate) fn asked(&self, args: &NodesArgs, limits: query::Limits) -> anyhow::Result<Option<Root<'_>>> {
         if self.nodes.is_empty() {
             return Ok(None);
         }
         let credentials = args.credentials.as_deref().map(Credentials::read).transpose()?.unwrap_or_default();
-        let mut folders = self.stores.iter().map(|(store, access)| Ok(Source::Folder(store, access.clone())));
+        let mut folders =
+            self.stores.iter().map(|(store, access)| Ok(LeafArchive::Folder(store, access.clone())));
         let (mut sources, mut before) = (Vec::new(), 0);
         for (place, node) in &self.nodes {
             sources.extend(folders.by_ref().take(place - before));
             before = *place;
-            sources.push(Ok(Source::Node(Node::new(node, &credentials)?)));
+            sources.push(Ok(LeafArchive::Node(Node::new(node, &credentials)?)));
         }
         sources.extend(folders);
         let http = Arc::new(Http::new(args.wait, ANSWERS_BYTES_MAX)?);
-        Ok(Some(Asked::new(sources, http)?.within(limits)))
+        Ok(Some(Root::new(sources, http)?.within(limits)))
     }
 
     /// The exit code for an answer that includes other machines; reports missing ones.
-    pub(crate) fn exit_code_of(&self, asked: &Asked<'_>) -> ExitCode {
-        let known = asked.known();
+    pub(crate) fn exit_code_of(&self, asked: &Root<'_>) -> ExitCode {
+        let known = asked.roster();
         for missing in known.missing() {
             output::note(format_args!("{} is missing from this answer: {}", missing.name, missing.why));
         }

@@ -8,7 +8,7 @@ use archive_choose::freshness::{PartModel, copies_of};
 use archive_choose::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample, requests};
 use archive_choose::{RefreshRules, Timetable};
 use archive_math::refresh::policies::PolicyName;
-use archive_peers::nodes::Copies;
+use archive_peers::nodes::CopySample;
 use chrono::{DateTime, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
@@ -168,7 +168,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The copies in folders, sampled down to the number used for a plan.
-fn copies(args: &Args, answering: &Answering, now: DateTime<Utc>) -> anyhow::Result<Copies> {
+fn copies(args: &Args, answering: &Answering, now: DateTime<Utc>) -> anyhow::Result<CopySample> {
     let archives = answering.archives();
     // A page that is in two archives would be planned twice.
     query::answering(&archives)?;
@@ -190,7 +190,7 @@ fn copies(args: &Args, answering: &Answering, now: DateTime<Utc>) -> anyhow::Res
         rules.push(kept);
     }
     let count = all.len();
-    Ok(Copies { rules, count, parts, sampled: all.into_iter().step_by(Sample::step(count)).collect() })
+    Ok(CopySample { rules, count, parts, sampled: all.into_iter().step_by(Sample::step(count)).collect() })
 }
 
 /// How runs will rank pages: as in the last refresh, or as requested.

@@ -1,5 +1,12 @@
 //! Archives together: other machines are asked and answer ([`nodes`]), the partitions of a cluster share what people decided
-//! and erased ([`share`]), and the rows of one archive or many become files for other tools ([`export`]).
+//! and erased ([`share`]), the rows of one archive or many become files for other tools ([`export`]), and one machine crawls
+//! several partitions ([`supervisor`]).
+//!
+//! # Words
+//! * A *node* is an archive on another machine that answers questions ([`nodes`]).
+//! * A *cluster* is the partitions of one crawl, and what they exchange through an object store
+//!   ([`archive_books::cluster`]); each is crawled by a *cluster node*, and a machine has one or more.
+//! * What is *shared* holds for all archives of a cluster.
 //!
 //! # Invariants
 //! * A node that does not answer is named; what the others know is still shown.
@@ -7,11 +14,12 @@
 //! * An order to a cluster is carried out once by each partition, in the order in which it was published.
 //!
 //! ```
-//! use archive_peers::share::orders::List;
+//! use archive_peers::share::orders::OrderList;
 //!
-//! assert_eq!(List::EACH.map(List::name), ["decisions", "erasures"]);
+//! assert_eq!(OrderList::EACH.map(OrderList::name), ["decisions", "erasures"]);
 //! ```
 
 pub mod export;
 pub mod nodes;
 pub mod share;
+pub mod supervisor;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive_ask::query::Limits;
 use archive_base::remote::causes;
-use archive_peers::nodes::{self, ANSWERS_BYTES_MAX, Ask, AskError, Head, REQUEST_BYTES_MAX};
+use archive_peers::nodes::{ANSWERS_BYTES_MAX, Ask, AskError, AskedFolder, REQUEST_BYTES_MAX};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::HeaderMap;
@@ -64,13 +64,12 @@ pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> 
 }
 
 fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Bounded) -> Result<(), AskError> {
-    let ask = Ask::read(request)?;
     let mut out = BufWriter::new(out);
-    let mut line = |line: &[u8]| out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(into);
-    let head = Head { origins: Some(origins.map(String::clone)), ..Head::of(seen.store)? };
-    line(&serde_json::to_vec(&head).map_err(into)?)?;
-    let mut take = |answer| line(&serde_json::to_vec(&answer).map_err(into)?);
-    nodes::answer(seen.store, &seen.access, &ask, limits(), Some(seen.lately.kept()), &mut take)?;
+    let kept = Some(seen.lately.kept());
+    let folder = AskedFolder { store: seen.store, access: &seen.access, limits: limits(), kept };
+    Ask::read(request)?.answer(&folder, origins.map(String::clone), &mut |line| {
+        out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(into)
+    })?;
     out.flush().map_err(into)
 }
 

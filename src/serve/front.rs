@@ -9,7 +9,7 @@ use archive_ask::find::Kept;
 use archive_ask::query::Limits;
 use archive_base::access::Role;
 use archive_books::cluster::Partition;
-use archive_peers::nodes::{AskError, Asked, Http, Known, Missing, Node, Source};
+use archive_peers::nodes::{AskError, Http, LeafArchive, Missing, Node, Root, Roster};
 
 use super::Shared;
 use super::opened::Archive;
@@ -39,7 +39,7 @@ pub(super) struct Front {
     http: Arc<Http>,
     kept: Arc<Kept>,
     /// By role: rules may hide sites from some.
-    known: Mutex<BTreeMap<Option<Role>, Known>>,
+    known: Mutex<BTreeMap<Option<Role>, Roster>>,
 }
 
 impl Front {
@@ -59,7 +59,7 @@ impl Front {
     pub(super) fn ask<T>(
         &self,
         role: Option<Role>,
-        question: impl FnOnce(&mut Asked<'_>) -> Result<T, AskError>,
+        question: impl FnOnce(&mut Root<'_>) -> Result<T, AskError>,
     ) -> Result<(T, Vec<Missing>), AskError> {
         let open = |part: &Part| match part {
             Part::Folder(shared) => shared.archive().map(Archive::alone),
@@ -69,10 +69,10 @@ impl Front {
         let missing = |name: &str, why: String| Missing { name: name.to_owned(), why };
         let sources = self.parts.iter().zip(self.names()).zip(&opened).map(|((part, name), opened)| {
             match (part, opened) {
-                (Part::Node(node), _) => Ok(Source::Node(node.clone())),
+                (Part::Node(node), _) => Ok(LeafArchive::Node(node.clone())),
                 (Part::Folder(shared), Some(Ok(opened))) => {
                     match shared.archive().map(|it| it.seen(opened, role)) {
-                        Some(Ok(seen)) => Ok(Source::Folder(seen.store, seen.access)),
+                        Some(Ok(seen)) => Ok(LeafArchive::Folder(seen.store, seen.access)),
                         Some(Err(error)) => Err(missing(name, error.to_string())),
                         None => Err(missing(name, String::new())),
                     }
@@ -82,25 +82,25 @@ impl Front {
             }
         });
         let until = Instant::now() + TIME_MAX;
-        let asked = Asked::new(sources.collect(), Arc::clone(&self.http))?;
+        let asked = Root::new(sources.collect(), Arc::clone(&self.http))?;
         let asked = asked.within(Limits::SERVED).until(until).keeping(&self.kept);
         let mut asked = match self.kept(role) {
-            Some(known) => asked.knowing(known),
+            Some(known) => asked.with_roster(known),
             None => asked,
         };
         let answer = question(&mut asked);
-        let known = asked.known();
+        let known = asked.roster();
         self.known.lock().unwrap_or_else(PoisonError::into_inner).insert(role, known.clone());
         Ok((answer?, self.missing(known)))
     }
 
-    fn kept(&self, role: Option<Role>) -> Option<Known> {
+    fn kept(&self, role: Option<Role>) -> Option<Roster> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&role).cloned();
         known.filter(|known| known.since().is_some_and(|since| since.elapsed() < KNOWN_FOR))
     }
 
     /// What the archives have reported about themselves recently.
-    pub(super) fn known(&self, role: Option<Role>) -> Result<Known, AskError> {
+    pub(super) fn known(&self, role: Option<Role>) -> Result<Roster, AskError> {
         match self.kept(role) {
             Some(known) => Ok(known),
             None => Ok(self.ask(role, |asked| asked.look().cloned())?.0),
@@ -108,7 +108,7 @@ impl Front {
     }
 
     /// Archives missing from an answer, and partitions that no archive here holds.
-    pub(super) fn missing(&self, known: &Known) -> Vec<Missing> {
+    pub(super) fn missing(&self, known: &Roster) -> Vec<Missing> {
         let others = Partition::others(known.partitions()).into_iter();
         let others = others.map(|(count, others)| Missing {
             name: format!("partition {others} of {count}"),
@@ -118,7 +118,7 @@ impl Front {
     }
 
     /// Origins of an archive's application and replay, for browsers that reach this server as `host`.
-    pub(super) fn origins(&self, known: &Known, place: usize, host: &str) -> Option<[String; 2]> {
+    pub(super) fn origins(&self, known: &Roster, place: usize, host: &str) -> Option<[String; 2]> {
         match self.parts.get(place)? {
             Part::Folder(shared) => Some(shared.place.origins(host)),
             Part::Node(_) => known.origins(place).cloned(),

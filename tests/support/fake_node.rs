@@ -93,16 +93,16 @@ impl Drop for Fake {
     }
 }
 
-pub(crate) const HEAD: &str = "{\"version\":1,\"partition\":null}\n";
-pub(crate) const END: &str = "{\"end\":{\"matched\":0}}\n";
+pub(crate) const HEAD: &str = "{\"version\":2,\"partition\":null}\n";
+pub(crate) const END: &str = "{\"end\":null}\n";
 
 /// Starts a node that knows a site but does not answer queries.
 pub(crate) fn fake_silent() -> Fake {
-    Fake::new(vec![("\"sites\"", format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}").into_bytes())])
+    Fake::new(vec![("\"sites\"", format!("{HEAD}{{\"row\":[\"fake.test\",true]}}\n{END}").into_bytes())])
 }
 
 /// Starts a node that knows a site and gives this answer to a query.
 pub(crate) fn fake(said: impl Into<Vec<u8>>) -> Fake {
-    let sites = format!("{HEAD}{{\"site\":[\"fake.test\",true]}}\n{END}");
+    let sites = format!("{HEAD}{{\"row\":[\"fake.test\",true]}}\n{END}");
     Fake::new(vec![("\"sites\"", sites.into_bytes()), ("\"portions\"", said.into())])
 }

@@ -4,8 +4,8 @@ use archive_base::remote;
 use archive_math::importance::Cash;
 use serde::Serialize;
 
-use super::shared::{Known, Shared};
-use super::{Batch, ClusterError, Mode, Partition, Route, Status};
+use super::store::{ClusterStore, StatusCache};
+use super::{Batch, ClusterError, Mode, NodeStatus, Partition, Route};
 
 /// Maximum number of reads of the store while something moves in between.
 const LOOKS_MAX: u32 = 20;
@@ -29,13 +29,13 @@ pub struct InFlight {
 
 /// The state of a cluster.
 #[derive(Clone, Debug, Serialize)]
-pub struct Audit {
+pub struct ClusterAudit {
     /// Number of partitions.
     pub partitions: u16,
     /// The mode.
     pub mode: Mode,
     /// Statuses of the partitions, in order; `None` if a partition was never begun.
-    pub told: Vec<Option<Status>>,
+    pub told: Vec<Option<NodeStatus>>,
     /// What is in flight.
     pub in_flight: Vec<InFlight>,
     /// Units of cash that must exist.
@@ -52,17 +52,17 @@ pub struct Audit {
 ///
 /// # Errors
 /// If the store cannot be read, or there is no cluster.
-pub fn audit(url: &str) -> Result<Audit, ClusterError> {
-    let shared = Shared::open(url)?;
+pub fn audit(url: &str) -> Result<ClusterAudit, ClusterError> {
+    let shared = ClusterStore::open(url)?;
     let audited = remote::runtime()?.block_on(audit_in(&shared))?;
     audited.ok_or_else(|| ClusterError::None(url.to_owned()))
 }
 
 /// Audits the cluster in a store; returns `None` if there is none.
-pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterError> {
+pub(super) async fn audit_in(shared: &ClusterStore) -> Result<Option<ClusterAudit>, ClusterError> {
     let Some(cluster) = shared.cluster().await? else { return Ok(None) };
     let partition = cluster.partition(1);
-    let (mut looks, mut known) = (0, Known::new());
+    let (mut looks, mut known) = (0, StatusCache::new());
     loop {
         looks += 1;
         let statuses = shared.statuses(cluster.partitions, &mut known).await?;
@@ -77,9 +77,9 @@ pub(super) async fn audit_in(shared: &Shared) -> Result<Option<Audit>, ClusterEr
 
 /// Returns what is in flight according to the statuses, and how much of it is in the store.
 async fn look(
-    shared: &Shared,
+    shared: &ClusterStore,
     partition: &Partition,
-    statuses: &[Option<Status>],
+    statuses: &[Option<NodeStatus>],
 ) -> Result<Vec<InFlight>, ClusterError> {
     let mut in_flight = Vec::new();
     for sender in statuses.iter().flatten() {
@@ -110,11 +110,16 @@ async fn look(
     Ok(in_flight)
 }
 
-fn add_up(partition: &Partition, statuses: Vec<Option<Status>>, in_flight: Vec<InFlight>) -> Audit {
+fn add_up(
+    partition: &Partition,
+    statuses: Vec<Option<NodeStatus>>,
+    in_flight: Vec<InFlight>,
+) -> ClusterAudit {
     let initial = partition.initial_cash();
-    let books =
-        |status: &Option<Status>| u128::from(status.as_ref().map_or(initial.units(), |status| status.total));
-    let wrong = |status: &&Status| status.marks.total(initial).map(Cash::units) != Some(status.total);
+    let books = |status: &Option<NodeStatus>| {
+        u128::from(status.as_ref().map_or(initial.units(), |status| status.total))
+    };
+    let wrong = |status: &&NodeStatus| status.marks.total(initial).map(Cash::units) != Some(status.total);
     let expected = u128::from(initial.units()) * u128::from(partition.count);
     let found =
         statuses.iter().map(books).sum::<u128>() + in_flight.iter().map(|pair| pair.found).sum::<u128>();
@@ -123,7 +128,7 @@ fn add_up(partition: &Partition, statuses: Vec<Option<Status>>, in_flight: Vec<I
     let is_unwritten = in_flight.iter().any(|pair| pair.unwritten > 0);
     let is_same = in_flight.iter().all(|pair| u128::try_from(pair.cash) == Ok(pair.found));
     let is_exact = found == expected && wrong_books.is_empty() && is_same;
-    Audit {
+    ClusterAudit {
         partitions: partition.count,
         mode: partition.mode,
         told: statuses,

@@ -1,20 +1,17 @@
 //! Asks a node to leave its partition to another node.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use archive_base::remote;
 
-use super::shared::Shared;
-use super::{ClusterError, Status};
-
-/// Interval between two reads of the node's status.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+use super::store::ClusterStore;
+use super::{ClusterError, NodeStatus};
 
 /// The result of a drain.
 #[derive(Clone, Debug)]
 pub struct Drained {
     /// Last status of the node.
-    pub status: Status,
+    pub status: NodeStatus,
     /// Whether the node had ended before it was asked.
     pub had_ended: bool,
 }
@@ -32,7 +29,7 @@ pub fn drain(
     heir: Option<&str>,
     patience: Duration,
 ) -> Result<Drained, ClusterError> {
-    let shared = Shared::open(url)?;
+    let shared = ClusterStore::open(url)?;
     remote::runtime()?.block_on(async {
         let cluster = shared.begun(url).await?;
         let (epoch, _) = match partition {
@@ -42,17 +39,16 @@ pub fn drain(
         if epoch == 0 {
             return Err(ClusterError::NotBegun(partition));
         }
-        let has_ended = |status: &Status| status.epoch >= epoch && status.activity.is_over();
-        if let Some(status) = shared.status(partition).await?.filter(has_ended) {
+        let last = async || {
+            let has_ended = |status: &NodeStatus| status.epoch >= epoch && status.activity.is_over();
+            Ok(shared.status(partition).await?.filter(has_ended))
+        };
+        if let Some(status) = last().await? {
             return Ok(Drained { status, had_ended: true });
         }
         shared.ask_to_end(partition, epoch, heir).await?;
-        let asked = Instant::now();
-        while asked.elapsed() < patience {
-            shared.time.sleep(LOOK_EVERY).await;
-            if let Some(status) = shared.status(partition).await?.filter(has_ended) {
-                return Ok(Drained { status, had_ended: false });
-            }
+        if let Some(status) = shared.wait_for(patience, last).await? {
+            return Ok(Drained { status, had_ended: false });
         }
         let node = shared.epoch(partition, epoch).await?.map_or_else(String::new, |epoch| epoch.node);
         Err(ClusterError::NotDrained { partition, node, waited: patience })

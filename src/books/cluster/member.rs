@@ -7,25 +7,8 @@ use std::path::Path;
 use archive_base::remote;
 
 use super::node::check_newest;
-use super::shared::{Cluster, Shared};
+use super::store::{Cluster, ClusterStore};
 use super::{ClusterError, Mode, Partition};
-
-/// A user's request to join a cluster.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// URL of the object store.
-    pub url: String,
-    /// Number of the partition, from 1 to `count`.
-    pub number: u16,
-    /// Number of partitions.
-    pub count: u16,
-    /// The mode, if given.
-    pub mode: Option<Mode>,
-    /// Name of the node; by default the name of the machine.
-    pub node: Option<String>,
-    /// If given, the partition is taken over only if this is its newest epoch.
-    pub after: Option<u64>,
-}
 
 /// A node's place in a cluster.
 #[derive(Clone, Debug)]
@@ -34,38 +17,31 @@ pub struct Member {
     pub partition: Partition,
     /// Name of the node.
     pub node: String,
-    /// As in [`Asked`].
+    /// If given, the partition is taken over only if this is its newest epoch.
     pub(super) after: Option<u64>,
-    pub(super) shared: Shared,
+    pub(super) shared: ClusterStore,
 }
 
 impl Member {
-    /// Finds the cluster at a URL, or begins it if there is none.
+    /// Finds the cluster at a URL, or begins it if there is none, for a partition and a number of partitions. By default
+    /// the node has the name of the machine.
     ///
     /// # Errors
     /// If the store cannot be used, or the cluster differs from the request.
-    pub fn find(asked: &Asked) -> Result<Self, ClusterError> {
-        let shared = Shared::open(&asked.url)?;
+    pub fn find(
+        url: &str,
+        (number, count): (u16, u16),
+        mode: Option<Mode>,
+        node: Option<&str>,
+    ) -> Result<Self, ClusterError> {
+        let shared = ClusterStore::open(url)?;
         let begun = Cluster {
             cluster: format!("{:016x}", fastrand::u64(..)),
-            partitions: asked.count,
-            mode: asked.mode.unwrap_or_default(),
+            partitions: count,
+            mode: mode.unwrap_or_default(),
         };
         let cluster = remote::runtime()?.block_on(shared.join(&begun))?;
-        Self::of(shared, &cluster, asked)
-    }
-
-    /// Returns the requested place in a cluster, if the cluster matches the request.
-    fn of(shared: Shared, cluster: &Cluster, asked: &Asked) -> Result<Self, ClusterError> {
-        if cluster.partitions != asked.count {
-            return Err(ClusterError::Count { found: cluster.partitions, asked: asked.count });
-        }
-        if let Some(asked) = asked.mode.filter(|asked| *asked != cluster.mode) {
-            return Err(ClusterError::Mode { found: cluster.mode, asked });
-        }
-        let partition = cluster.partition(asked.number);
-        let node = asked.node.clone().or_else(|| one_line("/proc/sys/kernel/hostname"));
-        Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), after: asked.after, shared })
+        Self::of(shared, &cluster, (number, count), mode, node)
     }
 
     /// Finds the cluster at a URL for an archive that already has a partition. Does not begin a cluster.
@@ -73,17 +49,28 @@ impl Member {
     /// # Errors
     /// If there is none, the store cannot be used, or the cluster has another number of partitions or another mode.
     pub fn again(url: &str, partition: &Partition, node: Option<&str>) -> Result<Self, ClusterError> {
-        let shared = Shared::open(url)?;
+        let shared = ClusterStore::open(url)?;
         let cluster = remote::runtime()?.block_on(shared.begun(url))?;
-        let asked = Asked {
-            url: url.to_owned(),
-            number: partition.number,
-            count: partition.count,
-            mode: Some(partition.mode),
-            node: node.map(str::to_owned),
-            after: None,
-        };
-        Self::of(shared, &cluster, &asked)
+        Self::of(shared, &cluster, (partition.number, partition.count), Some(partition.mode), node)
+    }
+
+    /// Returns the requested place in a cluster, if the cluster matches the request.
+    fn of(
+        shared: ClusterStore,
+        cluster: &Cluster,
+        (number, count): (u16, u16),
+        mode: Option<Mode>,
+        node: Option<&str>,
+    ) -> Result<Self, ClusterError> {
+        if cluster.partitions != count {
+            return Err(ClusterError::Count { found: cluster.partitions, asked: count });
+        }
+        if let Some(asked) = mode.filter(|asked| *asked != cluster.mode) {
+            return Err(ClusterError::Mode { found: cluster.mode, asked });
+        }
+        let partition = cluster.partition(number);
+        let node = node.map(str::to_owned).or_else(|| one_line("/proc/sys/kernel/hostname"));
+        Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), after: None, shared })
     }
 
     /// Restricts the place to the node after `epoch`: if another node has taken over the partition since, that node

@@ -9,7 +9,7 @@
 //! | `cluster.json` | once, by the first node | the number of partitions, and the mode |
 //! | `epochs/P/E` | once, by the node that takes over partition P | that node |
 //! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
-//! | `status/P/E/N` | repeatedly, by that node | its progress: the highest number counts; see [`Status`] |
+//! | `status/P/E/N` | repeatedly, by that node | its progress: the highest number counts; see [`NodeStatus`] |
 //! | `addresses/P/E/N` | repeatedly, by that node | hashes of the N addresses that it asks, a growing list; see [`Turns`] |
 //! | `files/NAME/N` | once, by any program | version N of a file for all nodes; the newest counts (for orders, all); see [`Publications`] |
 //! | `reports/P/N` | repeatedly, by a program that has the archive of P | orders that the archive has carried out: the highest N counts |
@@ -24,7 +24,7 @@
 //! * The cash of all partitions and of all batches in flight adds up to exactly [`Partition::initial_cash`] for each
 //!   partition ([`audit`]).
 //! * Republished objects get another name, so an abandoned write that arrives late undoes nothing.
-//! * A node writes only while it is sure that no other node has taken over its partition ([`Node`]).
+//! * A node writes only while it is sure that no other node has taken over its partition ([`ClusterNode`]).
 //!
 //! This module knows nothing about states and books: the ledger makes batches and applies them.
 
@@ -36,12 +36,12 @@ mod error;
 mod member;
 mod node;
 mod publications;
-mod shared;
 #[cfg(test)]
 mod simulation;
 mod slots;
 mod standing;
 mod status;
+mod store;
 mod turns;
 mod vacancies;
 mod worker;
@@ -54,19 +54,19 @@ use archive_math::importance::Cash;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-pub use audit::{Audit, InFlight, audit};
-pub use balance::{Balance, Move, moved, plan};
+pub use audit::{ClusterAudit, InFlight, audit};
+pub use balance::{Balance, PartitionMove, moved, plan};
 pub use batch::{BATCH_BYTES_MAX, BATCH_PAGES_MAX, Batch, BatchError, Named, PART_MAX, Route};
 pub use drain::{Drained, drain};
 pub use error::ClusterError;
-pub use member::{Asked, Member};
-pub use node::{Commit, Event, Node};
-pub use publications::{FILES_MAX, ORDERS_MAX, Publications, Version};
+pub use member::Member;
+pub use node::{ClusterNode, NodeCommit, NodeEvent};
+pub use publications::{FILES_MAX, FileVersion, ORDERS_MAX, Publications};
 pub use slots::{Slots, SlotsOfMachine};
 pub use standing::{ExchangeState, Rest};
-pub use status::{Activity, Progress, Status};
+pub use status::{NodeActivity, NodeProgress, NodeStatus};
 pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};
-pub use vacancies::{SILENT_AFTER, Vacancies, Vacancy, View};
+pub use vacancies::{SILENT_AFTER, Vacancies, Vacancy, VacancyView};
 
 /// Maximum number of partitions of a cluster; each node reads the status of all.
 pub const PARTITIONS_MAX: u16 = 256;

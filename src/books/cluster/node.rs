@@ -15,10 +15,10 @@ use chrono::SecondsFormat;
 use tokio::sync::mpsc::{self, Receiver, UnboundedSender};
 
 use super::member::place;
-use super::shared::{Epoch, Shared};
-use super::status::{Activity, Progress, Status};
+use super::status::{NodeActivity, NodeProgress, NodeStatus};
+use super::store::{ClusterStore, Epoch};
 use super::turns::Look;
-use super::worker::Worker;
+use super::worker::StoreWorker;
 use super::{Batch, ClusterError, Marks, Member, Partition};
 
 /// How long a check of the newest epoch holds.
@@ -32,22 +32,22 @@ const EVENTS_MAX: usize = 64;
 
 /// What a checkpoint has made durable.
 #[derive(Debug)]
-pub struct Commit {
+pub struct NodeCommit {
     /// Batches that are not known to be in the store, in order, without those passed before.
     pub outbox: Vec<(u16, u64, Bytes)>,
     /// What the node is doing.
-    pub activity: Activity,
+    pub activity: NodeActivity,
     /// Units of cash in the books.
     pub total: u64,
     /// What was sent and received.
     pub marks: Marks,
     /// Numbers for the status.
-    pub progress: Progress,
+    pub progress: NodeProgress,
 }
 
 /// A message to the crawl.
 #[derive(Debug)]
-pub enum Event {
+pub enum NodeEvent {
     /// This node may write from now on.
     Begun,
     /// A batch is in the store.
@@ -78,26 +78,26 @@ pub enum Event {
 }
 
 /// A message from a crawl to its node.
-pub(super) enum Said {
-    Commit(Box<Commit>),
+pub(super) enum ToNode {
+    Commit(Box<NodeCommit>),
     Addresses(Vec<u64>),
 }
 
 /// A running node.
 #[derive(Debug)]
-pub struct Node {
-    commits: UnboundedSender<Said>,
-    events: Receiver<Event>,
+pub struct ClusterNode {
+    commits: UnboundedSender<ToNode>,
+    events: Receiver<NodeEvent>,
     thread: Option<JoinHandle<()>>,
     /// Epoch of the node.
     pub epoch: u64,
-    /// Whether it has to wait for the previous node; [`Event::Begun`] reports the end of the wait.
+    /// Whether it has to wait for the previous node; [`NodeEvent::Begun`] reports the end of the wait.
     pub waits: bool,
     /// Whether the crawl of the partition was unfinished when this node took over.
     pub is_unfinished: bool,
 }
 
-impl Node {
+impl ClusterNode {
     /// Takes over the partition for the archive in a folder, which this process owns. `known` is the epoch of the last
     /// node that wrote to the archive.
     ///
@@ -118,11 +118,11 @@ impl Node {
     /// Takes over the partition; if `after` is given, only if it is the newest epoch. The returned worker, which talks
     /// to the store, has yet to be started.
     pub(super) async fn take_over(
-        shared: Shared,
+        shared: ClusterStore,
         partition: Partition,
         mine: Epoch,
         (marks, known, after): (&Marks, u64, Option<u64>),
-    ) -> Result<(Self, Worker), ClusterError> {
+    ) -> Result<(Self, StoreWorker), ClusterError> {
         let (before, _) = shared.newest_epoch(partition.number).await?;
         if after.is_some_and(|after| after != before) {
             // Another machine has taken it over at the same time.
@@ -130,7 +130,7 @@ impl Node {
         }
         check_fresh(&shared, &partition, marks, known).await?;
         let last = shared.status(partition.number).await?.filter(|status| status.epoch == before);
-        let is_over = |status: &Status| status.activity.is_over();
+        let is_over = |status: &NodeStatus| status.activity.is_over();
         let waits = before > 0
             && !last.as_ref().is_some_and(is_over)
             && !is_here(&shared, partition.number, before, &mine).await?;
@@ -142,7 +142,7 @@ impl Node {
         let (commits, queue) = mpsc::unbounded_channel();
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let own = Lease { partition, node: mine.node, epoch, known, held, begins };
-        let worker = Worker::new(shared, own, marks.clone(), queue, sender);
+        let worker = StoreWorker::new(shared, own, marks.clone(), queue, sender);
         Ok((Self { commits, events, thread: None, epoch, waits, is_unfinished }, worker))
     }
 
@@ -150,26 +150,26 @@ impl Node {
     ///
     /// # Errors
     /// If the thread has ended; its last event has the reason.
-    pub fn commit(&self, commit: Commit) -> Result<(), ClusterError> {
-        self.commits.send(Said::Commit(Box::new(commit))).map_err(|_| ClusterError::ThreadEnded)
+    pub fn commit(&self, commit: NodeCommit) -> Result<(), ClusterError> {
+        self.commits.send(ToNode::Commit(Box::new(commit))).map_err(|_| ClusterError::ThreadEnded)
     }
 
-    /// Announces addresses to other nodes before they are asked. [`Event::Announced`] reports since when the others can
+    /// Announces addresses to other nodes before they are asked. [`NodeEvent::Announced`] reports since when the others can
     /// see them.
     pub fn announce_addresses(&self, addresses: Vec<u64>) {
         // A thread that has failed has sent an event.
-        drop(self.commits.send(Said::Addresses(addresses)));
+        drop(self.commits.send(ToNode::Addresses(addresses)));
     }
 
     /// Returns the next event, if one has arrived.
     #[must_use]
-    pub fn event(&mut self) -> Option<Event> {
+    pub fn event(&mut self) -> Option<NodeEvent> {
         self.events.try_recv().ok()
     }
 
     /// Sends the remaining data and ends. Returns the events received in the meantime.
     #[must_use]
-    pub fn finish(mut self) -> Vec<Event> {
+    pub fn finish(mut self) -> Vec<NodeEvent> {
         let thread = self.thread.take();
         let (mut events, mut last) = (self.leave(), Vec::new());
         while let Some(event) = events.blocking_recv() {
@@ -181,7 +181,7 @@ impl Node {
     }
 
     /// Passes nothing more to the worker, which sends the remaining data; then the events end.
-    pub(super) fn leave(self) -> Receiver<Event> {
+    pub(super) fn leave(self) -> Receiver<NodeEvent> {
         self.events
     }
 }
@@ -202,7 +202,7 @@ pub(super) struct Lease {
 /// Refuses an archive that lacks something that its partition has exchanged, or that another archive has replaced: a
 /// node publishes nothing before its archive has recorded its epoch.
 pub(super) async fn check_fresh(
-    shared: &Shared,
+    shared: &ClusterStore,
     partition: &Partition,
     marks: &Marks,
     known: u64,
@@ -223,7 +223,11 @@ pub(super) async fn check_fresh(
 }
 
 /// Checks that an epoch is the newest of its partition. Returns whether its node is asked to end.
-pub(super) async fn check_newest(shared: &Shared, partition: u16, epoch: u64) -> Result<bool, ClusterError> {
+pub(super) async fn check_newest(
+    shared: &ClusterStore,
+    partition: u16,
+    epoch: u64,
+) -> Result<bool, ClusterError> {
     let (newest, is_asked) = shared.newest_epoch(partition).await?;
     if newest == epoch {
         return Ok(is_asked);
@@ -233,7 +237,12 @@ pub(super) async fn check_newest(shared: &Shared, partition: u16, epoch: u64) ->
 }
 
 /// Whether the previous node of the partition had the same archive, and hence has ended.
-async fn is_here(shared: &Shared, partition: u16, before: u64, mine: &Epoch) -> Result<bool, ClusterError> {
+async fn is_here(
+    shared: &ClusterStore,
+    partition: u16,
+    before: u64,
+    mine: &Epoch,
+) -> Result<bool, ClusterError> {
     let before = shared.epoch(partition, before).await?;
     Ok(before.is_some_and(|epoch| !mine.place.is_empty() && epoch.place == mine.place))
 }
@@ -244,7 +253,6 @@ pub(super) fn time_of_day(time: &dyn Time) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Asked;
     use super::*;
 
     #[test]
@@ -252,13 +260,12 @@ mod tests {
         let store = tempfile::tempdir().unwrap();
         let url = format!("file://{}", store.path().display());
         for number in 1..=30 {
-            let asked = Asked { url: url.clone(), number, count: 30, mode: None, node: None, after: None };
-            let member = Member::find(&asked).unwrap();
-            let node = Node::start(&member, store.path(), &Marks::default(), 0).unwrap();
-            let activity = Activity::Ended("limit".to_owned());
-            let (marks, progress) = (Marks::default(), Progress::default());
-            node.commit(Commit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
-            assert!(!node.finish().iter().any(|event| matches!(event, Event::Failed(_))));
+            let member = Member::find(&url, (number, 30), None, None).unwrap();
+            let node = ClusterNode::start(&member, store.path(), &Marks::default(), 0).unwrap();
+            let activity = NodeActivity::Ended("limit".to_owned());
+            let (marks, progress) = (Marks::default(), NodeProgress::default());
+            node.commit(NodeCommit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
+            assert!(!node.finish().iter().any(|event| matches!(event, NodeEvent::Failed(_))));
             let status = remote::runtime().unwrap().block_on(member.shared.status(number)).unwrap();
             assert!(status.is_some(), "{number}");
         }
@@ -268,9 +275,8 @@ mod tests {
     fn a_partition_that_another_node_has_begun_meanwhile_is_left_to_it() {
         let store = tempfile::tempdir().unwrap();
         let url = format!("file://{}", store.path().display());
-        let asked = Asked { url, number: 1, count: 2, mode: None, node: None, after: Some(0) };
-        let member = Member::find(&asked).unwrap();
-        let start = |member: &Member| Node::start(member, store.path(), &Marks::default(), 0);
+        let member = Member::find(&url, (1, 2), None, None).unwrap().after(0);
+        let start = |member: &Member| ClusterNode::start(member, store.path(), &Marks::default(), 0);
         let first = start(&member).unwrap();
         assert!(matches!(start(&member), Err(ClusterError::Beginning(1))));
         member.check_epoch(1).unwrap();
@@ -282,18 +288,11 @@ mod tests {
     #[test]
     fn an_archive_that_another_one_has_replaced_is_refused() {
         let store = tempfile::tempdir().unwrap();
-        let asked = Asked {
-            url: format!("file://{}", store.path().display()),
-            number: 1,
-            count: 2,
-            mode: None,
-            node: None,
-            after: None,
-        };
-        let member = Member::find(&asked).unwrap();
+        let url = format!("file://{}", store.path().display());
+        let member = Member::find(&url, (1, 2), None, None).unwrap();
         // Both archives have the same marks, but the second one was written by the newest node.
         for (known, is_taken) in [(0, true), (0, false), (1, true), (1, false), (2, true)] {
-            let node = match Node::start(&member, store.path(), &Marks::default(), known) {
+            let node = match ClusterNode::start(&member, store.path(), &Marks::default(), known) {
                 Ok(node) => node,
                 Err(error) => {
                     assert!(matches!(error, ClusterError::Behind { .. }) && !is_taken, "{known}: {error}");
@@ -301,9 +300,10 @@ mod tests {
                 }
             };
             assert!(is_taken, "{known}");
-            let (marks, progress, activity) = (Marks::default(), Progress::default(), Activity::Drained);
-            node.commit(Commit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
-            assert!(!node.finish().iter().any(|event| matches!(event, Event::Failed(_))));
+            let (marks, progress, activity) =
+                (Marks::default(), NodeProgress::default(), NodeActivity::Drained);
+            node.commit(NodeCommit { outbox: Vec::new(), activity, total: 0, marks, progress }).unwrap();
+            assert!(!node.finish().iter().any(|event| matches!(event, NodeEvent::Failed(_))));
         }
     }
 }

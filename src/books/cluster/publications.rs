@@ -9,8 +9,14 @@ use archive_base::remote;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::shared::{Cluster, Shared};
+use super::store::{Cluster, ClusterStore, LOOKS_MAX, gone, json, numbered};
 use super::{ClusterError, Partition};
+
+/// Folder of files that hold on all nodes.
+const FILES: &str = "files";
+
+/// Folder of the archives' reports about orders.
+const REPORTS: &str = "reports";
 
 /// Maximum number of published files.
 pub const FILES_MAX: usize = 1000;
@@ -20,14 +26,14 @@ pub const ORDERS_MAX: u64 = 10_000;
 
 /// The newest version of a published file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct FileVersion {
     /// Version number, from 1.
     pub number: u64,
     /// Whether the file was removed, which an empty object indicates.
     pub is_removed: bool,
 }
 
-impl fmt::Display for Version {
+impl fmt::Display for FileVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "version {}{}", self.number, if self.is_removed { " (removed)" } else { "" })
     }
@@ -36,10 +42,10 @@ impl fmt::Display for Version {
 /// The published files of a cluster.
 #[derive(Debug)]
 pub struct Publications {
-    shared: Shared,
+    shared: ClusterStore,
     cluster: Cluster,
     /// Newest versions, by file name.
-    pub newest: BTreeMap<String, Version>,
+    pub newest: BTreeMap<String, FileVersion>,
 }
 
 impl Publications {
@@ -48,10 +54,18 @@ impl Publications {
     /// # Errors
     /// If there is no cluster, the store fails, or there are more than [`FILES_MAX`] files.
     pub fn look(url: &str) -> Result<Self, ClusterError> {
-        let shared = Shared::open(url)?;
-        let (cluster, newest) = remote::runtime()?.block_on(async {
-            Ok::<_, ClusterError>((shared.begun(url).await?, shared.published().await?))
+        let shared = ClusterStore::open(url)?;
+        let (cluster, listed) = remote::runtime()?.block_on(async {
+            Ok::<_, ClusterError>((shared.begun(url).await?, shared.list(FILES).await?))
         })?;
+        let mut newest: BTreeMap<String, FileVersion> = BTreeMap::new();
+        for (name, bytes) in listed {
+            let Some((file, number)) = name.split_once('/') else { continue };
+            let Ok(number) = number.parse() else { continue };
+            if newest.get(file).is_none_or(|known| known.number < number) {
+                newest.insert(file.to_owned(), FileVersion { number, is_removed: bytes == 0 });
+            }
+        }
         if newest.len() > FILES_MAX {
             return Err(ClusterError::TooManyFiles);
         }
@@ -68,8 +82,14 @@ impl Publications {
         }
         let number = self.number(file).saturating_add(1);
         let is_removed = bytes.is_empty();
-        remote::runtime()?.block_on(self.shared.publish_file(file, number, bytes.into()))?;
-        self.newest.insert(file.to_owned(), Version { number, is_removed });
+        let name = object(file, number);
+        match remote::runtime()?.block_on(self.shared.create(&name, bytes.into())) {
+            Err(ClusterError::Conflict { .. }) => {
+                return Err(ClusterError::Published(file.to_owned(), number));
+            }
+            created => created?,
+        }
+        self.newest.insert(file.to_owned(), FileVersion { number, is_removed });
         Ok(number)
     }
 
@@ -83,8 +103,9 @@ impl Publications {
     /// # Errors
     /// If it is longer than `bytes_max`, or the store fails.
     pub fn read(&self, file: &str, bytes_max: u64) -> Result<Vec<u8>, ClusterError> {
-        let number = self.number(file);
-        Ok(remote::runtime()?.block_on(self.shared.published_file(file, number, bytes_max))?.into())
+        let name = object(file, self.number(file));
+        let bytes = remote::runtime()?.block_on(self.shared.read(&name, bytes_max))?;
+        Ok(bytes.ok_or_else(|| gone(name))?.into())
     }
 
     /// Returns the partition with this number.
@@ -107,7 +128,7 @@ impl Publications {
     /// # Errors
     /// If it is longer than `bytes_max`, or the store fails.
     pub fn order(&self, list: &str, number: u64, bytes_max: u64) -> Result<Option<Vec<u8>>, ClusterError> {
-        let order = remote::runtime()?.block_on(self.shared.order(list, number, bytes_max))?;
+        let order = remote::runtime()?.block_on(self.shared.read(&object(list, number), bytes_max))?;
         Ok(order.map(Vec::from).filter(|bytes| !bytes.is_empty()))
     }
 
@@ -123,7 +144,7 @@ impl Publications {
         let mut taken = (last > 0).then_some(last);
         loop {
             if let Some(number) = taken {
-                self.newest.insert(list.to_owned(), Version { number, is_removed: false });
+                self.newest.insert(list.to_owned(), FileVersion { number, is_removed: false });
             }
             match self.publish(list, bytes.to_vec()) {
                 // Another order was added in the meantime, and precedes this one.
@@ -141,7 +162,7 @@ impl Publications {
         remote::runtime()?.block_on(async {
             let mut reports = BTreeMap::new();
             for partition in 1..=self.cluster.partitions {
-                if let Some((_, report)) = self.shared.newest_report(partition).await? {
+                if let Some((_, report)) = newest_report(&self.shared, partition).await? {
                     reports.insert(partition, report);
                 }
             }
@@ -159,15 +180,48 @@ impl Publications {
         T: Serialize + DeserializeOwned + PartialEq,
     {
         remote::runtime()?.block_on(async {
-            let newest = self.shared.newest_report::<T>(partition).await?;
+            let newest = newest_report::<T>(&self.shared, partition).await?;
             if newest.as_ref().is_some_and(|(_, known)| known == report)
                 || self.shared.newest_epoch(partition).await?.0 > epoch
             {
                 return Ok(());
             }
-            self.shared
-                .add_report(partition, newest.map_or(1, |(number, _)| number.saturating_add(1)), report)
-                .await
+            let (folder, number) =
+                (reports(partition), newest.map_or(0, |(number, _)| number).saturating_add(1));
+            let name = numbered(&folder, number);
+            match self.shared.create(&name, json(&name, report)?).await {
+                // Another program has just reported for the same archive; anything missing is reported next time.
+                Err(ClusterError::Conflict { .. }) => Ok(()),
+                Err(error) => Err(error),
+                Ok(()) => self.shared.delete_below(&folder, number).await,
+            }
         })
     }
+}
+
+/// Returns the newest report of a partition, with its number.
+async fn newest_report<T: DeserializeOwned>(
+    shared: &ClusterStore,
+    partition: u16,
+) -> Result<Option<(u64, T)>, ClusterError> {
+    let folder = reports(partition);
+    for _ in 0..LOOKS_MAX {
+        let number = shared.highest(&folder).await?;
+        if number == 0 {
+            return Ok(None);
+        }
+        if let Some(report) = shared.read_json(&numbered(&folder, number)).await? {
+            return Ok(Some((number, report)));
+        }
+    }
+    Err(gone(folder))
+}
+
+/// Name of a version of a file, or of an order of a list.
+fn object(file: &str, version: u64) -> String {
+    numbered(&format!("{FILES}/{file}"), version)
+}
+
+fn reports(partition: u16) -> String {
+    format!("{REPORTS}/{partition}")
 }

@@ -27,17 +27,17 @@ const GRANTS_MAX: usize = 16;
 
 /// The slots of a machine.
 #[derive(Clone, Debug)]
-pub struct SlotsOfMachine(Arc<Mutex<Crawls>>);
+pub struct SlotsOfMachine(Arc<Mutex<SlotTable>>);
 
 #[derive(Debug)]
-struct Crawls {
+struct SlotTable {
     free: usize,
-    crawls: BTreeMap<u64, Crawl>,
+    crawls: BTreeMap<u64, SlotHolder>,
     begun: u64,
 }
 
 #[derive(Debug)]
-struct Crawl {
+struct SlotHolder {
     socket: UnixStream,
     /// The level of its best page; 0 if it needs no slot.
     level: u8,
@@ -48,7 +48,7 @@ impl SlotsOfMachine {
     /// Allows `count` concurrent requests.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        Self(Arc::new(Mutex::new(Crawls { free: count, crawls: BTreeMap::new(), begun: 0 })))
+        Self(Arc::new(Mutex::new(SlotTable { free: count, crawls: BTreeMap::new(), begun: 0 })))
     }
 
     /// Adds a crawl, which takes part until it ends. Returns its end of the socket.
@@ -62,7 +62,7 @@ impl SlotsOfMachine {
             let mut crawls = self.lock();
             crawls.begun += 1;
             let number = crawls.begun;
-            crawls.crawls.insert(number, Crawl { socket: ours, level: 0, held: 0 });
+            crawls.crawls.insert(number, SlotHolder { socket: ours, level: 0, held: 0 });
             number
         };
         let slots = self.clone();
@@ -76,12 +76,12 @@ impl SlotsOfMachine {
         Ok(theirs.into())
     }
 
-    fn lock(&self) -> MutexGuard<'_, Crawls> {
+    fn lock(&self) -> MutexGuard<'_, SlotTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Crawls {
+impl SlotTable {
     fn hear(&mut self, number: u64, bytes: &[u8]) {
         let Some(crawl) = self.crawls.get_mut(&number) else { return };
         for &byte in bytes {

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::status::{Activity, Progress};
-use super::{Commit, Marks};
+use super::status::{NodeActivity, NodeProgress};
+use super::{Marks, NodeCommit};
 
 /// The state of a crawl's exchange with other nodes.
 #[derive(Clone, Debug, Default)]
 pub struct ExchangeState {
-    activity: Activity,
+    activity: NodeActivity,
     /// The last batch for each partition that was passed on to be sent.
     handed: BTreeMap<u16, u64>,
     /// Whether something was received that no checkpoint has made durable.
@@ -33,13 +33,13 @@ pub enum Rest {
 impl ExchangeState {
     /// Records that pages are waiting or being fetched.
     pub fn is_busy(&mut self) {
-        self.activity = Activity::Running;
+        self.activity = NodeActivity::Running;
     }
 
     /// Records that a batch was received; `is_taken` if it was the expected one.
     pub fn received(&mut self, is_taken: bool) {
         self.has_taken |= is_taken;
-        self.activity = Activity::Running;
+        self.activity = NodeActivity::Running;
         self.quiet = None;
     }
 
@@ -49,7 +49,7 @@ impl ExchangeState {
     }
 
     /// Records that the run is over.
-    pub fn ends(&mut self, activity: Activity) {
+    pub fn ends(&mut self, activity: NodeActivity) {
         self.activity = activity;
     }
 
@@ -60,8 +60,8 @@ impl ExchangeState {
         outbox: impl Iterator<Item = (u16, u64, &'a [u8])>,
         total: u64,
         marks: Marks,
-        progress: Progress,
-    ) -> Commit {
+        progress: NodeProgress,
+    ) -> NodeCommit {
         let mut fresh = Vec::new();
         for (to, number, bytes) in outbox {
             let handed = self.handed.entry(to).or_insert(0);
@@ -71,13 +71,13 @@ impl ExchangeState {
             }
         }
         self.has_taken = false;
-        Commit { outbox: fresh, activity: self.activity.clone(), total, marks, progress }
+        NodeCommit { outbox: fresh, activity: self.activity.clone(), total, marks, progress }
     }
 
     /// Returns what to do when nothing is waiting here; `has_leaving` if something has yet to be sent to others.
     pub fn rest(&mut self, marks: &Marks, has_leaving: bool) -> Rest {
         if !self.activity.is_quiet() || self.has_taken || has_leaving {
-            self.activity = Activity::Idle;
+            self.activity = NodeActivity::Idle;
             return Rest::Report;
         }
         if self.quiet.as_ref() == Some(marks) { Rest::Over } else { Rest::Wait }

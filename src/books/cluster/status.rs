@@ -7,7 +7,7 @@ use super::Marks;
 /// What a node is doing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Activity {
+pub enum NodeActivity {
     /// It has work.
     #[default]
     Running,
@@ -21,7 +21,7 @@ pub enum Activity {
     Drained,
 }
 
-impl Activity {
+impl NodeActivity {
     /// Whether it will do nothing until others send something.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
@@ -47,7 +47,7 @@ impl Activity {
 
 /// Numbers of a run for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct NodeProgress {
     /// Waiting URLs of the partition.
     pub waiting: u64,
     /// Approximate cash of the waiting URLs, in units.
@@ -62,7 +62,7 @@ pub struct Progress {
 /// The report of a node about its partition as of its last checkpoint, or of one some seconds earlier if the last one
 /// had nothing that others wait for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Status {
+pub struct NodeStatus {
     /// Number of the partition.
     pub partition: u16,
     /// Epoch of the node.
@@ -72,21 +72,22 @@ pub struct Status {
     /// When it was made (RFC 3339).
     pub time: String,
     /// What the node is doing.
-    pub activity: Activity,
+    pub activity: NodeActivity,
     /// Units of cash in the books of the archive.
     pub total: u64,
     /// What was sent and received durably.
     pub marks: Marks,
     /// Numbers of the run.
-    pub progress: Progress,
+    pub progress: NodeProgress,
 }
 
 /// Whether nothing is waiting in any partition, nothing is in flight, and nothing has to be named again, except for
 /// partitions that have ended or are `left`. `all` has all partitions in order.
-pub(super) fn is_quiet(all: &[Option<Status>], left: &[u16]) -> bool {
+pub(super) fn is_quiet(all: &[Option<NodeStatus>], left: &[u16]) -> bool {
     let Some(all) = all.iter().map(Option::as_ref).collect::<Option<Vec<_>>>() else { return false };
-    let is_alone =
-        |status: &Status| matches!(status.activity, Activity::Ended(_)) || left.contains(&status.partition);
+    let is_alone = |status: &NodeStatus| {
+        matches!(status.activity, NodeActivity::Ended(_)) || left.contains(&status.partition)
+    };
     all.iter().all(|status| status.activity.is_quiet())
         && all.iter().all(|from| {
             all.iter().filter(|to| to.partition != from.partition).all(|to| {
@@ -98,20 +99,20 @@ pub(super) fn is_quiet(all: &[Option<Status>], left: &[u16]) -> bool {
 
 /// Returns the partitions that have ended as complete and have got work since: something was sent to them, or they have
 /// to name everything again to a partition that was rebuilt.
-pub(super) fn left(all: &[Option<Status>]) -> Vec<u16> {
+pub(super) fn left(all: &[Option<NodeStatus>]) -> Vec<u16> {
     let all = || all.iter().flatten();
-    let has_more = |one: &&Status| {
+    let has_more = |one: &&NodeStatus| {
         all().filter(|other| other.partition != one.partition).any(|other| {
             other.marks.sent_to(one.partition) > one.marks.received_from(other.partition)
                 || !has_named(one, other)
         })
     };
-    let complete = all().filter(|one| one.activity == Activity::Complete);
+    let complete = all().filter(|one| one.activity == NodeActivity::Complete);
     complete.filter(has_more).map(|one| one.partition).collect()
 }
 
 /// Whether a partition has named everything to another partition since that was rebuilt.
-fn has_named(from: &Status, to: &Status) -> bool {
+fn has_named(from: &NodeStatus, to: &NodeStatus) -> bool {
     from.marks.told.get(&to.partition).copied().unwrap_or(0) >= to.marks.rebuilds
 }
 
@@ -120,9 +121,9 @@ mod tests {
     use super::super::Mark;
     use super::*;
 
-    fn status(partition: u16, activity: Activity, sent: u64, received: u64) -> Option<Status> {
+    fn status(partition: u16, activity: NodeActivity, sent: u64, received: u64) -> Option<NodeStatus> {
         let marks = |number| [(3 - partition, Mark { number, ..Mark::default() })].into();
-        Some(Status {
+        Some(NodeStatus {
             partition,
             epoch: 1,
             node: String::new(),
@@ -130,13 +131,13 @@ mod tests {
             activity,
             total: 0,
             marks: Marks { sent: marks(sent), received: marks(received), ..Marks::default() },
-            progress: Progress::default(),
+            progress: NodeProgress::default(),
         })
     }
 
     #[test]
     fn it_is_quiet_when_all_are_and_all_has_arrived() {
-        use Activity::{Complete, Drained, Ended, Idle, Running};
+        use NodeActivity::{Complete, Drained, Ended, Idle, Running};
         let ended = || Ended("limit".to_owned());
         for (a, b, expected) in [
             (status(1, Idle, 2, 3), status(2, Idle, 3, 2), true),

@@ -98,7 +98,7 @@ pub(super) type Announced = BTreeMap<(u16, u64), u64>;
 
 /// The addresses that another node asks.
 #[derive(Debug, Default)]
-struct Asking {
+struct AnnouncedAddresses {
     count: u64,
     addresses: Vec<u64>,
     /// Since when the node is known to have ended.
@@ -107,12 +107,12 @@ struct Asking {
 
 /// The addresses that all other nodes ask.
 #[derive(Debug, Default)]
-pub(super) struct Others {
-    nodes: BTreeMap<(u16, u64), Asking>,
+pub(super) struct OtherAddresses {
+    nodes: BTreeMap<(u16, u64), AnnouncedAddresses>,
     all: Arc<HashSet<u64>>,
 }
 
-impl Others {
+impl OtherAddresses {
     /// Returns the nodes that have announced more addresses than are known.
     pub(super) fn unread(&self, announced: &Announced) -> Vec<(u16, u64)> {
         let is_news =
@@ -295,7 +295,7 @@ mod tests {
     #[test]
     fn what_a_node_has_asked_counts_until_some_time_after_its_end() {
         let start = Instant::now();
-        let mut others = Others::default();
+        let mut others = OtherAddresses::default();
         let mut look = |announced: &[((u16, u64), u64)], seconds, ended: Option<(u16, u64)>| {
             let (announced, now): (Announced, _) =
                 (announced.iter().copied().collect(), start + Duration::from_secs(seconds));

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use archive_base::remote;
 
-use super::shared::{Known, Shared};
 use super::status::left;
-use super::{ClusterError, Member, Status};
+use super::store::{ClusterStore, StatusCache};
+use super::{ClusterError, Member, NodeStatus};
 
 /// A node that has published nothing for this long is gone; a running node publishes its status at least every 30
 /// seconds.
@@ -35,16 +35,16 @@ pub struct Vacancy {
 /// What was observed of the partitions of a cluster.
 #[derive(Debug)]
 pub struct Vacancies {
-    shared: Shared,
+    shared: ClusterStore,
     count: u16,
-    known: Known,
+    known: StatusCache,
     /// By partition, the epoch and number of its newest status, and since when it is the newest.
     pulses: HashMap<u16, ((u64, u64), Instant)>,
 }
 
 /// The result of a look at all partitions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct VacancyView {
     /// Partitions that may be without a node.
     pub vacant: Vec<Vacancy>,
     /// Whether every node has ended, for reasons that do not require another one.
@@ -56,21 +56,21 @@ impl Vacancies {
     #[must_use]
     pub fn of(member: &Member) -> Self {
         let shared = member.shared.clone();
-        Self { shared, count: member.partition.count, known: Known::new(), pulses: HashMap::new() }
+        Self { shared, count: member.partition.count, known: StatusCache::new(), pulses: HashMap::new() }
     }
 
     /// Looks at all partitions.
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn look(&mut self, now: Instant) -> Result<View, ClusterError> {
+    pub fn look(&mut self, now: Instant) -> Result<VacancyView, ClusterError> {
         let Self { shared, count, known, pulses } = self;
         let (all, epochs) = remote::runtime()?.block_on(async {
             let all = shared.statuses(*count, known).await?;
             Ok::<_, ClusterError>((all, shared.newest_epochs().await?))
         })?;
         let left = left(&all);
-        let mut view = View { vacant: Vec::new(), is_over: true };
+        let mut view = VacancyView { vacant: Vec::new(), is_over: true };
         for number in 1..=*count {
             let (epoch, asked_bytes) = epochs.get(&number).copied().unwrap_or((0, 0));
             let last = known.get(&number);
@@ -109,7 +109,7 @@ impl Vacancies {
 
 /// Returns, if a partition may be without a node, whether this is sure; `None` if it has a node or needs none.
 /// `is_left` if it got work after it had ended as complete.
-fn is_vacant(epoch: u64, status: Option<&Status>, is_silent: bool, is_left: bool) -> Option<bool> {
+fn is_vacant(epoch: u64, status: Option<&NodeStatus>, is_silent: bool, is_left: bool) -> Option<bool> {
     match status.map(|status| &status.activity) {
         _ if epoch == 0 => Some(true),
         Some(activity) if activity.is_over() => (is_left || !activity.has_had_enough()).then_some(true),
@@ -119,12 +119,12 @@ fn is_vacant(epoch: u64, status: Option<&Status>, is_silent: bool, is_left: bool
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Activity, Marks, Progress};
+    use super::super::{Marks, NodeActivity, NodeProgress};
     use super::*;
 
     #[test]
     fn a_partition_is_vacant_when_its_node_is_gone_and_not_done() {
-        let status = |activity| Status {
+        let status = |activity| NodeStatus {
             partition: 1,
             epoch: 1,
             node: String::new(),
@@ -132,16 +132,16 @@ mod tests {
             activity,
             total: 0,
             marks: Marks::default(),
-            progress: Progress::default(),
+            progress: NodeProgress::default(),
         };
         for (activity, is_silent, expected) in [
-            (Activity::Running, false, Some(false)),
-            (Activity::Running, true, Some(true)),
-            (Activity::Idle, true, Some(true)),
-            (Activity::Drained, false, Some(true)),
-            (Activity::Ended("stopped".to_owned()), false, Some(true)),
-            (Activity::Ended("limit".to_owned()), true, None),
-            (Activity::Complete, true, None),
+            (NodeActivity::Running, false, Some(false)),
+            (NodeActivity::Running, true, Some(true)),
+            (NodeActivity::Idle, true, Some(true)),
+            (NodeActivity::Drained, false, Some(true)),
+            (NodeActivity::Ended("stopped".to_owned()), false, Some(true)),
+            (NodeActivity::Ended("limit".to_owned()), true, None),
+            (NodeActivity::Complete, true, None),
         ] {
             assert_eq!(
                 is_vacant(1, Some(&status(activity.clone())), is_silent, false),
@@ -149,7 +149,7 @@ mod tests {
                 "{activity:?}"
             );
         }
-        assert_eq!(is_vacant(1, Some(&status(Activity::Complete)), false, true), Some(true));
+        assert_eq!(is_vacant(1, Some(&status(NodeActivity::Complete)), false, true), Some(true));
         let begun = |epoch| is_vacant(epoch, None, false, false);
         assert_eq!((begun(0), begun(1)), (Some(true), Some(false)));
     }

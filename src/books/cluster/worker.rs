@@ -9,11 +9,11 @@ use archive_base::remote::within;
 use bytes::Bytes;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
-use super::node::{Commit, Event, LEASE, Lease, Said, check_fresh, check_newest, time_of_day};
-use super::shared::{Known, Shared};
-use super::status::{Activity, Status, is_quiet, left};
-use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, Others};
-use super::{ClusterError, Marks, Partition, Route};
+use super::node::{LEASE, Lease, NodeCommit, NodeEvent, ToNode, check_fresh, check_newest, time_of_day};
+use super::status::{NodeActivity, NodeStatus, is_quiet, left};
+use super::store::{ClusterStore, StatusCache};
+use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, OtherAddresses};
+use super::{ClusterError, Marks, Route};
 
 /// Intervals between two looks at what others have sent. With work it is [`POLL_RUNNING`]. Without work it is the time
 /// since something last arrived divided by [`POLL_PART`], but at least [`POLL_IDLE`] and at most [`POLL_RUNNING`].
@@ -35,22 +35,16 @@ const LEFT_PATIENCE: Duration = Duration::from_secs(30);
 const END_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What stays the same between two looks at all partitions if nothing has happened in between.
-type Seen = Vec<(u64, Marks)>;
+type QuietLook = Vec<(u64, Marks)>;
 
-pub(super) struct Worker {
-    shared: Shared,
-    partition: Partition,
-    node: String,
-    epoch: u64,
-    known: u64,
-    /// Since when this node is sure to hold its partition.
-    held: Instant,
-    begins: Instant,
-    queue: UnboundedReceiver<Said>,
-    events: Sender<Event>,
+pub(super) struct StoreWorker {
+    shared: ClusterStore,
+    own: Lease,
+    queue: UnboundedReceiver<ToNode>,
+    events: Sender<NodeEvent>,
     outbox: BTreeMap<(u16, u64), Bytes>,
     /// The status of this node.
-    status: Option<Status>,
+    status: Option<NodeStatus>,
     /// Whether the published status has what others wait for, and whether it is current.
     is_published: bool,
     is_current: bool,
@@ -72,11 +66,11 @@ pub(super) struct Worker {
     addresses: Vec<u64>,
     unannounced: Vec<u64>,
     announced_addresses: u64,
-    others: Others,
-    known_statuses: Known,
+    others: OtherAddresses,
+    known_statuses: StatusCache,
     clock: Option<Clock>,
     /// The last look, if it was quiet.
-    before: Option<Seen>,
+    before: Option<QuietLook>,
     waits_for: Vec<u16>,
     /// The partitions that had ended and were sent something since, while no others have work, and since when.
     left: Option<(Vec<u16>, Instant)>,
@@ -87,23 +81,18 @@ pub(super) struct Worker {
     in_trouble: bool,
 }
 
-impl Worker {
+impl StoreWorker {
     pub(super) fn new(
-        shared: Shared,
+        shared: ClusterStore,
         own: Lease,
         marks: Marks,
-        queue: UnboundedReceiver<Said>,
-        events: Sender<Event>,
+        queue: UnboundedReceiver<ToNode>,
+        events: Sender<NodeEvent>,
     ) -> Self {
-        let Lease { partition, node, epoch, known, held, begins } = own;
+        let held = own.held;
         Self {
             shared,
-            partition,
-            node,
-            epoch,
-            known,
-            held,
-            begins,
+            own,
             queue,
             events,
             outbox: BTreeMap::new(),
@@ -121,8 +110,8 @@ impl Worker {
             addresses: Vec::new(),
             unannounced: Vec::new(),
             announced_addresses: 0,
-            others: Others::default(),
-            known_statuses: Known::new(),
+            others: OtherAddresses::default(),
+            known_statuses: StatusCache::new(),
             clock: None,
             before: None,
             waits_for: Vec::new(),
@@ -136,26 +125,26 @@ impl Worker {
 
     /// Works until the crawl is gone, or the node cannot continue.
     pub(super) async fn work(mut self) {
-        if self.shared.time.now() < self.begins
+        if self.shared.time.now() < self.own.begins
             && let Err(error) = self.inherit_addresses().await
         {
             // The addresses will be announced when they are asked.
             tracing::debug!(%error, "the addresses of the previous node");
         }
         loop {
-            let left = self.begins.saturating_duration_since(self.shared.time.now());
+            let left = self.own.begins.saturating_duration_since(self.shared.time.now());
             match within(&*self.shared.time, left, self.queue.recv()).await {
                 Some(Some(said)) => self.take(said),
-                Some(None) if self.shared.time.now() < self.begins => return,
+                Some(None) if self.shared.time.now() < self.own.begins => return,
                 // A run that is already over also has something to publish.
                 Some(None) | None => break,
             }
         }
         // Everything that the previous node may have written is visible now.
         if let Err(error) = self.begin().await {
-            return self.say(Event::Failed(error)).await;
+            return self.say(NodeEvent::Failed(error)).await;
         }
-        self.say(Event::Begun).await;
+        self.say(NodeEvent::Begun).await;
         loop {
             if !self.go_round().await {
                 return;
@@ -174,14 +163,14 @@ impl Worker {
 
     async fn begin(&mut self) -> Result<(), ClusterError> {
         // Not the marks of a new checkpoint, whose batches may have numbers that the previous node has used.
-        check_fresh(&self.shared, &self.partition, &self.reported, self.known).await?;
+        check_fresh(&self.shared, &self.own.partition, &self.reported, self.own.known).await?;
         self.hold(Duration::ZERO).await
     }
 
     /// Announces the addresses of the previous node as this node's own, so that others have seen them before its lease
     /// ends.
     async fn inherit_addresses(&mut self) -> Result<(), ClusterError> {
-        let (partition, epoch) = (self.partition.number, self.epoch);
+        let (partition, epoch) = (self.own.partition.number, self.own.epoch);
         let announced = self.shared.announced_addresses().await?;
         let Some((&before, &count)) = announced.range((partition, 0)..(partition, epoch)).next_back() else {
             return Ok(());
@@ -190,7 +179,7 @@ impl Worker {
         self.hold(LEASE / 2).await?;
         self.shared.announce_addresses((partition, epoch), &self.addresses).await?;
         self.announced_addresses = self.addresses.len() as u64;
-        self.say(Event::Announced(self.addresses.clone(), self.shared.time.now())).await;
+        self.say(NodeEvent::Announced(self.addresses.clone(), self.shared.time.now())).await;
         Ok(())
     }
 
@@ -209,20 +198,20 @@ impl Worker {
         match outcome {
             Ok(()) => {
                 if mem::take(&mut self.in_trouble) {
-                    self.say(Event::Trouble(None)).await;
+                    self.say(NodeEvent::Trouble(None)).await;
                 }
                 if self.is_asked && !mem::replace(&mut self.has_passed_on, true) {
-                    self.say(Event::Drain).await;
+                    self.say(NodeEvent::Drain).await;
                 }
                 true
             }
             Err(error) if error.is_passing() => {
                 self.in_trouble = true;
-                self.say(Event::Trouble(Some(error.to_string()))).await;
+                self.say(NodeEvent::Trouble(Some(error.to_string()))).await;
                 true
             }
             Err(error) => {
-                self.say(Event::Failed(error)).await;
+                self.say(NodeEvent::Failed(error)).await;
                 false
             }
         }
@@ -239,20 +228,20 @@ impl Worker {
                     tracing::debug!(%error, "the object store of the cluster");
                     self.shared.time.sleep(POLL_RUNNING).await;
                 }
-                Err(error) => return self.say(Event::Failed(error)).await,
+                Err(error) => return self.say(NodeEvent::Failed(error)).await,
             }
         }
     }
 
-    async fn say(&self, event: Event) {
+    async fn say(&self, event: NodeEvent) {
         // If the crawl is gone, nobody needs the event.
         drop(self.events.send(event).await);
     }
 
-    fn take(&mut self, said: Said) {
+    fn take(&mut self, said: ToNode) {
         let commit = match said {
-            Said::Commit(commit) => commit,
-            Said::Addresses(more) => {
+            ToNode::Commit(commit) => commit,
+            ToNode::Addresses(more) => {
                 let room = ADDRESSES_MAX.saturating_sub(self.addresses.len());
                 self.addresses.extend(more.iter().take(room));
                 if more.len() > room && self.addresses.last() != Some(&EVERY_ADDRESS) {
@@ -261,7 +250,7 @@ impl Worker {
                 return self.unannounced.extend(more);
             }
         };
-        let Commit { outbox, activity, total, marks, progress } = *commit;
+        let NodeCommit { outbox, activity, total, marks, progress } = *commit;
         self.outbox.extend(outbox.into_iter().map(|(to, number, bytes)| ((to, number), bytes)));
         let is_news = !self.outbox.is_empty()
             || self.status.as_ref().is_none_or(|before| {
@@ -274,10 +263,10 @@ impl Worker {
             self.next_look = self.still_since;
         }
         self.marks = marks.clone();
-        self.status = Some(Status {
-            partition: self.partition.number,
-            epoch: self.epoch,
-            node: self.node.clone(),
+        self.status = Some(NodeStatus {
+            partition: self.own.partition.number,
+            epoch: self.own.epoch,
+            node: self.own.node.clone(),
             time: time_of_day(&*self.shared.time),
             activity,
             total,
@@ -288,19 +277,19 @@ impl Worker {
 
     /// Checks that no other node has the partition, unless it was checked within `age`.
     async fn hold(&mut self, age: Duration) -> Result<(), ClusterError> {
-        if self.shared.time.now() < self.held + age {
+        if self.shared.time.now() < self.own.held + age {
             return Ok(());
         }
         let looked = self.shared.time.now();
-        self.is_asked |= check_newest(&self.shared, self.partition.number, self.epoch).await?;
-        self.held = looked;
+        self.is_asked |= check_newest(&self.shared, self.own.partition.number, self.own.epoch).await?;
+        self.own.held = looked;
         Ok(())
     }
 
     /// Publishes the status, then addresses, then sends batches, so that no batch is received before a published status
     /// counts it as sent.
     async fn write(&mut self) -> Result<(), ClusterError> {
-        let (now, own) = (self.shared.time.now(), (self.partition.number, self.epoch));
+        let (now, own) = (self.shared.time.now(), (self.own.partition.number, self.own.epoch));
         let needs_clock =
             !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= CLOCK_EVERY);
         if (!self.is_published || needs_clock || now >= self.published_at + CLOCK_EVERY)
@@ -319,32 +308,32 @@ impl Worker {
             self.hold(LEASE / 2).await?;
             self.shared.announce_addresses(own, &self.addresses).await?;
             let announced = mem::take(&mut self.unannounced);
-            self.say(Event::Announced(announced, self.shared.time.now())).await;
+            self.say(NodeEvent::Announced(announced, self.shared.time.now())).await;
             let before = mem::replace(&mut self.announced_addresses, self.addresses.len() as u64);
             self.shared.forget_addresses(own, before).await?;
         }
         while let Some((&(to, number), bytes)) = self.outbox.first_key_value() {
             let bytes = bytes.clone();
             self.hold(LEASE / 2).await?;
-            self.shared.create(&self.route(self.partition.number, to, number).name(), bytes).await?;
+            self.shared.create(&self.route(self.own.partition.number, to, number).name(), bytes).await?;
             self.outbox.pop_first();
-            self.say(Event::Sent(to, number)).await;
+            self.say(NodeEvent::Sent(to, number)).await;
         }
         Ok(())
     }
 
     fn route(&self, from: u16, to: u16, number: u64) -> Route {
-        Route { cluster: self.partition.cluster.clone(), from, to, number }
+        Route { cluster: self.own.partition.cluster.clone(), from, to, number }
     }
 
     /// Looks at what others have sent and published.
     async fn look(&mut self) -> Result<(), ClusterError> {
-        let own = self.partition.number;
+        let own = self.own.partition.number;
         // Thus a node notices soon that it has lost its partition or is asked to leave it, even while it has nothing to
         // write.
         self.hold(LEASE / 2).await?;
         for (from, stored) in self.shared.incoming(own).await? {
-            if from == own || !(1..=self.partition.count).contains(&from) {
+            if from == own || !(1..=self.own.partition.count).contains(&from) {
                 continue;
             }
             let durable = self.marks.received_from(from);
@@ -358,7 +347,7 @@ impl Worker {
                     break;
                 }
                 let route = self.route(from, own, next);
-                let next_batch = match self.shared.next_batch(&route, &stored, &self.partition).await {
+                let next_batch = match self.shared.next_batch(&route, &stored, &self.own.partition).await {
                     Err(error @ ClusterError::Batch(_)) => {
                         // Another node may have the partition now, and has removed the batches that it received.
                         self.hold(Duration::ZERO).await?;
@@ -371,10 +360,10 @@ impl Worker {
                 };
                 self.handed.insert(from, next);
                 self.still_since = self.shared.time.now();
-                self.say(Event::Received(Box::new(batch), bytes)).await;
+                self.say(NodeEvent::Received(Box::new(batch), bytes)).await;
             }
         }
-        let all = self.shared.statuses(self.partition.count, &mut self.known_statuses).await?;
+        let all = self.shared.statuses(self.own.partition.count, &mut self.known_statuses).await?;
         if !self.addresses.is_empty() {
             self.look_at_addresses(&all).await?;
         }
@@ -383,10 +372,10 @@ impl Worker {
         self.look_for_quiet(&all).await
     }
 
-    async fn look_at_addresses(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
+    async fn look_at_addresses(&mut self, all: &[Option<NodeStatus>]) -> Result<(), ClusterError> {
         let at = self.shared.time.now();
         let mut announced = self.shared.announced_addresses().await?;
-        announced.retain(|(partition, _), _| *partition != self.partition.number);
+        announced.retain(|(partition, _), _| *partition != self.own.partition.number);
         let has_ended = |partition: u16, epoch: u64| {
             let one = all.iter().flatten().find(|one| (one.partition, one.epoch) == (partition, epoch));
             one.is_some_and(|one| one.activity.is_over())
@@ -397,64 +386,65 @@ impl Worker {
         }
         let others = self.others.look(&announced, read, at, has_ended);
         self.hold(LEASE / 2).await?;
-        self.say(Event::Looked(Look { others, at, held: self.held, clock: self.clock })).await;
+        self.say(NodeEvent::Looked(Look { others, at, held: self.own.held, clock: self.clock })).await;
         Ok(())
     }
 
-    async fn look_at_rebuilds(&self, all: &[Option<Status>]) {
+    async fn look_at_rebuilds(&self, all: &[Option<NodeStatus>]) {
         let news = all.iter().flatten().map(|status| (status.partition, status.marks.rebuilds));
         let news: BTreeMap<u16, u32> = news
             .filter(|(partition, rebuilds)| {
                 *rebuilds > self.marks.told.get(partition).copied().unwrap_or(0)
-                    && *partition != self.partition.number
+                    && *partition != self.own.partition.number
             })
             .collect();
         if !news.is_empty() {
-            self.say(Event::Rebuilt(news)).await;
+            self.say(NodeEvent::Rebuilt(news)).await;
         }
     }
 
-    async fn look_for_hungry(&mut self, all: &[Option<Status>]) {
-        let idle = all.iter().flatten().filter(|status| status.activity == Activity::Idle);
+    async fn look_for_hungry(&mut self, all: &[Option<NodeStatus>]) {
+        let idle = all.iter().flatten().filter(|status| status.activity == NodeActivity::Idle);
         let hungry: BTreeSet<u16> = idle.map(|status| status.partition).collect();
         if hungry != self.hungry {
             self.hungry.clone_from(&hungry);
-            self.say(Event::Hungry(hungry)).await;
+            self.say(NodeEvent::Hungry(hungry)).await;
         }
     }
 
     /// Requires two equal looks, since what is in flight during one is seen by the next.
-    async fn look_for_quiet(&mut self, all: &[Option<Status>]) -> Result<(), ClusterError> {
+    async fn look_for_quiet(&mut self, all: &[Option<NodeStatus>]) -> Result<(), ClusterError> {
         let is_left = self.look_for_left(all).await?;
         if !is_left && !is_quiet(all, &[]) {
             self.before = None;
-            let busy = |(place, status): (usize, &Option<Status>)| {
+            let busy = |(place, status): (usize, &Option<NodeStatus>)| {
                 let is_busy = status.as_ref().is_none_or(|status| !status.activity.is_quiet());
                 is_busy.then_some(place as u16 + 1)
             };
             let busy: Vec<u16> = all.iter().enumerate().filter_map(busy).collect();
-            if busy != self.waits_for && !busy.contains(&self.partition.number) && !busy.is_empty() {
-                self.say(Event::WaitsFor(busy.clone())).await;
+            if busy != self.waits_for && !busy.contains(&self.own.partition.number) && !busy.is_empty() {
+                self.say(NodeEvent::WaitsFor(busy.clone())).await;
             }
             self.waits_for = busy;
             return Ok(());
         }
-        let seen: Seen = all.iter().flatten().map(|status| (status.epoch, status.marks.clone())).collect();
+        let seen: QuietLook =
+            all.iter().flatten().map(|status| (status.epoch, status.marks.clone())).collect();
         if self.before.as_ref() == Some(&seen) && self.is_published {
-            self.say(Event::Quiet(self.marks.clone())).await;
+            self.say(NodeEvent::Quiet(self.marks.clone())).await;
         }
         self.before = Some(seen);
         Ok(())
     }
 
     /// Whether only partitions that had ended as complete have work, and no node has begun them again for some time.
-    async fn look_for_left(&mut self, all: &[Option<Status>]) -> Result<bool, ClusterError> {
+    async fn look_for_left(&mut self, all: &[Option<NodeStatus>]) -> Result<bool, ClusterError> {
         let mut now_left = left(all);
         if !now_left.is_empty() {
             // A node that has just begun has not published anything.
             let epochs = self.shared.newest_epochs().await?;
             let is_begun =
-                |one: &Status| epochs.get(&one.partition).is_some_and(|(epoch, _)| *epoch > one.epoch);
+                |one: &NodeStatus| epochs.get(&one.partition).is_some_and(|(epoch, _)| *epoch > one.epoch);
             now_left
                 .retain(|number| !all.iter().flatten().any(|one| one.partition == *number && is_begun(one)));
         }
@@ -465,7 +455,7 @@ impl Worker {
         let now = self.shared.time.now();
         if self.left.as_ref().is_none_or(|(known, _)| *known != now_left) {
             self.left = Some((now_left.clone(), now));
-            self.say(Event::Left(now_left, LEFT_PATIENCE)).await;
+            self.say(NodeEvent::Left(now_left, LEFT_PATIENCE)).await;
         }
         Ok(self.left.as_ref().is_some_and(|(_, since)| now >= *since + LEFT_PATIENCE))
     }

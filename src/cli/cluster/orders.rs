@@ -5,8 +5,8 @@ use std::path::Path;
 
 use archive_base::decisions::Decision;
 use archive_books::cluster::{Partition, Publications};
-use archive_peers::share::orders::{self, Done, List, Order};
-use archive_peers::share::{OrderProgress, Progress, ShareError};
+use archive_peers::share::orders::{self, Order, OrderDone, OrderList};
+use archive_peers::share::{ListProgress, OrderProgress, ShareError};
 use archive_storage::Store;
 use archive_web::fetch;
 use serde::Serialize;
@@ -115,7 +115,7 @@ pub(super) fn carry_out(
     let (shown, options) = (archive.display(), open::erase_options());
     orders::carry_out(published, archive, wanted, &options, &mut |list, number, done| {
         let order = format!("{shown}: {}: order {number}", list.name());
-        let Done { outcome, conflicts, copies } = match done {
+        let OrderDone { outcome, conflicts, copies } = match done {
             Ok(done) => done,
             Err(error) if error.is_for_good() => {
                 let text = format!("{order} is set aside, so it erases nothing here: {error}");
@@ -127,11 +127,11 @@ pub(super) fn carry_out(
             }
         };
         let what = match list {
-            List::Erasures if outcome.named > 0 => {
+            OrderList::Erasures if outcome.named > 0 => {
                 output::count(outcome.named, "page") + " that match its query are named by further orders"
             }
-            List::Decisions => output::count(outcome.taken, "decision") + " taken in",
-            List::Erasures => output::count(outcome.taken, "page") + " erased",
+            OrderList::Decisions => output::count(outcome.taken, "decision") + " taken in",
+            OrderList::Erasures => output::count(outcome.taken, "page") + " erased",
         };
         hear(Heard::Done(format!("{order}: {what}")));
         for (subject, Decision { by, .. }) in conflicts.iter().take(CONFLICTS_NAMED_MAX) {
@@ -145,8 +145,8 @@ pub(super) fn carry_out(
 }
 
 /// Prints how far the partitions have got with a list, if it has any orders.
-pub(super) fn show_progress(progress: &Progress) -> anyhow::Result<()> {
-    let Progress { list, orders, carried_out_by, waiting, set_aside, .. } = progress;
+pub(super) fn show_progress(progress: &ListProgress) -> anyhow::Result<()> {
+    let ListProgress { list, orders, carried_out_by, waiting, set_aside, .. } = progress;
     if *orders == 0 {
         return Ok(());
     }
@@ -172,7 +172,7 @@ pub(super) fn show_progress(progress: &Progress) -> anyhow::Result<()> {
 
 /// Lists the newest orders of each list, or all of them as JSON.
 pub(super) fn show(published: &Publications, json: bool) -> anyhow::Result<()> {
-    for progress in Progress::look(published)? {
+    for progress in ListProgress::look(published)? {
         if json {
             (1..=progress.orders).try_for_each(|number| output::json_line(&progress.order(number)))?;
             continue;
@@ -181,19 +181,21 @@ pub(super) fn show(published: &Publications, json: bool) -> anyhow::Result<()> {
         for number in progress.orders.saturating_sub(SHOWN_MAX) + 1..=progress.orders {
             let OrderProgress { outcome, waits_for, set_aside_by, .. } = progress.order(number);
             let what = match progress.list {
-                List::Decisions if outcome.left > 0 => {
+                OrderList::Decisions if outcome.left > 0 => {
                     format!("{} in conflict, left out", output::count(outcome.left, "decision"))
                 }
-                List::Decisions => continue,
-                List::Erasures if outcome.named > 0 => {
+                OrderList::Decisions => continue,
+                OrderList::Erasures if outcome.named > 0 => {
                     output::count(outcome.named, "page") + " that match its query are named by further orders"
                 }
-                List::Erasures if !set_aside_by.is_empty() => continue,
-                List::Erasures if outcome.taken == 0 && waits_for.is_empty() => {
+                OrderList::Erasures if !set_aside_by.is_empty() => continue,
+                OrderList::Erasures if outcome.taken == 0 && waits_for.is_empty() => {
                     "no partition has any of its pages".to_owned()
                 }
-                List::Erasures if waits_for.is_empty() => output::count(outcome.taken, "page") + " erased",
-                List::Erasures => output::count(outcome.taken, "page") + " erased so far",
+                OrderList::Erasures if waits_for.is_empty() => {
+                    output::count(outcome.taken, "page") + " erased"
+                }
+                OrderList::Erasures => output::count(outcome.taken, "page") + " erased so far",
             };
             output::line(&format!("  order {number}: {what}"))?;
         }

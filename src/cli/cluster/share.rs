@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use archive_base::access::AccessError;
 use archive_base::control::Control;
-use archive_books::cluster::{Publications, Version};
-use archive_peers::share::orders::List;
-use archive_peers::share::{self, Outcome, ShareError, Taken};
+use archive_books::cluster::{FileVersion, Publications};
+use archive_peers::share::orders::OrderList;
+use archive_peers::share::{self, FileAdoption, FileOutcome, ShareError};
 use chrono::Utc;
 use serde::Serialize;
 
@@ -121,7 +121,7 @@ fn show(args: &ShareArgs) -> anyhow::Result<()> {
         output::note(format_args!("nothing is published"));
     }
     for (file, version) in published.newest.iter().filter(|(file, _)| !is_list(file)) {
-        let Version { number, is_removed } = *version;
+        let FileVersion { number, is_removed } = *version;
         if args.json {
             output::json_line(&Listed { file, version: number, removed: is_removed })?;
         } else {
@@ -132,7 +132,7 @@ fn show(args: &ShareArgs) -> anyhow::Result<()> {
 }
 
 fn is_list(file: &str) -> bool {
-    List::EACH.iter().any(|list| list.name() == file)
+    OrderList::EACH.iter().any(|list| list.name() == file)
 }
 
 /// Takes over what is published, once or repeatedly; unchanged problems are reported only once.
@@ -170,17 +170,17 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
         &published,
         &args.archives,
         Utc::now(),
-        &mut |Outcome { archive, file, version, taken }| {
+        &mut |FileOutcome { archive, file, version, taken }| {
             let archive = archive.display();
             let why = match taken {
-                Ok(Taken::Had) => return,
-                Ok(Taken::Over) => {
+                Ok(FileAdoption::Had) => return,
+                Ok(FileAdoption::Over) => {
                     if printed.is_ok() {
                         printed = output::line(&format!("{archive}: {file}: {version}"));
                     }
                     return;
                 }
-                Ok(Taken::Refused) => format!(
+                Ok(FileAdoption::Refused) => format!(
                     "{archive}: {file} differs from the cluster's version and is kept: publish it with --set, or remove it"
                 ),
                 Err(error) => format!("{archive}: {file} was not applied: {error}"),

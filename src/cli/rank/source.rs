@@ -10,7 +10,7 @@ use archive_books::stored_graph::{Outline, PageGraph, site_graph};
 use archive_math::graphs;
 use archive_math::importance::Graph;
 use archive_math::importance::ranking::Column;
-use archive_peers::nodes::Asked;
+use archive_peers::nodes::Root;
 use archive_storage::{SiteId, Store, UrlId};
 
 use super::{Args, read_chosen};
@@ -29,7 +29,7 @@ pub(super) enum Source<'a> {
     /// As [`Source::Together`], if some archives are on other machines.
     Asked {
         answering: &'a Answering,
-        asked: Asked<'a>,
+        asked: Root<'a>,
         outlines: Vec<Outline>,
         are_sites: bool,
         ids: Vec<Vec<u32>>,

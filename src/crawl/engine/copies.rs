@@ -11,7 +11,7 @@ use std::thread::{self, Scope};
 use std::time::{Duration, Instant};
 
 use archive_base::control::Control;
-use archive_books::cluster::Commit;
+use archive_books::cluster::NodeCommit;
 use archive_vault::copy::{self, CopyError, Remote};
 use crossbeam::channel::{Receiver, Sender, bounded};
 
@@ -30,9 +30,9 @@ pub(super) struct Copies {
     made: Receiver<Made>,
     control: Arc<Control>,
     /// Reports to send once the copy in progress is made; `None` if no copy is in progress.
-    covered: Option<Vec<Commit>>,
+    covered: Option<Vec<NodeCommit>>,
     /// Reports that wait for the next copy.
-    held: Vec<Commit>,
+    held: Vec<NodeCommit>,
     /// Whether there was a checkpoint since the last copy began.
     is_due: bool,
     try_again: Option<Instant>,
@@ -74,7 +74,7 @@ impl Copies {
     }
 
     /// Holds a report until a copy covers its checkpoint.
-    pub(super) fn hold(&mut self, commit: Commit) {
+    pub(super) fn hold(&mut self, commit: NodeCommit) {
         self.held.push(commit);
     }
 
@@ -96,7 +96,7 @@ impl Copies {
     }
 
     /// Handles the outcome of a copy: returns the reports to send, and a notice for the user.
-    fn ended(&mut self, made: Made) -> Result<(Vec<Commit>, Option<String>), CopyError> {
+    fn ended(&mut self, made: Made) -> Result<(Vec<NodeCommit>, Option<String>), CopyError> {
         let mut covered = self.covered.take().unwrap_or_default();
         match made {
             Ok(left) => {

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use archive_books::cluster::{
-    ADDRESS_DELAY_MAX, Activity, Batch, ClusterError, Commit, Event, ExchangeState, Mode, Node, Progress,
-    Rest, Turns,
+    ADDRESS_DELAY_MAX, Batch, ClusterError, ClusterNode, ExchangeState, Mode, NodeActivity, NodeCommit,
+    NodeEvent, NodeProgress, Rest, Turns,
 };
 use archive_books::ledger::Credits;
 
@@ -34,7 +34,7 @@ const FEED_PART: u32 = 20;
 
 /// What this node knows about the others.
 pub(super) struct Peers {
-    node: Node,
+    node: ClusterNode,
     has_begun: bool,
     standing: ExchangeState,
     trouble: Option<String>,
@@ -70,8 +70,8 @@ impl Run<'_> {
         }
         let marks = self.recorder.credits().marks();
         let known = Credits::epoch(self.recorder.state())?;
-        let node =
-            Node::start(member, self.recorder.store().path(), &marks, known).map_err(CrawlError::Cluster)?;
+        let node = ClusterNode::start(member, self.recorder.store().path(), &marks, known)
+            .map_err(CrawlError::Cluster)?;
         Credits::set_epoch(self.recorder.state_mut(), node.epoch)?;
         let partition = &member.partition;
         self.notice(format!("partition {partition}, epoch {}, mode {}", node.epoch, partition.mode));
@@ -112,44 +112,44 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn hear(&mut self, event: Event, now: Instant) -> Result<(), CrawlError> {
+    fn hear(&mut self, event: NodeEvent, now: Instant) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         match event {
-            Event::Begun => peers.has_begun = true,
-            Event::Trouble(trouble) => peers.trouble = trouble,
-            Event::Hungry(hungry) => {
+            NodeEvent::Begun => peers.has_begun = true,
+            NodeEvent::Trouble(trouble) => peers.trouble = trouble,
+            NodeEvent::Hungry(hungry) => {
                 peers.feed_after = FEED_AFTER;
                 peers.hungry = hungry;
             }
-            Event::Drain => {
+            NodeEvent::Drain => {
                 peers.is_drained = true;
                 self.notice(
                     "asked to leave the partition to another node (archive cluster drain)".to_owned(),
                 );
             }
-            Event::Announced(addresses, at) => {
+            NodeEvent::Announced(addresses, at) => {
                 if let Some(turns) = &mut self.frontier.turns {
                     turns.announced(&addresses, at);
                 }
             }
-            Event::Looked(look) => {
+            NodeEvent::Looked(look) => {
                 if let Some(turns) = &mut self.frontier.turns {
                     turns.see(look);
                 }
             }
-            Event::Quiet(marks) => peers.standing.is_quiet(marks),
-            Event::Failed(error) => return Err(CrawlError::Cluster(error)),
-            Event::Sent(to, number) => Credits::forget_sent(self.recorder.state_mut(), to, number)?,
-            Event::Received(batch, bytes) => self.take_in(&batch, bytes, now)?,
-            Event::Rebuilt(rebuilt) => {
+            NodeEvent::Quiet(marks) => peers.standing.is_quiet(marks),
+            NodeEvent::Failed(error) => return Err(CrawlError::Cluster(error)),
+            NodeEvent::Sent(to, number) => Credits::forget_sent(self.recorder.state_mut(), to, number)?,
+            NodeEvent::Received(batch, bytes) => self.take_in(&batch, bytes, now)?,
+            NodeEvent::Rebuilt(rebuilt) => {
                 let (credits, state) = self.recorder.books();
                 credits.name_again(state, &rebuilt)?;
             }
-            Event::WaitsFor(partitions) => {
+            NodeEvent::WaitsFor(partitions) => {
                 let list = listed(&partitions);
                 self.notice(format!("nothing waits here; waiting for what other partitions send: {list}"));
             }
-            Event::Left(partitions, patience) => self.notice(format!(
+            NodeEvent::Left(partitions, patience) => self.notice(format!(
                 "nothing waits here; partitions that have ended have something to do again: {}; begin them, or this crawl ends in {} s",
                 listed(&partitions),
                 patience.as_secs()
@@ -235,7 +235,7 @@ impl Run<'_> {
         let Self { peers, recorder, frontier, status, .. } = self;
         let Some(peers) = peers.as_mut() else { return Ok(()) };
         peers.told = Some(Instant::now());
-        let progress = Progress {
+        let progress = NodeProgress {
             waiting: frontier.queued(),
             waiting_cash: frontier.waiting_cash(),
             pages: status.pages,
@@ -254,7 +254,7 @@ impl Run<'_> {
     }
 
     /// Passes a checkpoint to the node, which reports it to the others.
-    pub(super) fn pass_on(&mut self, commit: Commit) -> Result<(), CrawlError> {
+    pub(super) fn pass_on(&mut self, commit: NodeCommit) -> Result<(), CrawlError> {
         let Some(peers) = &self.peers else { return Ok(()) };
         match peers.node.commit(commit) {
             // If the node has ended, its events give the reason.
@@ -311,15 +311,15 @@ impl Run<'_> {
     pub(super) fn report_end_to_peers(&mut self, end: End) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         peers.standing.ends(match end {
-            End::Drained => Activity::Drained,
-            _ if self.options.is_continued => Activity::Running,
+            End::Drained => NodeActivity::Drained,
+            _ if self.options.is_continued => NodeActivity::Running,
             // A refresh does not change whether another node is to continue the crawl.
             _ if !self.discovering && peers.node.is_unfinished => {
-                Activity::Ended(End::Stopped.name().to_owned())
+                NodeActivity::Ended(End::Stopped.name().to_owned())
             }
-            _ if !self.discovering => Activity::Ended("refresh".to_owned()),
-            End::Complete | End::Waiting => Activity::Complete,
-            _ => Activity::Ended(end.name().to_owned()),
+            _ if !self.discovering => NodeActivity::Ended("refresh".to_owned()),
+            End::Complete | End::Waiting => NodeActivity::Complete,
+            _ => NodeActivity::Ended(end.name().to_owned()),
         });
         self.report_to_peers()
     }
@@ -330,14 +330,14 @@ impl Run<'_> {
         let mut is_sent = false;
         for event in peers.node.finish() {
             match event {
-                Event::Sent(to, number) => {
+                NodeEvent::Sent(to, number) => {
                     Credits::forget_sent(self.recorder.state_mut(), to, number)?;
                     is_sent = true;
                 }
-                Event::Failed(error) if error.is_passing() => {
+                NodeEvent::Failed(error) if error.is_passing() => {
                     self.warn(format!("{error}; the next run sends what is left to send"));
                 }
-                Event::Failed(error) => return Err(CrawlError::Cluster(error)),
+                NodeEvent::Failed(error) => return Err(CrawlError::Cluster(error)),
                 _ => {}
             }
         }

@@ -1,9 +1,9 @@
 //! Announcements by site owners: URLs that are new or have changed, in several formats.
 //!
 //! [`read`] understands a plain list, a sitemap (sitemaps.org) and the JSON of IndexNow (indexnow.org). [`publish`]
-//! queues the URLs so that the next refresh or crawl fetches them first. Announcements that arrive over HTTP are not
-//! trusted: a [`Notice`] waits until a run has found its key on its host ([`Pending`]), or is signed by a hub that a
-//! run has subscribed to ([`hubs`], [`subscriptions`]).
+//! queues the URLs so that the next refresh or crawl fetches them first. An announcement that arrives over HTTP (by a
+//! ping) is not trusted: it is kept as a [`Notice`] until a run has found its key on its host ([`Pending`]), or is signed
+//! by a hub, a WebSub server that a run has subscribed to ([`hubs`], [`subscriptions`]).
 //!
 //! Invariant: nobody can announce more than the limits here and in the ledger allow, nor pages outside the crawl's
 //! scope.

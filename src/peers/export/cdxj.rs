@@ -12,10 +12,10 @@ use archive_storage::backend::{OpenMode, open_regular};
 use archive_storage::{Location, SegmentEntry, SegmentId, SegmentState, Store, segment};
 use serde::Deserialize;
 
-use super::received;
-use super::rows::{Pieces, Stop};
+use super::node_index;
+use super::rows::{RowPieces, RowStop};
 use super::walk::{START, are_description, walk};
-use super::{ExportError, Exported, Part, Selection, lost};
+use super::{ExportError, ExportPart, Exported, Selection, lost};
 
 /// Number of lines between two progress reports.
 const REPORT_EVERY: u64 = 10_000;
@@ -24,11 +24,11 @@ const REPORT_EVERY: u64 = 10_000;
 const READ_BYTES: usize = 1 << 16;
 
 /// Appends the next line of a segment to a buffer; appends nothing after the last.
-pub(super) type Lines<'a> = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'a>;
+pub(super) type IndexLines<'a> = Box<dyn FnMut(&mut Vec<u8>) -> io::Result<()> + 'a>;
 
 /// Writes one index of all selections.
 pub(super) fn write(
-    parts: &[Part<'_>],
+    parts: &[ExportPart<'_>],
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
@@ -39,11 +39,11 @@ pub(super) fn write(
     };
     for part in parts {
         match part {
-            Part::Folder(store, selection) => {
+            ExportPart::Folder(store, selection) => {
                 store.state().segments().try_for_each(|(_, entry)| is_new(&entry.file))?;
                 sources.extend(of_part(store, selection)?);
             }
-            Part::Node(sender) => sources.extend(received::of_node(&**sender, &mut is_new)?),
+            ExportPart::Node(sender) => sources.extend(node_index::of_node(&**sender, &mut is_new)?),
         }
     }
     merge(sources, out, progress)
@@ -53,11 +53,11 @@ pub(super) fn write(
 pub(super) fn send(
     (store, selection): (&Store, &Selection),
     (first, sent): (SegmentId, u64),
-    out: &mut Pieces<'_>,
-) -> Result<(), Stop> {
+    out: &mut RowPieces<'_>,
+) -> Result<(), RowStop> {
     for (id, entry) in store.state().segments().filter(|(id, _)| *id >= first) {
         let skipped = if id == first { sent } else { 0 };
-        let head = || [&[received::NAME], entry.file.as_bytes(), b"\n"].concat();
+        let head = || [&[node_index::NAME], entry.file.as_bytes(), b"\n"].concat();
         out.begin((id, skipped))?;
         out.add(&head())?;
         let Some(mut lines) = stored(store, selection, id, entry) else {
@@ -94,8 +94,8 @@ fn index(count: u64) -> usize {
 }
 
 /// Returns the lines of each segment of one archive.
-fn of_part<'a>(store: &'a Store, selection: &'a Selection) -> Result<Vec<Lines<'a>>, ExportError> {
-    let mut sources: Vec<Lines<'_>> = Vec::new();
+fn of_part<'a>(store: &'a Store, selection: &'a Selection) -> Result<Vec<IndexLines<'a>>, ExportError> {
+    let mut sources: Vec<IndexLines<'_>> = Vec::new();
     let mut read: Vec<SegmentId> = Vec::new();
     for (id, entry) in store.state().segments() {
         match stored(store, selection, id, entry) {
@@ -119,7 +119,7 @@ fn stored<'a>(
     selection: &'a Selection,
     id: SegmentId,
     entry: &SegmentEntry,
-) -> Option<Lines<'a>> {
+) -> Option<IndexLines<'a>> {
     if entry.state != SegmentState::Closed {
         return None;
     }
@@ -140,10 +140,10 @@ fn stored<'a>(
 /// Returns the offset of a line's record.
 fn offset(line: &[u8]) -> Option<u64> {
     #[derive(Deserialize)]
-    struct Place {
+    struct LinePlace {
         offset: String,
     }
-    let place: Place =
+    let place: LinePlace =
         serde_json::from_slice(line.get(line.iter().position(|byte| *byte == b'{')?..)?).ok()?;
     place.offset.parse().ok()
 }
@@ -169,7 +169,7 @@ fn of_records(
 
 /// Merges sorted lines.
 fn merge(
-    mut sources: Vec<Lines<'_>>,
+    mut sources: Vec<IndexLines<'_>>,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
@@ -197,7 +197,7 @@ fn merge(
 }
 
 /// Replaces a line by the next one, with its line feed. Returns whether there is one.
-fn advance(lines: &mut Lines<'_>, line: &mut Vec<u8>) -> io::Result<bool> {
+fn advance(lines: &mut IndexLines<'_>, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     lines(line)?;
     let is_line = !line.is_empty();

@@ -28,10 +28,10 @@ use self::columns::columns;
 use self::file::ParquetFile;
 use self::original::{Originals, capture_of};
 use self::page::{Known, Pages};
-use self::row::{Context, Row};
-use super::rows::{ExportRows, Pieces, Stop};
+use self::row::{Row, RowContext};
+use super::rows::{ExportRows, RowPieces, RowStop};
 use super::walk::{START, are_description, walk};
-use super::{ExportError, Exported, Part, Selection, lost};
+use super::{ExportError, ExportPart, Exported, Selection, lost};
 
 /// Maximum number of rows in a row group, and of bytes of their texts.
 const ROWS_PER_GROUP: usize = 100_000;
@@ -45,12 +45,12 @@ const TEXT_BYTES_PER_BATCH: usize = 32 << 20;
 
 /// Writes one table of all selections.
 pub(super) fn write(
-    parts: &[Part<'_>],
+    parts: &[ExportPart<'_>],
     with_text: bool,
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let mut table = Table {
+    let mut table = CaptureTable {
         file: ParquetFile::begin(out, columns(with_text)).map_err(lost)?,
         rows: Vec::new(),
         text_bytes: 0,
@@ -63,10 +63,10 @@ pub(super) fn write(
             Ok::<_, ExportError>(())
         };
         match part {
-            Part::Folder(store, selection) => {
+            ExportPart::Folder(store, selection) => {
                 each_batch((store, selection), START, with_text, &mut |_, rows| add(rows))?;
             }
-            Part::Node(sender) => {
+            ExportPart::Node(sender) => {
                 let wanted = if with_text { ExportRows::Texts } else { ExportRows::Captures };
                 sender.send(wanted, &mut |piece| {
                     let rows = serde_json::Deserializer::from_reader(BufReader::new(piece));
@@ -89,8 +89,8 @@ pub(super) fn send(
     part: (&Store, &Selection),
     from: (SegmentId, u64),
     with_text: bool,
-    out: &mut Pieces<'_>,
-) -> Result<(), Stop> {
+    out: &mut RowPieces<'_>,
+) -> Result<(), RowStop> {
     each_batch(part, from, with_text, &mut |place, rows| {
         out.begin(place)?;
         let rows = serde_json::to_vec(&rows).map_err(|error| lost(error.into()))?;
@@ -110,7 +110,7 @@ fn each_batch<E: From<ExportError>>(
     let crawl = name.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let (mut originals, pages) = (Originals::default(), Pages::open(store)?);
     let (mut batch, mut texts, mut place) = (Vec::new(), 0, from);
-    let mut flush = |batch: &mut Vec<(Vec<Record>, Context)>, place| {
+    let mut flush = |batch: &mut Vec<(Vec<Record>, RowContext)>, place| {
         let made = batch.par_drain(..).filter_map(|(records, context)| Row::of(&records, context, &crawl));
         take(place, made.collect())
     };
@@ -130,7 +130,7 @@ fn each_batch<E: From<ExportError>>(
             text = if with_text { text_of(store, capture)? } else { None };
         }
         texts += text.as_ref().map_or(0, String::len);
-        batch.push((records, Context { original, page, text, segment: segment.0, file: file.to_owned() }));
+        batch.push((records, RowContext { original, page, text, segment: segment.0, file: file.to_owned() }));
         if batch.len() < BATCH && texts < TEXT_BYTES_PER_BATCH {
             return Ok(());
         }
@@ -152,14 +152,14 @@ fn text_of(store: &Store, capture: &Capture) -> Result<Option<String>, ExportErr
 }
 
 /// A table that is being written.
-struct Table<'a> {
+struct CaptureTable<'a> {
     file: ParquetFile<'a>,
     rows: Vec<Row>,
     text_bytes: usize,
     exported: Exported,
 }
 
-impl Table<'_> {
+impl CaptureTable<'_> {
     fn add(&mut self, made: Vec<Row>) -> Result<(), ExportError> {
         self.exported.rows += made.len() as u64;
         self.text_bytes += made.iter().filter_map(|row| row.text.as_ref()).map(String::len).sum::<usize>();

@@ -16,8 +16,8 @@ use archive_storage::{SegmentId, Store, UrlId};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
-use super::rows::{ExportRows, Pieces, RowSender, Stop};
-use super::{ExportError, Exported, Part, Selection, Settings, expect_some, nothing};
+use super::rows::{ExportRows, RowPieces, RowSender, RowStop};
+use super::{ExportError, ExportPart, Exported, Selection, Settings, expect_some, nothing};
 
 /// Extensions of a graph's files. Readers open the properties first, so these are published last.
 const ENDINGS: [&str; 4] = ["graph", "offsets", "urls.gz", "properties"];
@@ -32,7 +32,7 @@ const ENDINGS: [&str; 4] = ["graph", "offsets", "urls.gz", "properties"];
 /// # Errors
 /// If an archive cannot be read, the files cannot be written, or `output` already has an extension.
 pub fn write(
-    parts: &[Part<'_>],
+    parts: &[ExportPart<'_>],
     outlines: &[Outline],
     output: &Path,
     settings: Settings,
@@ -42,7 +42,7 @@ pub fn write(
     }
     expect_some(parts, settings)?;
     let (graph, ids) = match parts {
-        [Part::Folder(store, selection)] => {
+        [ExportPart::Folder(store, selection)] => {
             let pages = PageGraph::among(store.state(), |page| selection.has_page(page))?;
             (pages.graph, vec![pages.urls.into_iter().map(|page| page.0).collect()])
         }
@@ -54,7 +54,7 @@ pub fn write(
         return Err(nothing(parts));
     }
     let failed = |source| ExportError::Write(FileError::at(output)(source));
-    let folder = Folder::begin(output).map_err(failed)?;
+    let folder = GraphFolder::begin(output).map_err(failed)?;
     let part = folder.path.join(output.file_name().unwrap_or_default());
     let rows = compress(&graph, &order, &part).map_err(failed)?;
     name_pages(&order, &part.with_extension("urls.gz")).map_err(failed)?;
@@ -62,10 +62,10 @@ pub fn write(
     Ok(Exported { rows, records: 0, bytes })
 }
 
-fn folders<'a>(parts: &[Part<'a>]) -> Result<Vec<stored_graph::Folder<'a>>, JoinError> {
+fn folders<'a>(parts: &[ExportPart<'a>]) -> Result<Vec<stored_graph::Folder<'a>>, JoinError> {
     let stores = parts.iter().filter_map(|part| match part {
-        Part::Folder(store, _) => Some(*store),
-        Part::Node(_) => None,
+        ExportPart::Folder(store, _) => Some(*store),
+        ExportPart::Node(_) => None,
     });
     stores.map(stored_graph::Folder::of).collect()
 }
@@ -73,7 +73,7 @@ fn folders<'a>(parts: &[Part<'a>]) -> Result<Vec<stored_graph::Folder<'a>>, Join
 /// Returns the pages of the selections, sorted by URL, with their numbers in the graph. `ids` holds their numbers in
 /// their archives.
 fn order(
-    parts: &[Part<'_>],
+    parts: &[ExportPart<'_>],
     outlines: &[Outline],
     ids: &[Vec<u32>],
 ) -> Result<Vec<(String, u32)>, ExportError> {
@@ -81,13 +81,13 @@ fn order(
     for (place, (part, ids)) in parts.iter().zip(ids).enumerate() {
         let numbered = (first..).zip(ids);
         match part {
-            Part::Folder(store, selection) => {
+            ExportPart::Folder(store, selection) => {
                 let mut urls = store.state().url_cursor();
                 for (number, &id) in numbered.filter(|(_, id)| selection.has_page(UrlId(**id))) {
                     named.push((urls.get(UrlId(id))?.to_owned(), number));
                 }
             }
-            Part::Node(sender) => {
+            ExportPart::Node(sender) => {
                 let mut urls = match outlines.get(place) {
                     Some(outline) => receive(&**sender, outline)?,
                     None => HashMap::new(),
@@ -105,8 +105,8 @@ fn order(
 pub(super) fn send(
     (store, selection): (&Store, &Selection),
     from: u64,
-    out: &mut Pieces<'_>,
-) -> Result<(), Stop> {
+    out: &mut RowPieces<'_>,
+) -> Result<(), RowStop> {
     let Ok(from) = u32::try_from(from) else { return Ok(()) };
     let mut urls = store.state().url_cursor();
     for page in store.state().pages(UrlId(from)) {
@@ -170,12 +170,12 @@ fn name_pages(order: &[(String, u32)], path: &Path) -> io::Result<()> {
 
 /// The folder of an unfinished graph. The lock keeps two exports of one name apart; what a crash leaves is removed by
 /// the next export.
-struct Folder {
+struct GraphFolder {
     path: PathBuf,
     _lock: WholeFile,
 }
 
-impl Folder {
+impl GraphFolder {
     fn begin(output: &Path) -> io::Result<Self> {
         let path = output.with_extension("graph-part");
         let lock = WholeFile::begin(&path)?;
@@ -187,7 +187,7 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for GraphFolder {
     fn drop(&mut self) {
         // If this fails, the next export removes it.
         let _ = fs::remove_dir_all(&self.path);

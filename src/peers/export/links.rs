@@ -6,9 +6,9 @@ use archive_books::ledger::LinkCode;
 use archive_storage::{LinksPosition, SegmentId, StateError, Store};
 use archive_web::parse::LinkKind;
 
-use super::rows::{ExportRows, Pieces, Stop};
+use super::rows::{ExportRows, RowPieces, RowStop};
 use super::walk::START;
-use super::{ExportError, Exported, Part, Selection, lost};
+use super::{ExportError, ExportPart, Exported, Selection, lost};
 
 /// Number of URLs that are cached, about 60 bytes each, because link targets come in no order.
 const URLS_KEPT: usize = 1 << 21;
@@ -19,7 +19,7 @@ const REPORT_EVERY: u64 = 100_000;
 /// Writes `source`, `target` and `kind`, separated by tabs, after a header line with these names. No URL contains a
 /// tab.
 pub(super) fn write(
-    parts: &[Part<'_>],
+    parts: &[ExportPart<'_>],
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
@@ -36,10 +36,10 @@ pub(super) fn write(
     };
     for part in parts {
         match part {
-            Part::Folder(store, selection) => {
+            ExportPart::Folder(store, selection) => {
                 each_page((store, selection), START.1, &mut |_, lines, count| add(lines, count))?;
             }
-            Part::Node(sender) => drop(sender.send(ExportRows::Links, &mut |piece| {
+            ExportPart::Node(sender) => drop(sender.send(ExportRows::Links, &mut |piece| {
                 let (mut lines, mut line) = (BufReader::new(piece), Vec::new());
                 while lines.read_until(b'\n', &mut line).map_err(lost)? > 0 {
                     let columns = line.iter().filter(|byte| **byte == b'\t').count() + 1;
@@ -57,7 +57,7 @@ pub(super) fn write(
 }
 
 /// Receives the lines of a page.
-type Take<'a, E> = dyn FnMut(u64, &[u8], usize) -> Result<(), E> + 'a;
+type TakeLinks<'a, E> = dyn FnMut(u64, &[u8], usize) -> Result<(), E> + 'a;
 
 /// Number of columns of a line.
 const COLUMNS: usize = 3;
@@ -66,8 +66,8 @@ const COLUMNS: usize = 3;
 pub(super) fn send(
     part: (&Store, &Selection),
     (segment, from): (SegmentId, u64),
-    out: &mut Pieces<'_>,
-) -> Result<(), Stop> {
+    out: &mut RowPieces<'_>,
+) -> Result<(), RowStop> {
     each_page(part, from, &mut |place, lines, _| {
         out.begin((segment, place))?;
         Ok(out.add(lines)?)
@@ -78,7 +78,7 @@ pub(super) fn send(
 fn each_page<E: From<ExportError> + From<StateError>>(
     (store, selection): (&Store, &Selection),
     from: u64,
-    take: &mut Take<'_, E>,
+    take: &mut TakeLinks<'_, E>,
 ) -> Result<(), E> {
     let state = store.state();
     let mut urls = state.url_cache(URLS_KEPT);

@@ -9,7 +9,7 @@ mod cdxj;
 mod columnar;
 mod graph;
 mod links;
-mod received;
+mod node_index;
 mod rows;
 mod selection;
 mod wacz;
@@ -32,7 +32,7 @@ use flate2::write::GzEncoder;
 use zip::ZipWriter;
 
 use self::wacz::UntilFailure;
-use self::warc::Packing;
+use self::warc::RecordPacking;
 pub use graph::write as graph;
 pub use rows::{ExportPlace, ExportRows, RowSender, send};
 pub use selection::Selection;
@@ -138,14 +138,14 @@ pub enum ExportError {
 
 /// An archive to export.
 #[derive(Debug)]
-pub enum Part<'a> {
+pub enum ExportPart<'a> {
     /// A folder, and the captures selected from it.
     Folder(&'a Store, Selection),
     /// An archive on another machine.
     Node(Box<dyn RowSender + 'a>),
 }
 
-impl Part<'_> {
+impl ExportPart<'_> {
     /// Number of captures; `None` if only a node knows it.
     #[must_use]
     pub fn count(&self) -> Option<u64> {
@@ -203,7 +203,7 @@ pub struct Settings {
 /// [`ExportError::Nothing`], [`ExportError::SameSegment`] or [`ExportError::LongPackage`]; also if an archive cannot be
 /// read or the output cannot be written. An existing file is then unchanged.
 pub fn run(
-    parts: &[Part<'_>],
+    parts: &[ExportPart<'_>],
     format: Format,
     output: &Path,
     settings: Settings,
@@ -221,7 +221,7 @@ pub fn run(
             wacz::write(parts, ZipWriter::new_stream(UntilFailure::new(BufWriter::new(&mut out))), progress)
         }
         _ => {
-            let packing = if settings.gzip { Packing::Gzip } else { Packing::of(output) };
+            let packing = if settings.gzip { RecordPacking::Gzip } else { RecordPacking::of(output) };
             let mut out = BufWriter::with_capacity(1 << 20, &mut out);
             let written = write(parts, format, (packing, settings), &mut out, progress);
             written.and_then(|exported| out.flush().map(|()| exported).map_err(lost))
@@ -239,13 +239,13 @@ pub fn run(
 }
 
 /// Fails if the archives are known to contain nothing, unless empty files are allowed.
-fn expect_some(parts: &[Part<'_>], settings: Settings) -> Result<(), ExportError> {
+fn expect_some(parts: &[ExportPart<'_>], settings: Settings) -> Result<(), ExportError> {
     let is_empty = parts.iter().all(|part| part.count() == Some(0));
     if is_empty && !settings.allow_empty { Err(nothing(parts)) } else { Ok(()) }
 }
 
-fn nothing(parts: &[Part<'_>]) -> ExportError {
-    selection::nothing(parts.first().and_then(Part::words))
+fn nothing(parts: &[ExportPart<'_>]) -> ExportError {
+    selection::nothing(parts.first().and_then(ExportPart::words))
 }
 
 /// Writes a selection as WACZ to an open file.
@@ -257,15 +257,15 @@ pub fn package(
     selection: &Selection,
     out: impl Write + Seek,
 ) -> Result<Exported, ExportError> {
-    let parts = [Part::Folder(store, selection.clone())];
+    let parts = [ExportPart::Folder(store, selection.clone())];
     expect_some(&parts, Settings::default())?;
     wacz::write(&parts, ZipWriter::new(UntilFailure::new(out)), &mut |_| {})
 }
 
 fn write(
-    parts: &[Part<'_>],
+    parts: &[ExportPart<'_>],
     format: Format,
-    (packing, settings): (Packing, Settings),
+    (packing, settings): (RecordPacking, Settings),
     out: &mut dyn Write,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
@@ -276,7 +276,7 @@ fn write(
         Format::Parquet => columnar::write(parts, settings.text, out, progress),
         Format::Cdxj | Format::Links => {
             let write = if format == Format::Cdxj { cdxj::write } else { links::write };
-            if packing != Packing::Gzip {
+            if packing != RecordPacking::Gzip {
                 return write(parts, out, progress);
             }
             let mut packer = GzEncoder::new(out, Compression::default());

@@ -78,17 +78,17 @@ pub trait RowSender: Debug {
 }
 
 /// Receives the pieces of an answer.
-type Take<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
+type TakePiece<'a> = dyn FnMut(&[u8]) -> io::Result<()> + 'a;
 
 /// Why an answer ends before all rows are sent.
-pub(super) enum Stop {
+pub(super) enum RowStop {
     /// The answer is full.
     Full,
     /// An error occurred.
     Failed(ExportError),
 }
 
-impl<E: Into<ExportError>> From<E> for Stop {
+impl<E: Into<ExportError>> From<E> for RowStop {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
     }
@@ -103,7 +103,7 @@ pub fn send(
     store: &Store,
     selection: &Selection,
     (rows, from, room): (ExportRows, Option<ExportPlace>, u64),
-    take: &mut Take<'_>,
+    take: &mut TakePiece<'_>,
 ) -> Result<Option<ExportPlace>, ExportError> {
     let from = match from {
         Some(from) if names_up_to(store, SegmentId(from.segment)) != from.names => {
@@ -113,7 +113,7 @@ pub fn send(
         None => START,
     };
     let until = Instant::now() + TIME_MAX;
-    let mut out = Pieces { piece: Vec::new(), rows: 0, left: room, until, next: None, take };
+    let mut out = RowPieces { piece: Vec::new(), rows: 0, left: room, until, next: None, take };
     let part = (store, selection);
     let ended = match rows {
         ExportRows::Records => warc::send(part, from, &mut out),
@@ -125,8 +125,8 @@ pub fn send(
     };
     let next = match ended {
         Ok(()) => None,
-        Err(Stop::Full) => out.next,
-        Err(Stop::Failed(error)) => return Err(error),
+        Err(RowStop::Full) => out.next,
+        Err(RowStop::Failed(error)) => return Err(error),
     };
     out.flush()?;
     Ok(next.map(|(segment, offset)| ExportPlace {
@@ -149,7 +149,7 @@ fn names_up_to(store: &Store, last: SegmentId) -> u64 {
 }
 
 /// Rows that are being sent.
-pub(super) struct Pieces<'a> {
+pub(super) struct RowPieces<'a> {
     piece: Vec<u8>,
     rows: u64,
     /// Bytes that the answer may still have.
@@ -157,15 +157,15 @@ pub(super) struct Pieces<'a> {
     until: Instant,
     /// The row at which the next answer begins.
     next: Option<(SegmentId, u64)>,
-    take: &'a mut Take<'a>,
+    take: &'a mut TakePiece<'a>,
 }
 
-impl Pieces<'_> {
+impl RowPieces<'_> {
     /// Begins a row at a position at which another answer can continue, unless the answer is full.
-    pub(super) fn begin(&mut self, place: (SegmentId, u64)) -> Result<(), Stop> {
+    pub(super) fn begin(&mut self, place: (SegmentId, u64)) -> Result<(), RowStop> {
         if self.rows > 0 && (self.left == 0 || Instant::now() > self.until) {
             self.next = Some(place);
-            return Err(Stop::Full);
+            return Err(RowStop::Full);
         }
         self.rows += 1;
         if self.piece.len() >= PIECE_BYTES { Ok(self.flush()?) } else { Ok(()) }

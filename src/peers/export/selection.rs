@@ -14,7 +14,7 @@ use super::ExportError;
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// `None` for all captures.
-    chosen: Option<Chosen>,
+    chosen: Option<ChosenCaptures>,
     /// The query in words.
     words: Option<String>,
     /// Limit of a record's content, if it is not that of the archive.
@@ -24,13 +24,13 @@ pub struct Selection {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Chosen {
+struct ChosenCaptures {
     pages: HashSet<UrlId>,
     /// Sorted offsets of main records, by segment.
     places: BTreeMap<SegmentId, Vec<u64>>,
 }
 
-impl Chosen {
+impl ChosenCaptures {
     fn add(&mut self, store: &Store, access: &Access, page: UrlId) -> Result<(), StoreError> {
         let mut add = |capture: &Capture| {
             self.places.entry(capture.location.segment).or_default().push(capture.location.offset);
@@ -64,7 +64,7 @@ impl Selection {
             return Ok(Self::default());
         }
         let state = store.state();
-        let mut chosen = Chosen::default();
+        let mut chosen = ChosenCaptures::default();
         for visit in state.visits(0) {
             let (page, visit) = visit?;
             chosen.add(store, access, page)?;
@@ -85,12 +85,12 @@ impl Selection {
         pages: HashSet<UrlId>,
         words: String,
     ) -> Result<Self, StoreError> {
-        let mut chosen = Chosen::default();
+        let mut chosen = ChosenCaptures::default();
         for page in &pages {
             chosen.add(store, access, *page)?;
         }
         Ok(Self {
-            chosen: Some(Chosen { pages, ..chosen.in_order() }),
+            chosen: Some(ChosenCaptures { pages, ..chosen.in_order() }),
             words: Some(words),
             ..Self::default()
         })

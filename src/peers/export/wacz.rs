@@ -17,8 +17,8 @@ use sha2::{Digest as _, Sha256};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::warc::{self, Packing, Written};
-use super::{ExportError, Exported, Part, lost};
+use super::warc::{self, RecordPacking, WrittenCapture};
+use super::{ExportError, ExportPart, Exported, lost};
 
 /// Version of the format.
 const VERSION: &str = "1.1.1";
@@ -37,26 +37,26 @@ const LINES_PER_BLOCK: usize = 1024;
 
 /// Writes selections of archives as one package, with the records of one archive after those of the other.
 pub(super) fn write<W: Write + Seek>(
-    parts: &[Part<'_>],
+    parts: &[ExportPart<'_>],
     zip: ZipWriter<W>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
     let mut package = Package { zip, resources: Vec::new() };
     let (mut index, mut pages) = (Vec::new(), Vec::new());
-    let mut room = Room::of(parts);
-    let mut each = |written: &Written<'_>| {
+    let mut room = ListRoom::of(parts);
+    let mut each = |written: &WrittenCapture<'_>| {
         let (line, page) = (
             segment::index_line(written.records, written.offset, written.length, RECORDS),
-            Page::of(written),
+            PackagePage::of(written),
         );
-        room.take(line.as_ref().map_or(0, String::len) + page.as_ref().map_or(0, Page::bytes))?;
+        room.take(line.as_ref().map_or(0, String::len) + page.as_ref().map_or(0, PackagePage::bytes))?;
         index.extend(line);
         pages.extend(page);
         Ok(())
     };
     let mut exported = Exported::default();
     package.add(&format!("archive/{RECORDS}"), |out| {
-        exported = warc::write(parts, (Packing::Gzip, None), out, &mut each, progress)?;
+        exported = warc::write(parts, (RecordPacking::Gzip, None), out, &mut each, progress)?;
         Ok(())
     })?;
     index.sort_unstable();
@@ -64,11 +64,11 @@ pub(super) fn write<W: Write + Seek>(
     package.add("indexes/index.cdx.gz", |out| out.write_all(&packed).map_err(lost))?;
     package.add("indexes/index.idx", |out| out.write_all(blocks.as_bytes()).map_err(lost))?;
     package.add("pages/pages.jsonl", |out| write_pages(&pages, out).map_err(lost))?;
-    let title = parts.iter().map(Part::called).collect::<Vec<_>>().join(", ");
+    let title = parts.iter().map(ExportPart::called).collect::<Vec<_>>().join(", ");
     let description = Description {
         profile: "data-package",
         title: &title,
-        description: parts.first().and_then(Part::words),
+        description: parts.first().and_then(ExportPart::words),
         wacz_version: VERSION,
         software: program::PRODUCT,
         created: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
@@ -85,13 +85,13 @@ pub(super) fn write<W: Write + Seek>(
 }
 
 /// Memory for the index and the list of pages of a package. It is limited if machines that may not be trusted fill it.
-struct Room {
+struct ListRoom {
     left: usize,
 }
 
-impl Room {
-    fn of(parts: &[Part<'_>]) -> Self {
-        let is_bounded = parts.iter().any(|part| matches!(part, Part::Node(_)));
+impl ListRoom {
+    fn of(parts: &[ExportPart<'_>]) -> Self {
+        let is_bounded = parts.iter().any(|part| matches!(part, ExportPart::Node(_)));
         Self { left: if is_bounded { LISTS_BYTES_MAX } else { usize::MAX } }
     }
 
@@ -223,7 +223,7 @@ struct DescriptionDigest {
 
 /// An entry of the list of pages.
 #[derive(Serialize)]
-struct Page {
+struct PackagePage {
     id: String,
     url: String,
     ts: String,
@@ -231,14 +231,14 @@ struct Page {
     title: Option<String>,
 }
 
-impl Page {
+impl PackagePage {
     /// Bytes of the texts.
     fn bytes(&self) -> usize {
         self.id.len() + self.url.len() + self.ts.len() + self.title.as_ref().map_or(0, String::len)
     }
 
     /// Returns the entry of an HTML page that was fetched successfully; `None` for other captures.
-    fn of(written: &Written<'_>) -> Option<Self> {
+    fn of(written: &WrittenCapture<'_>) -> Option<Self> {
         let main = written.records.first()?;
         let head = (main.header.record_type() == RecordType::Response)
             .then(|| HttpHead::parse(&split(&main.content).0));
@@ -265,7 +265,7 @@ impl Page {
     }
 }
 
-fn write_pages(pages: &[Page], out: &mut dyn Write) -> io::Result<()> {
+fn write_pages(pages: &[PackagePage], out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"{\"format\": \"json-pages-1.0\", \"id\": \"pages\", \"title\": \"All Pages\"}\n")?;
     for page in pages {
         serde_json::to_writer(&mut *out, page)?;
@@ -277,7 +277,7 @@ fn write_pages(pages: &[Page], out: &mut dyn Write) -> io::Result<()> {
 /// Returns the index in blocks that can be decompressed individually, and the list of the blocks.
 fn compress(lines: &[String]) -> io::Result<(Vec<u8>, String)> {
     #[derive(Serialize)]
-    struct Block {
+    struct ZipBlock {
         offset: usize,
         length: usize,
         digest: String,
@@ -295,7 +295,7 @@ fn compress(lines: &[String]) -> io::Result<(Vec<u8>, String)> {
         packer.finish()?;
         let member = packed.get(offset..).unwrap_or_default();
         let digest = Digest::sha256(member).to_string();
-        let block = serde_json::to_string(&Block { offset, length: member.len(), digest })?;
+        let block = serde_json::to_string(&ZipBlock { offset, length: member.len(), digest })?;
         let first = lines.first().map(String::as_str).unwrap_or_default();
         let key = first.find('{').and_then(|json| first.get(..json)).unwrap_or_default();
         blocks.push_str(&format!("{key}{block}\n"));
@@ -309,10 +309,10 @@ mod tests {
 
     #[test]
     fn the_lists_of_a_package_are_as_long_as_the_limit_and_no_longer() {
-        let mut room = Room { left: 2 * LISTED_BYTES + 7 };
+        let mut room = ListRoom { left: 2 * LISTED_BYTES + 7 };
         room.take(3).unwrap();
         room.take(4).unwrap();
         assert!(matches!(room.take(0), Err(ExportError::LongPackage)));
-        assert_eq!(Room::of(&[]).left, usize::MAX, "what folders fill is not limited");
+        assert_eq!(ListRoom::of(&[]).left, usize::MAX, "what folders fill is not limited");
     }
 }

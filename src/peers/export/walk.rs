@@ -17,7 +17,7 @@ pub(super) fn are_description(records: &[Record]) -> bool {
 }
 
 /// Receives the segment of records, the name of its file, and the records.
-type Take<'a, E> = dyn FnMut(SegmentId, &str, Vec<Record>) -> Result<(), E> + 'a;
+type TakeRecords<'a, E> = dyn FnMut(SegmentId, &str, Vec<Record>) -> Result<(), E> + 'a;
 
 /// Calls `take` for every selected capture from a position on, which is that of a capture or [`START`], with its
 /// segment, the name of the segment's file, and its records, the main one first. The record that describes a segment
@@ -26,7 +26,7 @@ pub(super) fn walk<E: From<ExportError>>(
     store: &Store,
     selection: &Selection,
     (first, offset): (SegmentId, u64),
-    take: &mut Take<'_, E>,
+    take: &mut TakeRecords<'_, E>,
 ) -> Result<(), E> {
     let on_disk = segment::files(store.path()).map_err(ExportError::from)?;
     for (id, entry) in store.state().segments().filter(|(id, _)| *id >= first) {

@@ -8,9 +8,9 @@ use archive_storage::warc::{Record, RecordReader, RecordType};
 use archive_storage::{SegmentId, Store};
 use rayon::prelude::*;
 
-use super::rows::{ExportRows, Pieces, RowSender, Stop};
+use super::rows::{ExportRows, RowPieces, RowSender, RowStop};
 use super::walk::{START, are_description, walk};
-use super::{ExportError, Exported, Part, Selection, lost};
+use super::{ExportError, ExportPart, Exported, Selection, lost};
 
 /// Bytes of content that are compressed in parallel.
 const BATCH_BYTES: usize = 16 << 20;
@@ -32,7 +32,7 @@ const RECORDS_MAX: usize = 1000;
 
 /// Compression of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Packing {
+pub(super) enum RecordPacking {
     /// No compression.
     Plain,
     /// One gzip member per record.
@@ -41,7 +41,7 @@ pub(super) enum Packing {
     Zstd,
 }
 
-impl Packing {
+impl RecordPacking {
     /// Returns the compression that the extension of a file asks for.
     pub(super) fn of(path: &Path) -> Self {
         let name = path.to_string_lossy().to_ascii_lowercase();
@@ -69,7 +69,7 @@ impl Packing {
 }
 
 /// A capture in the new file.
-pub(super) struct Written<'a> {
+pub(super) struct WrittenCapture<'a> {
     /// Its records, the main one first.
     pub(super) records: &'a [Record],
     /// Offset and length of its main record.
@@ -78,17 +78,17 @@ pub(super) struct Written<'a> {
 }
 
 /// Called for every capture with its location.
-type Each<'a> = dyn FnMut(&Written<'_>) -> Result<(), ExportError> + 'a;
+type EachCapture<'a> = dyn FnMut(&WrittenCapture<'_>) -> Result<(), ExportError> + 'a;
 
 /// Writes all records, compressed at `level` if given. Calls `each` with the location of every capture.
 pub(super) fn write(
-    parts: &[Part<'_>],
-    (packing, level): (Packing, Option<i32>),
+    parts: &[ExportPart<'_>],
+    (packing, level): (RecordPacking, Option<i32>),
     out: &mut dyn Write,
-    each: &mut Each<'_>,
+    each: &mut EachCapture<'_>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Exported, ExportError> {
-    let mut batch = Batch {
+    let mut batch = RecordBatch {
         packing,
         level,
         dictionary: None,
@@ -107,10 +107,10 @@ pub(super) fn write(
     };
     for part in parts {
         match part {
-            Part::Folder(store, selection) => {
+            ExportPart::Folder(store, selection) => {
                 walk(store, selection, START, &mut |_, _, records| add(records))?;
             }
-            Part::Node(sender) => receive(&**sender, &mut add)?,
+            ExportPart::Node(sender) => receive(&**sender, &mut add)?,
         }
     }
     batch.write(out, each)?;
@@ -122,8 +122,8 @@ pub(super) fn write(
 pub(super) fn send(
     (store, selection): (&Store, &Selection),
     from: (SegmentId, u64),
-    out: &mut Pieces<'_>,
-) -> Result<(), Stop> {
+    out: &mut RowPieces<'_>,
+) -> Result<(), RowStop> {
     walk(store, selection, from, &mut |id, _, records| {
         out.begin((id, records.first().map_or(0, |first| first.offset)))?;
         for record in records {
@@ -161,8 +161,8 @@ fn receive(
 }
 
 /// Captures that are compressed together.
-struct Batch {
-    packing: Packing,
+struct RecordBatch {
+    packing: RecordPacking,
     level: Option<i32>,
     dictionary: Option<Dictionary>,
     units: Vec<Vec<Record>>,
@@ -171,14 +171,14 @@ struct Batch {
     exported: Exported,
 }
 
-impl Batch {
+impl RecordBatch {
     fn add(&mut self, records: Vec<Record>) {
         self.bytes += records.iter().map(|record| record.content.len() + 1024).sum::<usize>();
         self.units.push(records);
     }
 
-    fn write(&mut self, out: &mut dyn Write, each: &mut Each<'_>) -> Result<(), ExportError> {
-        if self.packing == Packing::Zstd && self.position == 0 {
+    fn write(&mut self, out: &mut dyn Write, each: &mut EachCapture<'_>) -> Result<(), ExportError> {
+        if self.packing == RecordPacking::Zstd && self.position == 0 {
             self.learn(out)?;
         }
         let compressor = || self.packing.compressor(self.level, self.dictionary.as_ref());
@@ -192,7 +192,7 @@ impl Batch {
             self.exported.records += records.len() as u64;
             if !are_description(records) {
                 self.exported.rows += 1;
-                each(&Written { records, offset: self.position, length: main_length })?;
+                each(&WrittenCapture { records, offset: self.position, length: main_length })?;
             }
             self.position += bytes.len() as u64;
         }

@@ -1,30 +1,31 @@
-//! Queries archives on other machines, together with local folders, as one archive.
+//! Several archives asked as one: folders of this machine, and archives on other machines (nodes).
 //!
-//! Each archive answers for its share in JSON lines (`wire`): local folders within this process, the others over HTTP
-//! from `archive serve` (`node`). The shares are merged here (`asked`) into the answer that local folders alone would
-//! give.
+//! A question goes from a [`Root`] to its leaves, the archives. Each answers for its share with rows, and an end with
+//! what is known only then; the root merges the shares into the answer that local folders alone would give. `ask` has
+//! all kinds of questions, and the protocol for leaves on other machines: they are asked over HTTP (`node`) and answer
+//! through `archive serve`. A folder answers by the same function without a wire.
 //!
 //! Each round asks all archives at once: for the sites that each knows and has captured, which determine the one
 //! archive that answers for a site; for the pages that relations name; for their portions of the answer
 //! ([`archive_ask::query::Portion`]); and, for pages that were only linked to, whether other archives know them. A node that
 //! does not answer, or whose answer is invalid, is left out and reported, and the others are asked again without it.
 
-mod answer;
-mod asked;
+mod ask;
+mod copies;
 mod credentials;
-mod exported;
-mod known;
+mod export;
 mod node;
-mod planned;
-mod ranked;
-mod reviewed;
+mod outlines;
+mod query;
+mod review;
+mod root;
+mod roster;
 mod search;
-mod wire;
 
 use std::time::Duration;
 
 use archive_ask::find::FindError;
-use archive_ask::query::{self, ArchiveRowsError, RowsError};
+use archive_ask::query::{ArchiveRowsError, RowsError};
 use archive_ask::review::next::NextError;
 use archive_base::decisions::DecisionsError;
 use archive_books::ledger::{AnsweringError, CreditError};
@@ -32,14 +33,13 @@ use archive_books::stored_graph::JoinError;
 use archive_choose::freshness::CopiesError;
 use archive_storage::StateError;
 
-pub use answer::answer;
-pub use asked::{Asked, Source};
+pub use ask::{AnswerLine, Ask, AskedFolder, LINE_BYTES_MAX, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
+pub use copies::CopySample;
 pub use credentials::Credentials;
-pub use exported::{Chosen, Wanted};
-pub use known::{Known, Missing};
 pub use node::{Http, Node, origin};
-pub use planned::{Copies, CopiesSent, CopiesWanted};
-pub use wire::{Ask, Head, LINE_BYTES_MAX, Line, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
+pub use query::QueryInput;
+pub use root::{LeafArchive, Root};
+pub use roster::{Missing, Roster};
 
 use crate::export::ExportError;
 
@@ -98,7 +98,7 @@ impl NodeError {
 pub enum AskError {
     /// The query is wrong, or a folder cannot be read.
     #[error(transparent)]
-    Query(#[from] query::Error),
+    Query(#[from] archive_ask::query::Error),
     /// A folder cannot be read.
     #[error(transparent)]
     State(#[from] StateError),

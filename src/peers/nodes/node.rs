@@ -9,13 +9,12 @@ use archive_base::remote;
 use archive_books::cluster::PARTITIONS_MAX;
 use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use reqwest::redirect::Policy;
-use serde::de::DeserializeOwned;
 use tokio::runtime::{Handle, Runtime};
 use tokio::time::timeout;
 use url::Url;
 
+use super::ask::{AnswerHead, AnswerLine, AskKind, LINE_BYTES_MAX, request};
 use super::credentials::Credentials;
-use super::wire::{Ask, Head, LINE_BYTES_MAX, Line, Request, VERSION, Versioned};
 use super::{AskError, NodeError};
 
 /// Time limit for establishing a connection.
@@ -33,8 +32,8 @@ pub struct Node {
     credentials: Option<(String, String)>,
 }
 
-/// Receives lines as they arrive.
-type Take<'a> = dyn FnMut(Line) -> Result<(), NodeError> + 'a;
+/// Receives the lines after the head as they arrive; returns whether one is the end.
+type TakeLine<'a> = dyn FnMut(&[u8]) -> Result<bool, NodeError> + 'a;
 
 /// HTTP client for nodes, with its limits.
 #[derive(Debug)]
@@ -112,21 +111,28 @@ impl Node {
         &self.name
     }
 
-    /// Sends a request, passes the lines of the answer to `take`, and returns the head. The answer's bytes are
+    /// Asks a question, passes the rows of the answer to `take`, and returns its head and its end. The answer's bytes are
     /// subtracted from `left`, and it must be complete by `until`.
-    pub(super) fn ask(
+    pub(super) fn ask<K: AskKind>(
         &self,
         http: &Http,
-        ask: &Ask,
+        kind: K,
         (left, until): (&AtomicU64, Option<Instant>),
-        take: &mut Take<'_>,
-    ) -> Result<Head, NodeError> {
+        take: &mut dyn FnMut(K::Row) -> Result<(), NodeError>,
+    ) -> Result<(AnswerHead, K::End), NodeError> {
         let still = until.map(|until| until.saturating_duration_since(Instant::now()));
         let wait = still.map_or(http.wait, |still| still.min(http.wait));
-        let body = serde_json::to_vec(&Request { version: VERSION, ask })
-            .map_err(|error| NodeError::Failed(error.to_string()))?;
-        let talk = async { timeout(wait, self.talk(http, body, left, take)).await };
-        http.handle.block_on(talk).unwrap_or(Err(NodeError::Late(wait)))
+        let (body, mut end) = (request(kind.into())?, None);
+        let mut take = |line: &[u8]| -> Result<bool, NodeError> {
+            match AnswerLine::<K::Row, K::End>::read(line)? {
+                AnswerLine::Row(row) => take(row)?,
+                AnswerLine::End(last) => end = Some(last),
+            }
+            Ok(end.is_some())
+        };
+        let talk = async { timeout(wait, self.talk(http, body, left, &mut take)).await };
+        let head = http.handle.block_on(talk).unwrap_or(Err(NodeError::Late(wait)))?;
+        Ok((head, end.ok_or_else(cut_off)?))
     }
 
     async fn talk(
@@ -134,8 +140,8 @@ impl Node {
         http: &Http,
         body: Vec<u8>,
         left: &AtomicU64,
-        take: &mut Take<'_>,
-    ) -> Result<Head, NodeError> {
+        take: &mut TakeLine<'_>,
+    ) -> Result<AnswerHead, NodeError> {
         let url = self.url.join("ask").map_err(|error| NodeError::Failed(error.to_string()))?;
         let mut request = http.client.post(url).header(CONTENT_TYPE, "application/json").body(body);
         request = request.header(ACCEPT, "application/json");
@@ -146,7 +152,7 @@ impl Node {
         if response.status() != 200 {
             return Err(refused(response).await);
         }
-        let mut lines = Lines { waiting: Vec::new(), head: None, is_whole: false };
+        let mut lines = LineBuffer { waiting: Vec::new(), head: None, is_whole: false };
         while let Some(piece) = response.chunk().await.map_err(failed)? {
             let size = piece.len() as u64;
             if left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(size)).is_err()
@@ -156,22 +162,26 @@ impl Node {
             lines.add(&piece, take)?;
         }
         match lines {
-            Lines { head: Some(head), is_whole: true, waiting } if waiting.is_empty() => Ok(head),
-            _ => Err(NodeError::senseless("it was cut off")),
+            LineBuffer { head: Some(head), is_whole: true, waiting } if waiting.is_empty() => Ok(head),
+            _ => Err(cut_off()),
         }
     }
 }
 
+fn cut_off() -> NodeError {
+    NodeError::senseless("it was cut off")
+}
+
 /// Parser for the lines of an answer as it arrives.
-struct Lines {
+struct LineBuffer {
     /// Bytes of the incomplete next line.
     waiting: Vec<u8>,
-    head: Option<Head>,
+    head: Option<AnswerHead>,
     is_whole: bool,
 }
 
-impl Lines {
-    fn add(&mut self, mut piece: &[u8], take: &mut Take<'_>) -> Result<(), NodeError> {
+impl LineBuffer {
+    fn add(&mut self, mut piece: &[u8], take: &mut TakeLine<'_>) -> Result<(), NodeError> {
         while let Some(end) = memchr::memchr(b'\n', piece) {
             let (line, rest) = piece.split_at(end);
             piece = rest.get(1..).unwrap_or_default();
@@ -190,16 +200,12 @@ impl Lines {
         Ok(())
     }
 
-    fn line(&mut self, line: &[u8], take: &mut Take<'_>) -> Result<(), NodeError> {
+    fn line(&mut self, line: &[u8], take: &mut TakeLine<'_>) -> Result<(), NodeError> {
         if self.is_whole {
             return Err(NodeError::senseless("it continues after its end"));
         }
         if self.head.is_none() {
-            let Versioned { version } = read(line)?;
-            if version != VERSION {
-                return Err(NodeError::Version(version));
-            }
-            let head: Head = read(line)?;
+            let head = AnswerHead::read(line)?;
             if head.origins.iter().flatten().any(|stated| origin(stated).as_ref() != Some(stated)) {
                 return Err(NodeError::senseless("it names no origins of application and replay"));
             }
@@ -209,24 +215,9 @@ impl Lines {
             self.head = Some(head);
             return Ok(());
         }
-        let line = Line::read(line)?;
-        self.is_whole = matches!(line, Line::End { .. });
-        take(line)
+        self.is_whole = take(line)?;
+        Ok(())
     }
-}
-
-impl Line {
-    /// Parses a line other than the head.
-    ///
-    /// # Errors
-    /// When the line is malformed.
-    pub fn read(line: &[u8]) -> Result<Self, NodeError> {
-        read(line)
-    }
-}
-
-fn read<T: DeserializeOwned>(line: &[u8]) -> Result<T, NodeError> {
-    serde_json::from_slice(line).map_err(|error| NodeError::Senseless(one_line(&error.to_string())))
 }
 
 /// The origin named by a URL that has only a scheme, a host and a port, in the form that browsers use.
@@ -262,7 +253,7 @@ async fn refused(mut response: reqwest::Response) -> NodeError {
 }
 
 /// A node's message as one line of bounded length.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").chars().take(PROBLEM_CHARACTERS_MAX).collect()
 }
@@ -272,12 +263,12 @@ mod tests {
     use super::*;
 
     fn lines(pieces: &[&[u8]]) -> Result<(usize, bool), NodeError> {
-        let mut lines = Lines { waiting: Vec::new(), head: None, is_whole: false };
+        let mut lines = LineBuffer { waiting: Vec::new(), head: None, is_whole: false };
         let mut taken = 0;
         for piece in pieces {
-            lines.add(piece, &mut |_| {
+            lines.add(piece, &mut |line| {
                 taken += 1;
-                Ok(())
+                Ok(matches!(AnswerLine::<(String, bool), ()>::read(line)?, AnswerLine::End(())))
             })?;
         }
         Ok((taken, lines.is_whole))
@@ -285,19 +276,16 @@ mod tests {
 
     #[test]
     fn a_line_may_be_as_long_as_the_limit_and_no_longer() {
-        let head = br#"{"version":1,"partition":null}"#.as_slice();
-        assert_eq!(
-            lines(&[head, b"\n{\"known\"", b":1}\n{\"end\":{\"matched\":null}}\n"]).unwrap(),
-            (2, true)
-        );
+        let head = br#"{"version":2,"partition":null}"#.as_slice();
+        assert_eq!(lines(&[head, b"\n{\"row\"", b":[\"a\",true]}\n{\"end\":null}\n"]).unwrap(), (2, true));
         let line =
-            |bytes: usize| [br#"{"site":["", true]}"#.as_slice(), &vec![b' '; bytes - 19], b"\n"].concat();
+            |bytes: usize| [br#"{"row":["", true]}"#.as_slice(), &vec![b' '; bytes - 18], b"\n"].concat();
         assert_eq!(lines(&[head, b"\n", &line(LINE_BYTES_MAX)]).unwrap(), (1, false));
         let error = lines(&[head, b"\n", &line(LINE_BYTES_MAX + 1)]).unwrap_err();
         assert!(matches!(error, NodeError::LongLine), "{error}");
-        let error = lines(&[br#"{"version":2,"new":[]}"#, b"\n"]).unwrap_err();
-        assert!(matches!(error, NodeError::Version(2)), "{error}");
-        let error = lines(&[head, b"\n{\"end\":{\"matched\":1}}\n{\"known\":1}\n"]).unwrap_err();
+        let error = lines(&[br#"{"version":3,"new":[]}"#, b"\n"]).unwrap_err();
+        assert!(matches!(error, NodeError::Version(3)), "{error}");
+        let error = lines(&[head, b"\n{\"end\":null}\n{\"row\":[\"a\",true]}\n"]).unwrap_err();
         assert!(error.to_string().contains("after its end"), "{error}");
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use archive_ask::find::{Best, Gathered, Options, Results, Shown, Typed, Wanted, Words};
+use archive_ask::find::{Gathered, Linked, Options, Results, Shown, Typed, Wanted};
+use archive_books::ledger::captured_sites;
 use archive_books::search::Fit;
 
-use super::asked::{Asked, Failure};
-use super::wire::{Ask, Line};
+use super::ask::{AskedFolder, EndOf, FindBest, FindLinked, FindShown, FindWords, LeafAnswer, Take};
+use super::root::{Root, RoundFailure};
 use super::{AskError, NodeError};
 
 /// Maximum size of the URLs and of their link data that are sent to an archive, in bytes.
@@ -15,7 +16,37 @@ const LINKED_BYTES_MAX: usize = 12 << 20;
 /// Size of such a line without its URL, in bytes.
 const LINKED_BYTES: usize = 64;
 
-impl Asked<'_> {
+impl LeafAnswer for FindWords {
+    fn answer(self, folder: &AskedFolder<'_>, _: Take<'_, Self>) -> EndOf<Self> {
+        Ok(self.wanted.within(folder.limits).words(folder.store, folder.access, folder.kept)?)
+    }
+}
+
+impl LeafAnswer for FindLinked {
+    fn answer(self, folder: &AskedFolder<'_>, take: Take<'_, Self>) -> EndOf<Self> {
+        let AskedFolder { store, access, limits, kept } = *folder;
+        let captured = captured_sites(store.state())?;
+        let linked = self.wanted.within(limits).linked(store, access, &self.words, &captured, kept)?;
+        linked.into_iter().try_for_each(take)
+    }
+}
+
+impl LeafAnswer for FindBest {
+    fn answer(self, folder: &AskedFolder<'_>, _: Take<'_, Self>) -> EndOf<Self> {
+        let AskedFolder { store, access, limits, kept } = *folder;
+        Ok(self.wanted.within(limits).best(store, access, &self.words, &self.linked, kept)?)
+    }
+}
+
+impl LeafAnswer for FindShown {
+    fn answer(self, folder: &AskedFolder<'_>, take: Take<'_, Self>) -> EndOf<Self> {
+        let AskedFolder { store, access, limits, kept } = *folder;
+        let shown = self.wanted.within(limits).shown(store, access, &self.words, &self.pages, kept)?;
+        shown.into_iter().try_for_each(take)
+    }
+}
+
+impl Root<'_> {
     /// Searches all archives as if they were one. Days without a time zone are in UTC.
     ///
     /// # Errors
@@ -23,58 +54,39 @@ impl Asked<'_> {
     pub fn search(&mut self, text: &str, options: Options<'_>) -> Result<Results, AskError> {
         let wrong = |mistake| AskError::Wrong(format!("in the search, {mistake}"));
         let (typed, wanted) = (Typed::parse(text).map_err(wrong)?, Wanted::new(text, options));
-        self.insist(|asked| asked.search_once(&typed, &wanted))
+        self.retry(|root| root.search_once(&typed, &wanted))
     }
 
-    fn search_once(&self, typed: &Typed, wanted: &Wanted) -> Result<Results, Failure> {
+    fn search_once(&self, typed: &Typed, wanted: &Wanted) -> Result<Results, RoundFailure> {
         let mut gathered = Gathered::new(typed);
-        let ask = Ask::FindWords { wanted: wanted.clone() };
-        let shares = self.each(|_, of| {
-            let mut words = Words::default();
-            of(&ask, &mut |line| {
-                let Line::Found(found) = line else { return Ok(false) };
-                words = found;
-                Ok(true)
-            })?;
-            Ok(words)
-        })?;
+        let shares = self.each(|_, archive| archive.end(FindWords { wanted: wanted.clone() }))?;
         shares.into_iter().for_each(|words| gathered.add_words(words));
 
-        let (wanted, words) = (wanted.clone(), gathered.statistics.clone());
-        let linked = self.linked(&Ask::FindLinked { wanted: wanted.clone(), words: words.clone() })?;
-        let shares = self.each(|archive, of| {
-            let linked = linked.get(archive).cloned().unwrap_or_default();
-            let ask = Ask::FindBest { wanted: wanted.clone(), words: words.clone(), linked };
-            let mut best = Best::default();
-            of(&ask, &mut |line| {
-                let Line::Best(found) = line else { return Ok(false) };
-                best = found.checked(wanted.limit).map_err(NodeError::senseless)?;
-                Ok(true)
-            })?;
-            Ok(best)
+        let words = gathered.statistics.clone();
+        let linked = self.linked(&FindLinked { wanted: wanted.clone(), words: words.clone() })?;
+        let shares = self.each(|place, archive| {
+            let linked = linked.get(place).cloned().unwrap_or_default();
+            let best = archive.end(FindBest { wanted: wanted.clone(), words: words.clone(), linked })?;
+            Ok(best.checked(wanted.limit).map_err(NodeError::senseless)?)
         })?;
         shares.into_iter().enumerate().for_each(|(archive, best)| gathered.add_best(archive, best));
 
         let chosen = gathered.choose(wanted.limit);
-        let shares = self.each(|archive, of| {
-            let pages = chosen.iter().filter(|chosen| chosen.archive == archive).map(|chosen| chosen.page);
+        let shares = self.each(|place, archive| {
+            let pages = chosen.iter().filter(|chosen| chosen.archive == place).map(|chosen| chosen.page);
             let pages: Vec<u32> = pages.collect();
             if pages.is_empty() {
                 return Ok(Vec::new());
             }
-            let (mut shown, count) = (Vec::new(), pages.len());
-            let ask = Ask::FindShown { wanted: wanted.clone(), words: words.clone(), pages };
-            of(&ask, &mut |line| {
-                let Line::Shown(one) = line else { return Ok(false) };
-                shown.push(one.checked().map_err(NodeError::senseless)?);
-                Ok(true)
-            })?;
+            let count = pages.len();
+            let shown = archive.rows(FindShown { wanted: wanted.clone(), words: words.clone(), pages })?;
             if shown.len() != count {
                 return Err(NodeError::senseless("it shows other pages than were asked for").into());
             }
-            Ok(shown)
+            let shown: Result<Vec<_>, _> = shown.into_iter().map(Shown::checked).collect();
+            Ok(shown.map_err(NodeError::senseless)?)
         })?;
-        let mut shares: Vec<_> = shares.into_iter().map(Vec::<Shown>::into_iter).collect();
+        let mut shares: Vec<_> = shares.into_iter().map(Vec::into_iter).collect();
         for chosen in chosen {
             // Each archive has returned as many results as were chosen from it.
             if let Some(shown) = shares.get_mut(chosen.archive).and_then(Iterator::next) {
@@ -85,16 +97,16 @@ impl Asked<'_> {
     }
 
     /// Link data on pages of other archives, grouped by the archive that has captured pages of their site.
-    fn linked(&self, ask: &Ask) -> Result<Vec<Vec<(String, Fit)>>, Failure> {
-        let shares = self.gather(ask, |archive, own: &mut Vec<_>, line| {
-            let Line::Linked(linked) = line else { return false };
-            let owner = self.answering(&linked.site).filter(|owner| *owner != archive);
-            own.extend(owner.map(|owner| (owner, linked.url, linked.fit)));
-            true
-        })?;
+    fn linked(&self, kind: &FindLinked) -> Result<Vec<Vec<(String, Fit)>>, RoundFailure> {
+        let shares = self.each(|_, archive| archive.rows(kind.clone()))?;
         let mut all: Vec<(HashMap<String, Fit>, usize)> = vec![Default::default(); shares.len()];
-        for (owner, url, fit) in shares.into_iter().flatten() {
-            let Some((linked, bytes)) = all.get_mut(owner) else { continue };
+        for (place, Linked { site, url, fit }) in shares
+            .into_iter()
+            .enumerate()
+            .flat_map(|(place, share)| share.into_iter().map(move |one| (place, one)))
+        {
+            let owner = self.answering(&site).filter(|owner| *owner != place);
+            let Some((linked, bytes)) = owner.and_then(|owner| all.get_mut(owner)) else { continue };
             let length = url.len();
             linked.entry(url).and_modify(|known| known.take(fit)).or_insert_with(|| {
                 *bytes += length + LINKED_BYTES;

@@ -15,7 +15,9 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::ShareError;
-use super::orders::{self, Done, List, ORDER_BYTES_MAX, Outcome, is_canonical, is_for, of_url};
+use super::orders::{
+    self, ORDER_BYTES_MAX, OrderDone, OrderList, OrderOutcome, is_canonical, is_for, of_url,
+};
 
 /// Maximum bytes of URLs in an order that results from a query, which leaves room for its other fields.
 const PART_BYTES_MAX: usize = ORDER_BYTES_MAX as usize - (64 << 10);
@@ -110,7 +112,7 @@ pub(super) fn select(
     partition: &Partition,
     (number, erasure): (u64, &Erasure),
     query: &str,
-) -> Result<Done, ShareError> {
+) -> Result<OrderDone, ShareError> {
     segment::check_repaired(archive)?;
     // A running crawl could add more pages.
     let owner = Owner::of(archive)?;
@@ -126,8 +128,8 @@ pub(super) fn select(
     }
     drop((store, owner));
     let named = urls.len() as u64;
-    for later in number + 1..=published.newest_order(List::Erasures.name())? {
-        if let Some(orders::Order::Erase(known)) = orders::read(published, List::Erasures, later)?
+    for later in number + 1..=published.newest_order(OrderList::Erasures.name())? {
+        if let Some(orders::Order::Erase(known)) = orders::read(published, OrderList::Erasures, later)?
             && known.of == Some(number)
         {
             for url in &known.urls {
@@ -147,7 +149,7 @@ pub(super) fn select(
         let part = Erasure { urls: part, query: None, of: Some(number), ..erasure.clone() };
         orders::Order::Erase(part).publish(published)?;
     }
-    Ok(Done { outcome: Outcome { named, ..Outcome::default() }, ..Done::default() })
+    Ok(OrderDone { outcome: OrderOutcome { named, ..OrderOutcome::default() }, ..OrderDone::default() })
 }
 
 /// Erases the pages of an order from an archive, and keeps them from coming back.
@@ -156,7 +158,7 @@ pub(super) fn carry_out(
     partition: &Partition,
     erasure: &Erasure,
     options: &erase::Options,
-) -> Result<Done, ShareError> {
+) -> Result<OrderDone, ShareError> {
     segment::check_repaired(archive)?;
     erase::resume(archive, options, &mut |_, _| {})?;
     // No page is captured until the plan is made.
@@ -178,11 +180,11 @@ pub(super) fn carry_out(
         }
     }
     erased.write(archive)?;
-    let Some(order) = &erasure.erase else { return Ok(Done::default()) };
+    let Some(order) = &erasure.erase else { return Ok(OrderDone::default()) };
     let pages: BTreeSet<UrlId> = known.into_values().collect();
     let plan = ErasePlan::of(&store, pages.clone(), order.clone())?;
     drop((store, owner));
-    let mut done = Done::default();
+    let mut done = OrderDone::default();
     if !plan.is_empty() {
         done.copies = erase::run(archive, options, &plan, &mut |_, _| {})?.copies;
     }

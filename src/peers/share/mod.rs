@@ -20,18 +20,20 @@ use archive_base::access::{self, Access, AccessError};
 use archive_base::decisions::DecisionsError;
 use archive_base::erased::{Erased, ErasedError};
 use archive_base::files::{self, FileError, WholeFile};
-use archive_books::cluster::{ClusterError, Publications, Version};
+use archive_books::cluster::{ClusterError, FileVersion, Publications};
 use archive_books::ledger::CreditError;
 use archive_books::topics::{self, TopicError};
 use archive_storage::segment::SegmentError;
 use archive_storage::{Digest, StateError, Store, StoreError};
 use archive_vault::erase::EraseError;
 use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use self::record::{Entry, Record};
+use self::record::{SharedEntry, SharedRecord};
 
 pub use self::erasures::Erasure;
-pub use self::progress::{OrderProgress, Progress};
+pub use self::progress::{ListProgress, OrderProgress};
 
 /// Maximum bytes of a watch's file; a longer one is neither published nor adopted.
 pub const WATCH_BYTES_MAX: u64 = 1 << 20;
@@ -97,7 +99,7 @@ pub enum ShareError {
 
 /// What happened to a published file in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taken {
+pub enum FileAdoption {
     /// The archive already had this version.
     Had,
     /// The archive has adopted it.
@@ -108,29 +110,29 @@ pub enum Taken {
 
 /// The result for a published file and an archive.
 #[derive(Debug)]
-pub struct Outcome<'a> {
+pub struct FileOutcome<'a> {
     /// The archive.
     pub archive: &'a Path,
     /// The file.
     pub file: &'a str,
     /// Newest version of the file.
-    pub version: Version,
+    pub version: FileVersion,
     /// What happened to it.
-    pub taken: Result<Taken, ShareError>,
+    pub taken: Result<FileAdoption, ShareError>,
 }
 
 /// Kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
+enum SharedKind {
     Access,
     Topic,
     Watch,
 }
 
 /// A publishable file, by its name.
-struct Shared<'a> {
+struct SharedFile<'a> {
     file: &'a str,
-    kind: Kind,
+    kind: SharedKind,
     /// Name of the topic or watch.
     name: &'a str,
 }
@@ -159,15 +161,15 @@ impl ShareError {
     }
 }
 
-impl<'a> Shared<'a> {
+impl<'a> SharedFile<'a> {
     fn of(file: &'a str) -> Result<Self, ShareError> {
         let (name, ending) = file.split_once('.').unwrap_or((file, ""));
         // The same rules hold for the names of watches.
         let kind = match ending {
-            _ if file == access::FILE => Kind::Access,
+            _ if file == access::FILE => SharedKind::Access,
             _ if topics::check_name(name).is_err() => return Err(ShareError::Name(file.to_owned())),
-            topics::ENDING => Kind::Topic,
-            "json" => Kind::Watch,
+            topics::ENDING => SharedKind::Topic,
+            "json" => SharedKind::Watch,
             _ => return Err(ShareError::Name(file.to_owned())),
         };
         Ok(Self { file, kind, name })
@@ -175,37 +177,37 @@ impl<'a> Shared<'a> {
 
     fn bytes_max(&self) -> u64 {
         match self.kind {
-            Kind::Access => access::BYTES_MAX,
-            Kind::Topic => topics::FILE_BYTES_MAX,
-            Kind::Watch => WATCH_BYTES_MAX,
+            SharedKind::Access => access::BYTES_MAX,
+            SharedKind::Topic => topics::FILE_BYTES_MAX,
+            SharedKind::Watch => WATCH_BYTES_MAX,
         }
     }
 
     /// Path of the file in an archive.
     fn path(&self, archive: &Path) -> Result<PathBuf, ShareError> {
         Ok(match self.kind {
-            Kind::Access => archive.join(access::FILE),
-            Kind::Topic => topics::file(archive, self.name)?,
-            Kind::Watch => watch::file(archive, self.name),
+            SharedKind::Access => archive.join(access::FILE),
+            SharedKind::Topic => topics::file(archive, self.name)?,
+            SharedKind::Watch => watch::file(archive, self.name),
         })
     }
 
     /// Parses the file; `path` is used in errors.
-    fn read(&self, path: &Path, bytes: Vec<u8>) -> Result<Content, ShareError> {
+    fn read(&self, path: &Path, bytes: Vec<u8>) -> Result<SharedContent, ShareError> {
         Ok(match self.kind {
-            Kind::Access => {
+            SharedKind::Access => {
                 let text =
                     std::str::from_utf8(&bytes).map_err(|error| io_error(path, io::Error::other(error)))?;
                 Access::of_text(path, text)?;
-                Content { bytes, watch: None, examples: Vec::new() }
+                SharedContent { bytes, watch: None, examples: Vec::new() }
             }
-            Kind::Topic => {
+            SharedKind::Topic => {
                 let about = topics::read(path, self.name, &bytes)?.about;
-                Content { bytes, watch: None, examples: [about.examples, about.against].concat() }
+                SharedContent { bytes, watch: None, examples: [about.examples, about.against].concat() }
             }
-            Kind::Watch => {
+            SharedKind::Watch => {
                 let watch = watch::read(path, &bytes)?;
-                Content { bytes, watch: Some(watch), examples: Vec::new() }
+                SharedContent { bytes, watch: Some(watch), examples: Vec::new() }
             }
         })
     }
@@ -218,30 +220,30 @@ impl<'a> Shared<'a> {
         else {
             return Ok(None);
         };
-        let watch = if self.kind == Kind::Watch { serde_json::from_slice(&bytes).ok() } else { None };
-        Ok(Some(Content { bytes, watch, examples: Vec::new() }.digest()))
+        let watch = if self.kind == SharedKind::Watch { serde_json::from_slice(&bytes).ok() } else { None };
+        Ok(Some(SharedContent { bytes, watch, examples: Vec::new() }.digest()))
     }
 }
 
 /// A parsed file.
-struct Content {
+struct SharedContent {
     bytes: Vec<u8>,
     watch: Option<Watch>,
     /// Pages that a topic was learned from.
     examples: Vec<String>,
 }
 
-impl Content {
+impl SharedContent {
     fn digest(&self) -> String {
         let of_watch = |watch: &Watch| format!("{} {}", watch.every_seconds, watch.query).into_bytes();
         let bytes = self.watch.as_ref().map(of_watch);
         Digest::sha256(bytes.as_ref().unwrap_or(&self.bytes)).to_string()
     }
 
-    fn write(&self, shared: &Shared<'_>, archive: &Path, now: DateTime<Utc>) -> Result<(), ShareError> {
+    fn write(&self, shared: &SharedFile<'_>, archive: &Path, now: DateTime<Utc>) -> Result<(), ShareError> {
         match (&self.watch, shared.kind) {
             (Some(watch), _) => watch::take_over(&Store::read_only(archive)?, watch, now)?,
-            (None, Kind::Topic) => {
+            (None, SharedKind::Topic) => {
                 let erased = Erased::read(archive)?;
                 if let Some(page) = self.examples.iter().find(|url| erased.of(url).is_some()) {
                     return Err(ShareError::NamesErased(page.clone()));
@@ -263,7 +265,7 @@ impl Content {
 /// If it cannot be read, or is not what its name says.
 pub fn checked(path: &Path) -> Result<(String, Vec<u8>), ShareError> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
-    let shared = Shared::of(&file)?;
+    let shared = SharedFile::of(&file)?;
     let bytes = files::read(path, shared.bytes_max()).map_err(|source| io_error(path, source))?;
     let bytes = shared.read(path, bytes)?.bytes;
     Ok((file.into_owned(), bytes))
@@ -274,76 +276,80 @@ pub fn take_over(
     published: &Publications,
     archives: &[PathBuf],
     now: DateTime<Utc>,
-    report: &mut dyn FnMut(Outcome<'_>),
+    report: &mut dyn FnMut(FileOutcome<'_>),
 ) {
     // Files that only newer programs know are skipped. Topics come before watches, which may refer to them.
     let known =
-        published.newest.iter().filter_map(|(file, version)| Some((Shared::of(file).ok()?, *version)));
+        published.newest.iter().filter_map(|(file, version)| Some((SharedFile::of(file).ok()?, *version)));
     let mut files: Vec<_> = known.collect();
     files.sort_by_key(|(shared, _)| shared.kind);
     for (shared, version) in files {
         let mut content = None;
         for archive in archives {
-            let taken = Change { published, shared: &shared, version, archive, now }.make(&mut content);
-            report(Outcome { archive, file: shared.file, version, taken });
+            let taken =
+                VersionChange { published, shared: &shared, version, archive, now }.make(&mut content);
+            report(FileOutcome { archive, file: shared.file, version, taken });
         }
     }
 }
 
 /// A version of a file for an archive.
-struct Change<'a> {
+struct VersionChange<'a> {
     published: &'a Publications,
-    shared: &'a Shared<'a>,
-    version: Version,
+    shared: &'a SharedFile<'a>,
+    version: FileVersion,
     archive: &'a Path,
     now: DateTime<Utc>,
 }
 
-impl Change<'_> {
+impl VersionChange<'_> {
     /// Applies the version, unless the archive already has it or has a file of its own. `content` caches the parsed
     /// file for all archives.
-    fn make(&self, content: &mut Option<Content>) -> Result<Taken, ShareError> {
+    fn make(&self, content: &mut Option<SharedContent>) -> Result<FileAdoption, ShareError> {
         let Self { shared, version, archive, now, .. } = *self;
-        let mut record = Record::read(archive)?;
+        let mut record = SharedRecord::read(archive)?;
         let known = record.files.get(shared.file).cloned().unwrap_or_default();
         let path = shared.path(archive)?;
         let current = shared.digest(&path)?;
         let is_known = known.version == version.number;
         if (version.is_removed && current.is_none()) || (is_known && current == known.digest) {
-            return Ok(Taken::Had);
+            return Ok(FileAdoption::Had);
         }
         let digest =
-            if is_known { known.digest.clone() } else { self.content(content)?.map(Content::digest) };
+            if is_known { known.digest.clone() } else { self.content(content)?.map(SharedContent::digest) };
         let is_own = current.is_some() && ![&digest, &known.digest, &known.before].contains(&&current);
         // The record is written before the file: after a crash in between, the file is still known to be the cluster's.
         let before = current.clone().filter(|_| !is_own);
-        let entry = Entry { version: version.number, digest: digest.clone(), before };
+        let entry = SharedEntry { version: version.number, digest: digest.clone(), before };
         if entry != known {
             record.files.insert(shared.file.to_owned(), entry);
             record.write(archive)?;
         }
         if is_own {
-            return Ok(if version.is_removed { Taken::Had } else { Taken::Refused });
+            return Ok(if version.is_removed { FileAdoption::Had } else { FileAdoption::Refused });
         }
         if current == digest {
-            return Ok(Taken::Had);
+            return Ok(FileAdoption::Had);
         }
         match self.content(content)? {
             Some(content) => content.write(shared, archive, now)?,
             None => self.remove(&path)?,
         }
-        Ok(Taken::Over)
+        Ok(FileAdoption::Over)
     }
 
     /// Returns the content of the version; `None` if it removes the file.
-    fn content<'c>(&self, content: &'c mut Option<Content>) -> Result<Option<&'c Content>, ShareError> {
+    fn content<'c>(
+        &self,
+        content: &'c mut Option<SharedContent>,
+    ) -> Result<Option<&'c SharedContent>, ShareError> {
         if content.is_none() && !self.version.is_removed {
             *content = Some(self.read()?);
         }
         Ok(content.as_ref())
     }
 
-    fn read(&self) -> Result<Content, ShareError> {
+    fn read(&self) -> Result<SharedContent, ShareError> {
         let Self { published, shared, version, .. } = self;
         let damaged = |why: String| {
             let name = format!("version {} of {}", version.number, shared.file);
@@ -355,12 +361,25 @@ impl Change<'_> {
 
     fn remove(&self, path: &Path) -> Result<(), ShareError> {
         match self.shared.kind {
-            Kind::Access => std::fs::remove_file(path).map_err(|source| io_error(path, source))?,
-            Kind::Topic => topics::remove(self.archive, self.shared.name)?,
-            Kind::Watch => watch::remove(self.archive, self.shared.name)?,
+            SharedKind::Access => std::fs::remove_file(path).map_err(|source| io_error(path, source))?,
+            SharedKind::Topic => topics::remove(self.archive, self.shared.name)?,
+            SharedKind::Watch => watch::remove(self.archive, self.shared.name)?,
         }
         Ok(())
     }
+}
+
+/// Reads a record of an archive; there is none at first.
+fn read_record<T: DeserializeOwned + Default>(path: &Path, bytes_max: u64) -> Result<T, ShareError> {
+    let bytes = files::read_if_there(path, bytes_max).map_err(|source| io_error(path, source))?;
+    let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| io_error(path, error.into()));
+    bytes.map_or_else(|| Ok(T::default()), read)
+}
+
+/// Replaces a record completely.
+fn write_record(path: &Path, record: &impl Serialize) -> Result<(), ShareError> {
+    let bytes = serde_json::to_vec_pretty(record).map_err(io::Error::from);
+    bytes.and_then(|bytes| WholeFile::replace(path, &bytes)).map_err(|source| io_error(path, source))
 }
 
 fn io_error(path: &Path, source: io::Error) -> ShareError {

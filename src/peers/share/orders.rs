@@ -5,12 +5,10 @@
 //! was restored from a copy carries out those that the copy lacks. The archive of a partition reports its record.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::Path;
 
 use archive_base::decisions::{Compared, Decision, Decisions, Import, Subject, What, check_name};
 use archive_base::erased::{Erased, FORGOTTEN};
-use archive_base::files::{self, WholeFile};
 use archive_books::cluster::{ClusterError, Mode, Partition, Publications};
 use archive_books::ledger::Credits;
 use archive_storage::address::{canonical, is_url_in_bounds, site_of};
@@ -23,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::erasures::{self, Erasure};
-use super::{ShareError, io_error};
+use super::{ShareError, read_record, write_record};
 
 const FILE: &str = copy::HELD_FIRST;
 
@@ -39,14 +37,14 @@ pub const OUTCOMES_MAX: usize = 1000;
 /// A list of orders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum List {
+pub enum OrderList {
     /// Decisions of people.
     Decisions,
     /// Erasures.
     Erasures,
 }
 
-impl List {
+impl OrderList {
     /// Both lists, in the order in which archives process them.
     pub const EACH: [Self; 2] = [Self::Decisions, Self::Erasures];
 
@@ -89,7 +87,7 @@ pub enum Resolution {
 
 /// The outcome of an order in an archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct OrderOutcome {
     /// Decisions that the archive has, or pages that have tombstones.
     pub taken: u64,
     /// Decisions that were left out because they conflict with others.
@@ -102,11 +100,11 @@ pub struct Outcome {
 
 /// Progress of an archive with a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Standing {
+pub struct ListStanding {
     /// Number of the last order that was carried out; 0 if none was.
     pub number: u64,
     /// Outcomes of the newest orders.
-    pub outcomes: BTreeMap<u64, Outcome>,
+    pub outcomes: BTreeMap<u64, OrderOutcome>,
     /// Orders whose query the archive can never answer.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub set_aside: BTreeSet<u64>,
@@ -115,42 +113,36 @@ pub struct Standing {
 /// Progress of an archive with the lists, by their names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Carried(pub BTreeMap<String, Standing>);
+pub struct Carried(pub BTreeMap<String, ListStanding>);
 
 impl Carried {
     fn read(archive: &Path) -> Result<Self, ShareError> {
-        let path = archive.join(FILE);
-        let bytes = files::read_if_there(&path, NOTE_BYTES_MAX).map_err(|source| io_error(&path, source))?;
-        let read =
-            |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| io_error(&path, error.into()));
-        bytes.map_or_else(|| Ok(Self::default()), read)
+        read_record(&archive.join(FILE), NOTE_BYTES_MAX)
     }
 
     fn write(&self, archive: &Path) -> Result<(), ShareError> {
-        let path = archive.join(FILE);
-        let bytes = serde_json::to_vec_pretty(self).map_err(io::Error::from);
-        bytes.and_then(|bytes| WholeFile::replace(&path, &bytes)).map_err(|source| io_error(&path, source))
+        write_record(&archive.join(FILE), self)
     }
 
     /// Number of the last order of a list that was carried out; 0 if none was.
     #[must_use]
-    pub fn number(&self, list: List) -> u64 {
+    pub fn number(&self, list: OrderList) -> u64 {
         self.0.get(list.name()).map_or(0, |standing| standing.number)
     }
 
     /// Outcome of an order; `None` if it is not known, or no longer recorded.
     #[must_use]
-    pub fn outcome(&self, list: List, number: u64) -> Option<Outcome> {
+    pub fn outcome(&self, list: OrderList, number: u64) -> Option<OrderOutcome> {
         self.0.get(list.name())?.outcomes.get(&number).copied()
     }
 
     /// Orders of a list that were set aside.
-    pub fn set_aside(&self, list: List) -> impl Iterator<Item = u64> + '_ {
+    pub fn set_aside(&self, list: OrderList) -> impl Iterator<Item = u64> + '_ {
         self.0.get(list.name()).into_iter().flat_map(|standing| standing.set_aside.iter().copied())
     }
 
     /// Records the outcome of the next order; `None` sets it aside.
-    fn add(&mut self, list: List, number: u64, outcome: Option<Outcome>) {
+    fn add(&mut self, list: OrderList, number: u64, outcome: Option<OrderOutcome>) {
         let standing = self.0.entry(list.name().to_owned()).or_default();
         standing.number = number;
         let Some(outcome) = outcome else {
@@ -167,9 +159,9 @@ impl Carried {
 
 /// What an archive did with an order.
 #[derive(Debug, Default)]
-pub struct Done {
+pub struct OrderDone {
     /// Counts.
-    pub outcome: Outcome,
+    pub outcome: OrderOutcome,
     /// Decisions that were left out, with the decisions that they conflict with.
     pub conflicts: Vec<(Subject, Decision)>,
     /// Copies that still contain erased captures.
@@ -177,13 +169,13 @@ pub struct Done {
 }
 
 impl Order {
-    fn of(list: List, bytes: &[u8]) -> Result<Self, String> {
+    fn of(list: OrderList, bytes: &[u8]) -> Result<Self, String> {
         fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
             serde_json::from_slice(bytes).map_err(|error| error.to_string())
         }
         let order = match list {
-            List::Decisions => Self::Decide(read(bytes)?),
-            List::Erasures => Self::Erase(read(bytes)?),
+            OrderList::Decisions => Self::Decide(read(bytes)?),
+            OrderList::Erasures => Self::Erase(read(bytes)?),
         };
         order.check()?;
         Ok(order)
@@ -191,10 +183,10 @@ impl Order {
 
     /// Returns the list that it belongs to.
     #[must_use]
-    pub fn list(&self) -> List {
+    pub fn list(&self) -> OrderList {
         match self {
-            Self::Decide(_) => List::Decisions,
-            Self::Erase(_) => List::Erasures,
+            Self::Decide(_) => OrderList::Decisions,
+            Self::Erase(_) => OrderList::Erasures,
         }
     }
 
@@ -263,7 +255,11 @@ impl Order {
 }
 
 /// Reads an order of a list; returns `None` if it was removed from the store.
-pub(super) fn read(published: &Publications, list: List, number: u64) -> Result<Option<Order>, ShareError> {
+pub(super) fn read(
+    published: &Publications,
+    list: OrderList,
+    number: u64,
+) -> Result<Option<Order>, ShareError> {
     let Some(bytes) = published.order(list.name(), number, ORDER_BYTES_MAX)? else { return Ok(None) };
     let name = list.name();
     let damaged = |why| {
@@ -280,7 +276,7 @@ pub(super) fn read(published: &Publications, list: List, number: u64) -> Result<
 /// If its record cannot be read, or there are too many orders.
 pub fn are_waiting(published: &Publications, archive: &Path) -> Result<bool, ShareError> {
     let carried = Carried::read(archive)?;
-    for list in List::EACH {
+    for list in OrderList::EACH {
         if published.newest_order(list.name())? > carried.number(list) {
             return Ok(true);
         }
@@ -299,9 +295,9 @@ pub fn carry_out(
     archive: &Path,
     wanted: Option<&Partition>,
     options: &erase::Options,
-    report: &mut dyn FnMut(List, u64, Result<Done, ShareError>),
+    report: &mut dyn FnMut(OrderList, u64, Result<OrderDone, ShareError>),
 ) -> Result<(), ShareError> {
-    if List::EACH.iter().all(|list| !published.newest.contains_key(list.name())) {
+    if OrderList::EACH.iter().all(|list| !published.newest.contains_key(list.name())) {
         return Ok(());
     }
     let store = Store::read_only(archive)?;
@@ -311,7 +307,7 @@ pub fn carry_out(
     let epoch = Credits::epoch(store.state())?;
     drop(store);
     let mut carried = Carried::read(archive)?;
-    for list in List::EACH {
+    for list in OrderList::EACH {
         let mut is_noted = true;
         // One order may lead to further ones.
         while carried.number(list) < published.newest_order(list.name())? {
@@ -357,12 +353,12 @@ fn decide(
     archive: &Path,
     partition: &Partition,
     resolution: &Resolution,
-) -> Result<Done, ShareError> {
+) -> Result<OrderDone, ShareError> {
     let import = match resolution {
         Resolution::Import(import) => import.clone(),
-        Resolution::Undo { order, .. } => match read(published, List::Decisions, *order)? {
+        Resolution::Undo { order, .. } => match read(published, OrderList::Decisions, *order)? {
             Some(Order::Decide(Resolution::Import(import))) => import,
-            _ => return Ok(Done::default()),
+            _ => return Ok(OrderDone::default()),
         },
     };
     let erased = Erased::read(archive)?;
@@ -373,7 +369,7 @@ fn decide(
     });
     let import = Import { rows: rows.collect(), ..import };
     if import.rows.is_empty() {
-        return Ok(Done::default());
+        return Ok(OrderDone::default());
     }
     loop {
         let mut known = Decisions::read(archive)?;
@@ -383,9 +379,10 @@ fn decide(
             Resolution::Undo { time, by, .. } => undone(&import, &known, *time, by),
         };
         let Compared { new, had, conflicts } = compared;
-        let outcome = Outcome { taken: (new.len() + had) as u64, left: conflicts.len() as u64, named: 0 };
+        let outcome =
+            OrderOutcome { taken: (new.len() + had) as u64, left: conflicts.len() as u64, named: 0 };
         let conflicts = conflicts.into_iter().map(|(row, other)| (import.rows[row].said.on.clone(), other));
-        let done = Done { outcome, conflicts: conflicts.collect(), ..Done::default() };
+        let done = OrderDone { outcome, conflicts: conflicts.collect(), ..OrderDone::default() };
         // Someone else may have made decisions in the meantime.
         let is_changed = |now: &Decisions| (now.log().len() != length).then_some(());
         if new.is_empty() || known.add_unless(archive, new, is_changed)?.is_ok() {
@@ -440,16 +437,23 @@ mod tests {
         let (archive, mut carried) = (tempfile::tempdir().unwrap(), Carried::default());
         let first = u64::MAX - OUTCOMES_MAX as u64;
         for (list, number) in
-            List::EACH.into_iter().flat_map(|list| (first..=u64::MAX).map(move |n| (list, n)))
+            OrderList::EACH.into_iter().flat_map(|list| (first..=u64::MAX).map(move |n| (list, n)))
         {
-            carried.add(list, number, Some(Outcome { taken: u64::MAX, left: u64::MAX, named: u64::MAX }));
+            carried.add(
+                list,
+                number,
+                Some(OrderOutcome { taken: u64::MAX, left: u64::MAX, named: u64::MAX }),
+            );
         }
         for standing in carried.0.values_mut() {
             standing.set_aside = (u64::MAX - ORDERS_MAX..u64::MAX).collect();
         }
         carried.write(archive.path()).unwrap();
         assert_eq!(Carried::read(archive.path()).unwrap(), carried);
-        let known = |number| carried.outcome(List::Erasures, number).is_some();
-        assert_eq!((known(first), known(first + 1), carried.number(List::Erasures)), (false, true, u64::MAX));
+        let known = |number| carried.outcome(OrderList::Erasures, number).is_some();
+        assert_eq!(
+            (known(first), known(first + 1), carried.number(OrderList::Erasures)),
+            (false, true, u64::MAX)
+        );
     }
 }

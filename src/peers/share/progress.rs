@@ -6,13 +6,13 @@ use archive_books::cluster::Publications;
 use serde::Serialize;
 
 use super::ShareError;
-use super::orders::{Carried, List, Outcome};
+use super::orders::{Carried, OrderList, OrderOutcome};
 
 /// Progress of the partitions with a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Progress {
+pub struct ListProgress {
     /// The list.
-    pub list: List,
+    pub list: OrderList,
     /// Number of the last order; 0 if there is none.
     pub orders: u64,
     /// Number of partitions that have carried out all orders.
@@ -29,19 +29,19 @@ pub struct Progress {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct OrderProgress {
     /// The list that contains the order.
-    pub list: List,
+    pub list: OrderList,
     /// Number of the order in the list.
     pub order: u64,
     /// Total outcome in all archives that have reported.
     #[serde(flatten)]
-    pub outcome: Outcome,
+    pub outcome: OrderOutcome,
     /// Partitions that have yet to carry it out.
     pub waits_for: Vec<u16>,
     /// Partitions that have set it aside.
     pub set_aside_by: Vec<u16>,
 }
 
-impl Progress {
+impl ListProgress {
     /// Returns the progress with both lists.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl Progress {
     pub fn look(published: &Publications) -> Result<Vec<Self>, ShareError> {
         let (reports, count) = (published.reports::<Carried>()?, published.partition(1).count);
         let mut both = Vec::new();
-        for list in List::EACH {
+        for list in OrderList::EACH {
             let orders = published.newest_order(list.name())?;
             let behind = |number: u16| {
                 let carried_out = reports.get(&number).map_or(0, |report| report.number(list));
@@ -72,7 +72,7 @@ impl Progress {
     #[must_use]
     pub fn order(&self, order: u64) -> OrderProgress {
         let outcomes = self.reports.values().filter_map(|report| report.outcome(self.list, order));
-        let outcome = outcomes.fold(Outcome::default(), |sum, one| Outcome {
+        let outcome = outcomes.fold(OrderOutcome::default(), |sum, one| OrderOutcome {
             taken: sum.taken.saturating_add(one.taken),
             left: sum.left.saturating_add(one.left),
             named: sum.named.saturating_add(one.named),

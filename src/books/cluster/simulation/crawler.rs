@@ -13,11 +13,11 @@ use archive_math::importance::Cash;
 use bytes::Bytes;
 use futures_util::future::join;
 
-use super::super::node::{Node, check_newest};
-use super::super::shared::{Epoch, Shared};
+use super::super::node::{ClusterNode, check_newest};
+use super::super::store::{ClusterStore, Epoch};
 use super::super::{
-    Activity, Batch, ClusterError, Commit, Event, ExchangeState, Marks, Named, Partition, Progress, Rest,
-    Route, Turns,
+    Batch, ClusterError, ExchangeState, Marks, Named, NodeActivity, NodeCommit, NodeEvent, NodeProgress,
+    Partition, Rest, Route, Turns,
 };
 use super::world::World;
 
@@ -176,7 +176,7 @@ impl Books {
                 let again = part.iter().filter(|(named, ..)| named.is_none());
                 let again = again.map(|(_, url, cash)| (url.clone(), *cash)).collect();
                 let batch = Batch { route, epoch: self.epoch, pages, again };
-                let bytes = batch.write().unwrap();
+                let bytes = batch.write_quickly().unwrap();
                 self.marks.sent.entry(to).or_default().count(&batch, bytes.len());
                 self.outbox.insert((to, number), bytes.into());
             }
@@ -228,7 +228,7 @@ pub(super) enum Ended {
 /// A run to be started.
 pub(super) struct Crawler {
     pub(super) world: Arc<World>,
-    pub(super) shared: Shared,
+    pub(super) shared: ClusterStore,
     pub(super) web: Rc<Web>,
     pub(super) partition: Partition,
     pub(super) disk: Rc<RefCell<Disk>>,
@@ -243,7 +243,7 @@ impl Crawler {
         let mine =
             Epoch { node: "node".to_owned(), place: self.disk.borrow().place.clone(), time: String::new() };
         let known = (&books.marks, books.epoch, None);
-        let taken = Node::take_over(self.shared.clone(), self.partition.clone(), mine, known).await;
+        let taken = ClusterNode::take_over(self.shared.clone(), self.partition.clone(), mine, known).await;
         let ended = match taken {
             Ok((node, worker)) => {
                 books.epoch = node.epoch;
@@ -282,12 +282,12 @@ struct Copying {
     books: Books,
     /// Number of copies when it began.
     before: u64,
-    covers: Vec<Commit>,
+    covers: Vec<NodeCommit>,
 }
 
 struct Run<'a> {
     crawler: &'a Crawler,
-    node: Node,
+    node: ClusterNode,
     books: Books,
     standing: ExchangeState,
     turns: Turns,
@@ -296,7 +296,7 @@ struct Run<'a> {
     /// Whether the node is asked to end.
     is_asked: bool,
     /// Commits that are reported when a copy contains them.
-    held: Vec<Commit>,
+    held: Vec<NodeCommit>,
     copying: Option<Copying>,
     /// When this node itself may ask an address again.
     next: BTreeMap<IpAddr, Instant>,
@@ -311,7 +311,7 @@ impl Run<'_> {
                 return Ended::Failed(error);
             }
             if self.is_asked {
-                return self.leave(Activity::Drained, Ended::Drained).await;
+                return self.leave(NodeActivity::Drained, Ended::Drained).await;
             }
             let mut is_resting = false;
             if self.has_begun {
@@ -320,7 +320,7 @@ impl Run<'_> {
                     match self.standing.rest(&self.books.marks, !self.books.leaving.is_empty()) {
                         Rest::Report => self.checkpoint(None).await,
                         Rest::Wait => is_resting = true,
-                        Rest::Over => return self.leave(Activity::Complete, Ended::Complete).await,
+                        Rest::Over => return self.leave(NodeActivity::Complete, Ended::Complete).await,
                     }
                 } else {
                     self.standing.is_busy();
@@ -342,7 +342,7 @@ impl Run<'_> {
     fn hear(&mut self) -> Option<ClusterError> {
         while let Some(event) = self.node.event() {
             match event {
-                Event::Failed(error) => return Some(error),
+                NodeEvent::Failed(error) => return Some(error),
                 event => self.take(event),
             }
         }
@@ -357,24 +357,24 @@ impl Run<'_> {
         None
     }
 
-    fn take(&mut self, event: Event) {
+    fn take(&mut self, event: NodeEvent) {
         match event {
-            Event::Begun => self.has_begun = true,
-            Event::Sent(to, number) => drop(self.books.outbox.remove(&(to, number))),
-            Event::Received(batch, bytes) => {
+            NodeEvent::Begun => self.has_begun = true,
+            NodeEvent::Sent(to, number) => drop(self.books.outbox.remove(&(to, number))),
+            NodeEvent::Received(batch, bytes) => {
                 self.books.receive(&self.crawler.web, &batch, bytes);
                 self.standing.received(true);
             }
-            Event::Quiet(marks) => self.standing.is_quiet(marks),
-            Event::Announced(addresses, at) => self.turns.announced(&addresses, at),
-            Event::Looked(look) => self.turns.see(look),
-            Event::Drain => self.is_asked = true,
-            Event::Failed(_)
-            | Event::Rebuilt(_)
-            | Event::WaitsFor(_)
-            | Event::Left(..)
-            | Event::Hungry(_)
-            | Event::Trouble(_) => {}
+            NodeEvent::Quiet(marks) => self.standing.is_quiet(marks),
+            NodeEvent::Announced(addresses, at) => self.turns.announced(&addresses, at),
+            NodeEvent::Looked(look) => self.turns.see(look),
+            NodeEvent::Drain => self.is_asked = true,
+            NodeEvent::Failed(_)
+            | NodeEvent::Rebuilt(_)
+            | NodeEvent::WaitsFor(_)
+            | NodeEvent::Left(..)
+            | NodeEvent::Hungry(_)
+            | NodeEvent::Trouble(_) => {}
         }
     }
 
@@ -421,7 +421,7 @@ impl Run<'_> {
         world.sleep(world.span(0, 50)).await;
         let outbox = self.books.outbox.iter().map(|(&(to, number), bytes)| (to, number, &bytes[..]));
         let (total, marks) = (self.books.total(), self.books.marks.clone());
-        let commit = self.standing.commit(outbox, total, marks, Progress::default());
+        let commit = self.standing.commit(outbox, total, marks, NodeProgress::default());
         match crawler.board.borrow().copies {
             Some(_) => self.held.push(commit),
             // If the worker has ended, its events say why.
@@ -467,7 +467,7 @@ impl Run<'_> {
         None
     }
 
-    async fn leave(mut self, activity: Activity, ended: Ended) -> Ended {
+    async fn leave(mut self, activity: NodeActivity, ended: Ended) -> Ended {
         self.standing.ends(activity);
         self.checkpoint(None).await;
         while !self.held.is_empty() || self.copying.is_some() {
@@ -477,16 +477,16 @@ impl Run<'_> {
             self.crawler.world.sleep(Duration::from_millis(50)).await;
             while let Some(event) = self.node.event() {
                 match event {
-                    Event::Failed(error) => return Ended::Failed(error),
+                    NodeEvent::Failed(error) => return Ended::Failed(error),
                     // What arrives now will arrive again in the next run.
-                    Event::Received(..) => {}
+                    NodeEvent::Received(..) => {}
                     event => self.take(event),
                 }
             }
         }
         let mut events = self.node.leave();
         while let Some(event) = events.recv().await {
-            if let Event::Failed(error) = event {
+            if let NodeEvent::Failed(error) = event {
                 return Ended::Failed(error);
             }
         }

@@ -26,7 +26,7 @@ use self::crawler::{Board, Books, Copies, Crawler, Disk, Ended, Web};
 use self::store::{Link, Objects, Troubles};
 use self::world::{Tasks, World};
 use super::audit::audit_in;
-use super::shared::{Cluster, Shared};
+use super::store::{Cluster, ClusterStore};
 use super::{ClusterError, Mode, Partition};
 
 /// Number of seeds to try, unless `ARCHIVE_SEEDS` is set.
@@ -110,10 +110,10 @@ impl Scenario {
         self.board.borrow().say(&self.world, text);
     }
 
-    fn shared(&self, troubles: &Arc<Mutex<Troubles>>) -> Shared {
+    fn shared(&self, troubles: &Arc<Mutex<Troubles>>) -> ClusterStore {
         let (world, objects) = (Arc::clone(&self.world), Arc::clone(&self.objects));
         let link = Link { world, objects, troubles: Arc::clone(troubles) };
-        Shared::new(Arc::new(link), Arc::clone(&self.world) as _)
+        ClusterStore::new(Arc::new(link), Arc::clone(&self.world) as _)
     }
 
     fn new_disk(&mut self, number: u16, durable: Books) -> Rc<RefCell<Disk>> {

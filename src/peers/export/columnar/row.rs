@@ -51,7 +51,7 @@ pub(super) struct Row {
 }
 
 /// Facts about a capture that its records don't hold.
-pub(super) struct Context {
+pub(super) struct RowContext {
     pub(super) original: Option<Original>,
     pub(super) page: Known,
     /// The text, if texts are requested.
@@ -66,7 +66,7 @@ impl Row {
     /// its original.
     pub(super) fn of(
         records: &[Record],
-        Context { original, page, text, segment, file }: Context,
+        RowContext { original, page, text, segment, file }: RowContext,
         crawl: &str,
     ) -> Option<Self> {
         let original = original.as_ref();

@@ -1,7 +1,5 @@
 //! The object store that the nodes share, and the names of its objects.
 
-mod published;
-
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::sync::Arc;
@@ -14,8 +12,8 @@ use object_store::{ObjectStore, ObjectStoreExt as _};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::batch::Fault;
-use super::status::Status;
+use super::batch::BatchFault;
+use super::status::NodeStatus;
 use super::turns::{Announced, Clock};
 use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
 
@@ -32,7 +30,10 @@ const DRAIN: &str = ".drain";
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// Maximum number of attempts to read a status that is replaced by a newer one in the meantime.
-const LOOKS_MAX: u32 = 5;
+pub(super) const LOOKS_MAX: u32 = 5;
+
+/// Interval between two looks for what another node does.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// How long the store may take to write or remove an object. A slower request is repeated after checking that the
 /// partition still belongs to this node.
@@ -64,19 +65,19 @@ pub(super) struct Epoch {
 }
 
 /// Lengths of the batches for a partition that are in the store, by sender and number.
-pub(super) type Incoming = BTreeMap<u16, BTreeMap<u64, u64>>;
+pub(super) type IncomingBatches = BTreeMap<u16, BTreeMap<u64, u64>>;
 
 /// The newest status of each partition, with its epoch and number.
-pub(super) type Known = BTreeMap<u16, ((u64, u64), Status)>;
+pub(super) type StatusCache = BTreeMap<u16, ((u64, u64), NodeStatus)>;
 
 /// The object store, and the clock for its timeouts.
 #[derive(Clone, Debug)]
-pub(super) struct Shared {
+pub(super) struct ClusterStore {
     store: Arc<dyn ObjectStore>,
     pub(super) time: Arc<dyn Time>,
 }
 
-impl Shared {
+impl ClusterStore {
     pub(super) fn new(store: Arc<dyn ObjectStore>, time: Arc<dyn Time>) -> Self {
         Self { store, time }
     }
@@ -104,14 +105,14 @@ impl Shared {
         }
     }
 
-    async fn read(&self, name: &str, bytes_max: u64) -> Result<Option<Bytes>, RemoteError> {
+    pub(super) async fn read(&self, name: &str, bytes_max: u64) -> Result<Option<Bytes>, RemoteError> {
         match remote::read(&*self.store, &Path::from(name), bytes_max).await {
             Err(RemoteError::Missing(_)) => Ok(None),
             read => read.map(Some),
         }
     }
 
-    async fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ClusterError> {
+    pub(super) async fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ClusterError> {
         let Some(bytes) = self.read(name, SMALL_BYTES_MAX).await? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(name, &error))
     }
@@ -126,14 +127,14 @@ impl Shared {
     }
 
     /// Lists the names below a folder, with their lengths.
-    async fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ClusterError> {
+    pub(super) async fn list(&self, folder: &str) -> Result<Vec<(String, u64)>, ClusterError> {
         let listed = remote::list(&*self.store, &Path::from(folder)).await?;
         let below = |name: &str| Some(name.strip_prefix(folder)?.strip_prefix('/')?.to_owned());
         Ok(listed.iter().filter_map(|object| Some((below(object.location.as_ref())?, object.size))).collect())
     }
 
     /// Returns the highest number that is a name in a folder; 0 if there is none.
-    async fn highest(&self, folder: &str) -> Result<u64, ClusterError> {
+    pub(super) async fn highest(&self, folder: &str) -> Result<u64, ClusterError> {
         Ok(self.list(folder).await?.iter().filter_map(|(name, _)| name.parse().ok()).max().unwrap_or(0))
     }
 
@@ -226,7 +227,7 @@ impl Shared {
     }
 
     /// Returns the newest status of a partition.
-    pub(super) async fn status(&self, partition: u16) -> Result<Option<Status>, ClusterError> {
+    pub(super) async fn status(&self, partition: u16) -> Result<Option<NodeStatus>, ClusterError> {
         let folder = format!("status/{partition}");
         for _ in 0..LOOKS_MAX {
             let names = self.list(&folder).await?;
@@ -244,8 +245,8 @@ impl Shared {
     pub(super) async fn statuses(
         &self,
         count: u16,
-        known: &mut Known,
-    ) -> Result<Vec<Option<Status>>, ClusterError> {
+        known: &mut StatusCache,
+    ) -> Result<Vec<Option<NodeStatus>>, ClusterError> {
         for _ in 0..LOOKS_MAX {
             let mut newest: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
             for (name, _) in self.list("status").await? {
@@ -277,7 +278,11 @@ impl Shared {
     ///
     /// An abandoned write may still arrive. Under a common name it would undo newer statuses; under its own number it
     /// no longer counts.
-    pub(super) async fn publish(&self, status: &Status, number: u64) -> Result<Option<Clock>, ClusterError> {
+    pub(super) async fn publish(
+        &self,
+        status: &NodeStatus,
+        number: u64,
+    ) -> Result<Option<Clock>, ClusterError> {
         let name = status_name(status.partition, status.epoch, number);
         let begun = self.time.now();
         self.put(&name, json(&name, status)?).await?;
@@ -286,6 +291,22 @@ impl Shared {
         let head = async { self.store.head(&path).await.map_err(|error| RemoteError::of(&name, error)) };
         let written = self.write(&name, head).await?.last_modified.timestamp();
         Ok(u64::try_from(written).ok().and_then(|second| Clock::read(begun, ended, second)))
+    }
+
+    /// Calls `look` every half second until it finds something; returns `None` after `patience`.
+    pub(super) async fn wait_for<T>(
+        &self,
+        patience: Duration,
+        look: impl AsyncFn() -> Result<Option<T>, ClusterError>,
+    ) -> Result<Option<T>, ClusterError> {
+        let begun = self.time.now();
+        loop {
+            let found = look().await?;
+            if found.is_some() || self.time.now() >= begun + patience {
+                return Ok(found);
+            }
+            self.time.sleep(LOOK_EVERY).await;
+        }
     }
 
     async fn put(&self, name: &str, bytes: Bytes) -> Result<(), ClusterError> {
@@ -301,7 +322,7 @@ impl Shared {
         self.delete_below(&status_folder(node.0, node.1), number).await
     }
 
-    async fn delete_below(&self, folder: &str, limit: u64) -> Result<(), ClusterError> {
+    pub(super) async fn delete_below(&self, folder: &str, limit: u64) -> Result<(), ClusterError> {
         for (name, _) in self.list(folder).await? {
             if name.parse::<u64>().is_ok_and(|number| number < limit) {
                 self.delete(&format!("{folder}/{name}")).await?;
@@ -357,8 +378,8 @@ impl Shared {
     }
 
     /// Returns the batches for a partition that are in the store; objects with other names are ignored.
-    pub(super) async fn incoming(&self, to: u16) -> Result<Incoming, ClusterError> {
-        let mut incoming = Incoming::new();
+    pub(super) async fn incoming(&self, to: u16) -> Result<IncomingBatches, ClusterError> {
+        let mut incoming = IncomingBatches::new();
         for (name, bytes) in self.list(&format!("exchange/{to}")).await? {
             let parts = name
                 .split_once('/')
@@ -378,7 +399,7 @@ impl Shared {
     /// Returns the bytes of a batch.
     pub(super) async fn batch_bytes(&self, route: &Route) -> Result<Option<Bytes>, ClusterError> {
         match self.read(&route.name(), BATCH_BYTES_MAX as u64).await {
-            Err(RemoteError::TooLong { .. }) => Err(route.refuse(Fault::TooLong).into()),
+            Err(RemoteError::TooLong { .. }) => Err(route.refuse(BatchFault::TooLong).into()),
             read => Ok(read?),
         }
     }
@@ -394,7 +415,7 @@ impl Shared {
             return Ok(None);
         };
         // A listing may have missed an object while it was being written; only reading it is conclusive.
-        let bytes = self.batch_bytes(route).await?.ok_or_else(|| route.refuse(Fault::Missing(last)))?;
+        let bytes = self.batch_bytes(route).await?.ok_or_else(|| route.refuse(BatchFault::Missing(last)))?;
         Ok(Some((Batch::read(&bytes, route, partition)?, bytes.len())))
     }
 }
@@ -404,11 +425,11 @@ fn damaged(name: &str, error: &serde_json::Error) -> ClusterError {
 }
 
 /// Error for a listed object that is gone because a newer one has replaced it; a retry sees the newer one.
-fn gone(what: String) -> ClusterError {
+pub(super) fn gone(what: String) -> ClusterError {
     RemoteError::Failed { what, problem: "it is listed, but gone when it is read".to_owned() }.into()
 }
 
-fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
+pub(super) fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterError> {
     Ok(serde_json::to_vec(value).map_err(|error| damaged(name, &error))?.into())
 }
 
@@ -440,6 +461,6 @@ fn status_name(partition: u16, epoch: u64, number: u64) -> String {
     numbered(&status_folder(partition, epoch), number)
 }
 
-fn numbered(folder: &str, number: u64) -> String {
+pub(super) fn numbered(folder: &str, number: u64) -> String {
     format!("{folder}/{number:010}")
 }

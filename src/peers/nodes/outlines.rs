@@ -8,15 +8,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use archive_base::access::Access;
-use archive_books::stored_graph::{JoinError, Outline, OutlineError, OutlineRows, send_outline};
+use archive_books::stored_graph::{JoinError, Outline, OutlineError, send_outline};
 use archive_storage::{Store, UrlId};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 
-use super::answer::Take;
-use super::asked::{Asked, Failure, Source};
-use super::wire::{Ask, Line, URLS_MAX};
+use super::ask::{
+    AskedFolder, EndOf, KnownSites, LeafAnswer, OutlinePieces, PageUrls, RowBytes, Take, URLS_MAX, expect_few,
+};
+use super::root::{LeafArchive, Root, RoundFailure};
 use super::{AskError, NodeError};
 
 /// Maximum size of the rows in one answer, in bytes.
@@ -29,40 +27,29 @@ const ROOM_SHARE: u64 = 2;
 /// Time limit of an answer; the next answer continues from there. It bounds how long a concurrent crawl has to wait.
 const TIME_MAX: Duration = Duration::from_secs(15);
 
-/// Answers with rows of an archive's outline.
-pub(super) fn outline(
-    store: &Store,
-    from: (OutlineRows, u32),
-    room: u64,
-    until: Option<Instant>,
-    take: &mut Take<'_>,
-) -> Result<(), AskError> {
-    let own = Instant::now() + TIME_MAX;
-    let until = until.map_or(own, |until| until.min(own));
-    let next = send_outline(store, from, (room.min(ROOM_MAX), Some(until)), |piece| {
-        take(Line::Outline(BASE64_STANDARD.encode(piece)))
-    })?;
-    next.map_or(Ok(()), |next| take(Line::Next(next)))
+impl LeafAnswer for OutlinePieces {
+    fn answer(self, folder: &AskedFolder<'_>, take: Take<'_, Self>) -> EndOf<Self> {
+        let own = Instant::now() + TIME_MAX;
+        let until = folder.limits.until().map_or(own, |until| until.min(own));
+        let room = (self.room.min(ROOM_MAX), Some(until));
+        send_outline(folder.store, (self.rows, self.from), room, |piece| take(RowBytes(piece.to_vec())))
+    }
 }
 
-/// Answers with the URLs of those pages that may be shown.
-pub(super) fn urls(
-    store: &Store,
-    access: &Access,
-    pages: &[u32],
-    take: &mut Take<'_>,
-) -> Result<(), AskError> {
-    let state = store.state();
-    for &page in pages.iter().filter(|page| **page < state.url_count()) {
-        let id = UrlId(page);
-        if !state.knows(id) {
-            continue;
+impl LeafAnswer for PageUrls {
+    fn answer(self, folder: &AskedFolder<'_>, take: Take<'_, Self>) -> EndOf<Self> {
+        expect_few(&self.pages, "pages cannot be looked up")?;
+        let (state, access) = (folder.store.state(), folder.access);
+        for page in self.pages.into_iter().filter(|page| *page < state.url_count()) {
+            let id = UrlId(page);
+            if state.knows(id)
+                && (access.is_unlimited() || access.shows_page(state, state.visit(id)?.as_ref())?)
+            {
+                take((page, state.url(id)?))?;
+            }
         }
-        if access.is_unlimited() || access.shows_page(state, state.visit(id)?.as_ref())? {
-            take(Line::Url(page, state.url(id)?))?;
-        }
+        Ok(())
     }
-    Ok(())
 }
 
 impl From<OutlineError> for NodeError {
@@ -80,7 +67,7 @@ impl From<OutlineError> for AskError {
     }
 }
 
-impl Asked<'_> {
+impl Root<'_> {
     /// Fetches the outline of each archive that answers, in their order; links are stored in files in `folder`.
     ///
     /// # Errors
@@ -92,10 +79,10 @@ impl Asked<'_> {
         memory: Option<usize>,
     ) -> Result<Vec<Outline>, AskError> {
         let begun = Mutex::new(BTreeMap::new());
-        self.insist(|asked| asked.outline_all(&begun, folder, memory))?;
+        self.retry(|root| root.outline_all(&begun, folder, memory))?;
         // In the order of the archives, without those that failed at any request on the way.
         let mut begun = begun.into_inner().unwrap_or_else(PoisonError::into_inner);
-        begun.retain(|place, _| self.sources.iter().any(|(still, _)| still == place));
+        begun.retain(|place, _| self.leaves.iter().any(|(still, _)| still == place));
         Ok(begun.into_values().collect())
     }
 
@@ -105,31 +92,22 @@ impl Asked<'_> {
         begun: &Mutex<BTreeMap<usize, Outline>>,
         folder: Option<&Path>,
         memory: Option<usize>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), RoundFailure> {
         let lock = || begun.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = (self.http.bytes_max / ROOM_SHARE / self.sources.len().max(1) as u64).min(ROOM_MAX);
+        let room = (self.http.bytes_max / ROOM_SHARE / self.leaves.len().max(1) as u64).min(ROOM_MAX);
         loop {
-            let are_whole = self.each(|place, of| {
-                let known = lock().remove(&self.sources[place].0);
+            let are_whole = self.each(|place, archive| {
+                let known = lock().remove(&self.leaves[place].0);
                 let mut outline = known.map_or_else(|| Outline::new(&self.name(place), folder), Ok)?;
                 let wanted = outline.wanted();
                 if let Some((rows, from)) = wanted {
-                    let mut next = None;
-                    let (head, _) = of(&Ask::Outline { rows, from, room }, &mut |line| {
-                        match line {
-                            Line::Outline(piece) => {
-                                let bytes = BASE64_STANDARD.decode(piece);
-                                let bytes = bytes.map_err(|error| NodeError::Senseless(error.to_string()))?;
-                                outline.take(&bytes)?;
-                            }
-                            Line::Next(number) => next = Some(number),
-                            _ => return Ok(false),
-                        }
-                        Ok(true)
-                    })?;
+                    let (head, next) = archive
+                        .ask(OutlinePieces { rows, from, room }, &mut |RowBytes(piece)| {
+                            Ok(outline.take(&piece)?)
+                        })?;
                     outline.end(head.state, next).map_err(NodeError::from)?;
                 }
-                lock().insert(self.sources[place].0, outline);
+                lock().insert(self.leaves[place].0, outline);
                 Ok(wanted.is_none())
             })?;
             if are_whole.into_iter().all(|is_whole| is_whole) {
@@ -137,20 +115,16 @@ impl Asked<'_> {
             }
             let least = lock().values().map(Outline::least_bytes).sum();
             if let Some(given) = memory.filter(|given| *given < least) {
-                return Err(Failure::Whole(JoinError::Memory { given, least }.into()));
+                return Err(RoundFailure::Whole(JoinError::Memory { given, least }.into()));
             }
         }
-        self.each(|place, of| {
+        self.each(|place, archive| {
             let mut sites = Vec::new();
-            let (head, _) = of(&Ask::Sites {}, &mut |line| {
-                match line {
-                    Line::Site(site, is_captured) => sites.push((site, is_captured)),
-                    Line::Times(_) => {}
-                    _ => return Ok(false),
-                }
-                Ok(true)
+            let (head, _) = archive.ask(KnownSites {}, &mut |site| {
+                sites.push(site);
+                Ok(())
             })?;
-            if let Some(outline) = lock().get_mut(&self.sources[place].0) {
+            if let Some(outline) = lock().get_mut(&self.leaves[place].0) {
                 outline.complete(head.state, sites).map_err(NodeError::from)?;
             }
             Ok(())
@@ -167,14 +141,13 @@ impl Asked<'_> {
         outlines: &[Outline],
         pages: &[Vec<u32>],
     ) -> Result<Vec<HashMap<u32, String>>, AskError> {
-        let found = self.each(|place, of| {
+        let found = self.each(|place, archive| {
             let mut urls = HashMap::new();
             let pages = pages.get(place).map(Vec::as_slice).unwrap_or_default();
             for pages in pages.chunks(URLS_MAX) {
-                let (head, _) = of(&Ask::Urls { pages: pages.to_vec() }, &mut |line| {
-                    let Line::Url(page, url) = line else { return Ok(false) };
+                let (head, _) = archive.ask(PageUrls { pages: pages.to_vec() }, &mut |(page, url)| {
                     urls.insert(page, url);
-                    Ok(true)
+                    Ok(())
                 })?;
                 if let Some(outline) = outlines.get(place) {
                     outline.check(head.state).map_err(NodeError::from)?;
@@ -183,8 +156,8 @@ impl Asked<'_> {
             Ok(urls)
         });
         found.map_err(|failure| match failure {
-            Failure::Whole(error) => error,
-            Failure::Nodes(mut failed) => match failed.pop() {
+            RoundFailure::Whole(error) => error,
+            RoundFailure::Nodes(mut failed) => match failed.pop() {
                 Some((place, error)) => AskError::Lost { name: self.name(place), error },
                 None => AskError::Nobody(String::new()),
             },
@@ -193,9 +166,9 @@ impl Asked<'_> {
 
     /// The local folder of each available archive; `None` for a node.
     pub fn folders(&self) -> impl Iterator<Item = Option<&Store>> {
-        self.sources.iter().map(|(_, source)| match source {
-            Source::Folder(store, _) => Some(*store),
-            Source::Node(_) => None,
+        self.leaves.iter().map(|(_, source)| match source {
+            LeafArchive::Folder(store, _) => Some(*store),
+            LeafArchive::Node(_) => None,
         })
     }
 }

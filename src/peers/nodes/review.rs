@@ -6,9 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use archive_ask::query::{
-    self, Answer, IMPORTANCE_TODAY, Limits, Plan, Question, Running, SiteRow, Together, Value,
-};
+use archive_ask::query::{self, IMPORTANCE_TODAY, Plan, Question, Running, SiteRow, Together, Value};
 use archive_ask::review::next::{self, Next, Row};
 use archive_ask::review::{Sample, Sheet, SiteEntry, samples_of};
 use archive_base::access::{Access, Role};
@@ -19,9 +17,12 @@ use archive_storage::{SiteId, Store};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::answer::{Take, instant};
-use super::asked::{Asked, Asking, Failure, Source};
-use super::wire::{Ask, Line, URLS_MAX};
+use super::ask::{
+    AskedFolder, EndOf, LeafAnswer, SiteReviews, SiteSamples, Take, URLS_MAX, WaitingSites, expect_few,
+    instant,
+};
+use super::query::QueryText;
+use super::root::{LeafArchive, Root, RoundFailure};
 use super::{AskError, NodeError};
 
 /// Columns of a site on a sheet, appended to those of the query.
@@ -30,16 +31,16 @@ const COLUMNS: [&str; 8] =
 
 /// A site that waits for review, with the bits of its importance and of its gain.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct PlaceSent(String, u64, u64);
+pub(super) struct EncodedRank(String, u64, u64);
 
 /// A description of a site that waits for review, with the bits of its numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct RowSent {
+pub(super) struct EncodedRow {
     row: Row,
     bits: Vec<u64>,
 }
 
-impl RowSent {
+impl EncodedRow {
     fn of(mut row: Row) -> Self {
         let bits = numbers(&mut row).map(|number| number.to_bits()).collect();
         Self { row, bits }
@@ -73,58 +74,48 @@ fn expect_reviewer(access: &Access) -> Result<(), AskError> {
     }
 }
 
-/// Answers with the scores of an archive's sites that wait for review: all, or those that a query finds.
-pub(super) fn places(
-    store: &Store,
-    access: &Access,
-    (query, now): (Option<&str>, i64),
-    limits: Limits,
-    take: &mut Take<'_>,
-) -> Result<(), AskError> {
-    expect_reviewer(access)?;
-    let found = query.map(|query| {
-        let question = Question::of_each(store, access.clone(), query, instant(now)?)?;
-        expect_sites(question.plan.asks_for_sites())?;
-        let question = question.within(Running::new(limits, false));
-        let (sites, _) = question.plan.select_sites(&question.rows)?;
-        Ok::<_, AskError>(sites.into_iter().map(|site| site.id).collect::<HashSet<_>>())
-    });
-    let decisions = Decisions::read(store.path())?;
-    let places = next::places(store, access, &decisions, found.transpose()?.as_ref())?;
-    places.into_iter().try_for_each(|place| {
-        take(Line::Waiting(PlaceSent(place.site, place.importance.to_bits(), place.gain.to_bits())))
-    })
+impl LeafAnswer for WaitingSites {
+    fn answer(self, folder: &AskedFolder<'_>, take: Take<'_, Self>) -> EndOf<Self> {
+        let AskedFolder { store, access, limits, .. } = *folder;
+        expect_reviewer(access)?;
+        let found = self.query.map(|query| {
+            let question = Question::of_each(store, access.clone(), &query, instant(self.now)?)?;
+            expect_sites(question.plan.asks_for_sites())?;
+            let question = question.within(Running::new(limits, false));
+            let (sites, _) = question.plan.select_sites(&question.rows)?;
+            Ok::<_, AskError>(sites.into_iter().map(|site| site.id).collect::<HashSet<_>>())
+        });
+        let decisions = Decisions::read(store.path())?;
+        let places = next::places(store, access, &decisions, found.transpose()?.as_ref())?;
+        places.into_iter().try_for_each(|place| {
+            take(EncodedRank(place.site, place.importance.to_bits(), place.gain.to_bits()))
+        })
+    }
 }
 
-/// Answers with descriptions of sites that wait for review.
-pub(super) fn rows(
-    store: &Store,
-    access: &Access,
-    sites: &[String],
-    take: &mut Take<'_>,
-) -> Result<(), AskError> {
-    expect_reviewer(access)?;
-    let among = found(store, sites)?.into_iter().map(|(site, _)| site).collect();
-    let decisions = Decisions::read(store.path())?;
-    let next = next::next(store, access, &decisions, Some(&among), sites.len(), Language::English)?;
-    next.rows.into_iter().try_for_each(|row| take(Line::Reviewed(RowSent::of(row))))
+impl LeafAnswer for SiteReviews {
+    fn answer(self, folder: &AskedFolder<'_>, take: Take<'_, Self>) -> EndOf<Self> {
+        expect_few(&self.sites, "sites cannot be described")?;
+        let AskedFolder { store, access, .. } = *folder;
+        expect_reviewer(access)?;
+        let among = found(store, &self.sites)?.into_iter().map(|(site, _)| site).collect();
+        let decisions = Decisions::read(store.path())?;
+        let next = next::next(store, access, &decisions, Some(&among), self.sites.len(), Language::English)?;
+        next.rows.into_iter().map(EncodedRow::of).try_for_each(take)
+    }
 }
 
-/// Answers with sample pages by which to judge sites.
-pub(super) fn samples(
-    store: &Store,
-    access: &Access,
-    sites: &[String],
-    limits: Limits,
-    take: &mut Take<'_>,
-) -> Result<(), AskError> {
-    let mut rows = Together::part(store, access.clone(), 0)?;
-    rows.run_within(Running::new(limits, false));
-    let found = found(store, sites)?;
-    let mut samples = samples_of(&rows, found.iter().map(|(site, _)| *site))?;
-    found.into_iter().try_for_each(|(site, name)| {
-        take(Line::Samples(name.to_owned(), samples.remove(&site).unwrap_or_default()))
-    })
+impl LeafAnswer for SiteSamples {
+    fn answer(self, folder: &AskedFolder<'_>, take: Take<'_, Self>) -> EndOf<Self> {
+        expect_few(&self.sites, "sites cannot be described")?;
+        let mut rows = Together::part(folder.store, folder.access.clone(), 0)?;
+        rows.run_within(Running::new(folder.limits, false));
+        let found = found(folder.store, &self.sites)?;
+        let mut samples = samples_of(&rows, found.iter().map(|(site, _)| *site))?;
+        found
+            .into_iter()
+            .try_for_each(|(site, name)| take((name.to_owned(), samples.remove(&site).unwrap_or_default())))
+    }
 }
 
 /// Those of the sites that an archive knows.
@@ -140,14 +131,14 @@ fn expect_sites(are_asked_for: bool) -> Result<(), AskError> {
 
 /// An archive's share of the combined list.
 #[derive(Default)]
-struct Share {
+struct ReviewShare {
     /// Its first sites, at most `limit`: enough to fill the list alone.
     first: Vec<(f64, String)>,
     waiting: usize,
     importance: f64,
 }
 
-impl Asked<'_> {
+impl Root<'_> {
     /// At most `limit` sites with the highest gain by a review, from all archives or from the sites that a query finds
     /// in each.
     ///
@@ -163,9 +154,9 @@ impl Asked<'_> {
                 return Err(query::Error::NotOfEach.into());
             }
         }
-        let places = Ask::Waiting { query: query.map(str::to_owned), now: now.timestamp_micros() };
-        self.insist(|asked| {
-            let shares = asked.places(&places, limit)?;
+        let waiting = WaitingSites { query: query.map(str::to_owned), now: now.timestamp_micros() };
+        self.retry(|root| {
+            let shares = root.places(&waiting, limit)?;
             let mut first: Vec<(f64, &String, usize)> = Vec::new();
             for (archive, share) in shares.iter().enumerate() {
                 first.extend(share.first.iter().map(|(gain, site)| (*gain, site, archive)));
@@ -174,40 +165,34 @@ impl Asked<'_> {
             first.truncate(limit);
             let mut chosen = vec![Vec::new(); shares.len()];
             first.into_iter().for_each(|(_, site, archive)| chosen[archive].push(site.clone()));
-            let rows = asked.of_sites(
+            let rows = root.of_sites(
                 &chosen,
-                |sites| Ask::Reviewed { sites },
-                |line| match line {
-                    Line::Reviewed(sent) => Some(sent.row().map(|row| (row.site.clone(), row))),
-                    _ => None,
-                },
+                |sites| SiteReviews { sites },
+                |row: EncodedRow| row.row().map(|row| (row.site.clone(), row)),
             )?;
-            let each = shares.into_iter().zip(rows).map(|(Share { waiting, importance, .. }, rows)| Next {
-                rows: rows.into_iter().map(|(_, row)| row).collect(),
-                waiting,
-                importance,
+            let each = shares.into_iter().zip(rows).map(|(ReviewShare { waiting, importance, .. }, rows)| {
+                Next { rows: rows.into_iter().map(|(_, row)| row).collect(), waiting, importance }
             });
             Ok(Next::together(each.collect(), limit))
         })
     }
 
     /// Each archive's share of the combined list, from the sites that it answers for.
-    fn places(&self, ask: &Ask, limit: usize) -> Result<Vec<Share>, Failure> {
-        self.each(|archive, of| {
-            let (mut share, mut last) = (Share::default(), f64::INFINITY);
-            of(ask, &mut |line| {
-                let Line::Waiting(PlaceSent(site, importance, gain)) = line else { return Ok(false) };
+    fn places(&self, waiting: &WaitingSites, limit: usize) -> Result<Vec<ReviewShare>, RoundFailure> {
+        self.each(|place, archive| {
+            let (mut share, mut last) = (ReviewShare::default(), f64::INFINITY);
+            archive.ask(waiting.clone(), &mut |EncodedRank(site, importance, gain)| {
                 let (importance, gain) = (sound(importance)?, sound(gain)?);
                 if gain > std::mem::replace(&mut last, gain) {
                     return Err(NodeError::senseless("its sites are not in order"));
                 }
                 // A site that has only just become known belongs to this archive.
-                if self.answering(&site).is_none_or(|owner| owner == archive) {
+                if self.answering(&site).is_none_or(|owner| owner == place) {
                     share.waiting += 1;
                     share.importance += importance;
                     share.first.extend((share.first.len() < limit).then_some((gain, site)));
                 }
-                Ok(true)
+                Ok(())
             })?;
             Ok(share)
         })
@@ -215,24 +200,23 @@ impl Asked<'_> {
 
     /// What each archive reports about some of its sites, by name; sites about which it reports nothing any more are
     /// left out.
-    fn of_sites<T: Send>(
+    fn of_sites<K: LeafAnswer, T: Send>(
         &self,
         sites: &[Vec<String>],
-        ask: impl Fn(Vec<String>) -> Ask + Sync,
-        read: impl Fn(Line) -> Option<Result<(String, T), NodeError>> + Sync,
-    ) -> Result<Vec<Vec<(String, T)>>, Failure> {
-        self.each(|archive, of| {
+        ask: impl Fn(Vec<String>) -> K + Sync,
+        read: impl Fn(K::Row) -> Result<(String, T), NodeError> + Sync,
+    ) -> Result<Vec<Vec<(String, T)>>, RoundFailure> {
+        self.each(|place, archive| {
             let mut found = Vec::new();
-            for sites in sites[archive].chunks(URLS_MAX) {
+            for sites in sites[place].chunks(URLS_MAX) {
                 let mut left: HashSet<&String> = sites.iter().collect();
-                of(&ask(sites.to_vec()), &mut |line| {
-                    let Some(said) = read(line) else { return Ok(false) };
-                    let (site, said) = said?;
+                archive.ask(ask(sites.to_vec()), &mut |row| {
+                    let (site, row) = read(row)?;
                     if !left.remove(&site) {
                         return Err(NodeError::senseless("it describes other sites than were asked for"));
                     }
-                    found.push((site, said));
-                    Ok(true)
+                    found.push((site, row));
+                    Ok(())
                 })?;
             }
             Ok(found)
@@ -243,7 +227,7 @@ impl Asked<'_> {
     /// limit. `called` returns the name of an archive that is a local folder.
     ///
     /// # Errors
-    /// As [`Asked::query`], and when the query does not ask for sites.
+    /// As [`Root::query`], and when the query does not ask for sites.
     pub fn sheet(
         &mut self,
         selection: &str,
@@ -261,13 +245,14 @@ impl Asked<'_> {
         let of_sites = of_sites.to_string();
         let mut plan = Plan::of_several(&of_sites, made)?;
         plan.limit_if_unlimited(limit);
-        let asking = |query, limit| Asking { query, now: made.timestamp_micros(), limit };
-        self.insist(|asked| {
-            let Answer { rows, matched, .. } = asked.answer(&plan, asking(&of_sites, Some(limit)), &[])?;
+        let text = |query: &str| QueryText::new(query, made);
+        self.retry(|root| {
+            let query::Answer { rows, matched, .. } =
+                root.query_once(&plan, &text(&of_sites), Some(limit))?;
             let matched = match matched {
                 Some(matched) => matched,
                 None => {
-                    let counted = asked.answer(&counted, asking(&count, None), &[])?;
+                    let counted = root.query_once(&counted, &text(&count), None)?;
                     counted.rows.iter().flatten().next().map_or(0, whole)
                 }
             };
@@ -275,15 +260,15 @@ impl Asked<'_> {
                 (0..).zip(rows).map(|(number, row)| site(number, row)).collect::<Option<Vec<SiteRow>>>();
             let nameless = || NodeError::Failed("an archive sent a site without a name".to_owned());
             let sites = sites.ok_or_else(|| AskError::from(nameless()))?;
-            let mut samples = asked.samples(&sites)?;
+            let mut samples = root.samples(&sites)?;
             let entries = sites.into_iter().map(|site| {
                 let samples = samples.remove(&site.name).unwrap_or_default();
                 SiteEntry { site, samples }
             });
             let entries = entries.collect();
-            let names = asked.sources.iter().map(|(_, source)| match source {
-                Source::Folder(store, _) => called(store),
-                Source::Node(node) => node.name().to_owned(),
+            let names = root.leaves.iter().map(|(_, leaf)| match leaf {
+                LeafArchive::Folder(store, _) => called(store),
+                LeafArchive::Node(node) => node.name().to_owned(),
             });
             let archive = names.collect::<Vec<_>>().join(", ");
             Ok(Sheet { archive, made, selection: selection.to_owned(), matched, entries })
@@ -291,21 +276,14 @@ impl Asked<'_> {
     }
 
     /// Sample pages by which to judge sites, by site name.
-    fn samples(&self, sites: &[SiteRow]) -> Result<HashMap<String, Vec<Sample>>, Failure> {
-        let mut wanted = vec![Vec::new(); self.sources.len()];
+    fn samples(&self, sites: &[SiteRow]) -> Result<HashMap<String, Vec<Sample>>, RoundFailure> {
+        let mut wanted = vec![Vec::new(); self.leaves.len()];
         // A node may have named a site of another archive as well.
         let names: HashSet<&String> = sites.iter().map(|site| &site.name).collect();
         for name in names {
             self.answering(name).into_iter().for_each(|owner| wanted[owner].push(name.clone()));
         }
-        let samples = self.of_sites(
-            &wanted,
-            |sites| Ask::Samples { sites },
-            |line| match line {
-                Line::Samples(site, samples) => Some(Ok((site, samples))),
-                _ => None,
-            },
-        )?;
+        let samples = self.of_sites(&wanted, |sites| SiteSamples { sites }, Ok)?;
         Ok(samples.into_iter().flatten().collect())
     }
 }

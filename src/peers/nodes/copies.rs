@@ -1,35 +1,21 @@
 //! Copies of pages from several archives, possibly on other machines, to plan what a budget would buy: one sample of
 //! all archives.
 
-use archive_ask::query::{Limits, Plan};
-use archive_base::access::Access;
+use archive_ask::query::Plan;
 use archive_choose::RefreshRules;
 use archive_choose::freshness::{Belief, CopyModel, PageModel, PartModel, copies_of};
 use archive_choose::plan::{SAMPLE_MAX, Sample};
-use archive_storage::{Store, UrlId};
+use archive_storage::UrlId;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::answer::instant;
-use super::asked::Asked;
-use super::exported::Chosen;
-use super::wire::{Ask, Line};
+use super::ask::{AskedFolder, EndOf, LeafAnswer, PageCopies, Take, instant};
+use super::root::Root;
 use super::{AskError, NodeError};
 
-/// Request for copies.
+/// An archive's copies, as they are sent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CopiesWanted {
-    /// Pages whose copies are wanted; `None` for all.
-    chosen: Option<Chosen>,
-    /// Reference time, microseconds since 1970.
-    now: i64,
-    /// Number of copies to skip and step between the copies to send; `None` to only count them.
-    every: Option<(usize, usize)>,
-}
-
-/// Answer with an archive's copies.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CopiesSent {
+pub(super) struct EncodedCopies {
     rules: RefreshRules,
     count: u64,
     /// The numbers of each copy, as the bits of `f64` except for the page's number.
@@ -44,7 +30,7 @@ const COLUMNS: usize = 7;
 
 /// Copies of pages: all, or a sample.
 #[derive(Debug)]
-pub struct Copies {
+pub struct CopySample {
     /// Refresh rules of each archive.
     pub rules: Vec<RefreshRules>,
     /// Total number of copies.
@@ -55,29 +41,27 @@ pub struct Copies {
     pub parts: Vec<PartModel>,
 }
 
-/// Answers with an archive's copies.
-pub(super) fn copies(
-    store: &Store,
-    access: &Access,
-    CopiesWanted { chosen, now, every }: &CopiesWanted,
-    limits: Limits,
-) -> Result<Line, AskError> {
-    let pages = chosen.as_ref().map(|chosen| chosen.pages(store, access, limits)).transpose()?;
-    let all = copies_of(store, pages.as_ref(), instant(*now)?)?;
-    let chosen = every.map(|(left_out, step)| all.iter().skip(left_out).step_by(step.max(1)));
-    let copies = chosen.into_iter().flatten().take(SAMPLE_MAX).map(|copy| {
-        let PageModel { id, importance, weight, copy: CopyModel { belief, age, announced } } = *copy;
-        let numbers = [importance, weight, belief.per_day, belief.shape, age, announced].map(f64::to_bits);
-        let [a, b, c, d, e, f] = numbers;
-        [u64::from(id.0), a, b, c, d, e, f]
-    });
-    let copies = copies.collect();
-    let rules = RefreshRules::kept(store.state())?;
-    let parts = match every {
-        Some(_) => PartModel::of(store.state(), &all, rules.shortest_days())?,
-        None => Vec::new(),
-    };
-    Ok(Line::Copies(CopiesSent { rules, count: all.len() as u64, copies, parts }))
+impl LeafAnswer for PageCopies {
+    fn answer(self, folder: &AskedFolder<'_>, _: Take<'_, Self>) -> EndOf<Self> {
+        let state = folder.store.state();
+        let pages = self.chosen.map(|chosen| chosen.pages(folder)).transpose()?;
+        let all = copies_of(folder.store, pages.as_ref(), instant(self.now)?)?;
+        let chosen = self.every.map(|(left_out, step)| all.iter().skip(left_out).step_by(step.max(1)));
+        let copies = chosen.into_iter().flatten().take(SAMPLE_MAX).map(encoded).collect();
+        let rules = RefreshRules::kept(state)?;
+        let parts = match self.every {
+            Some(_) => PartModel::of(state, &all, rules.shortest_days())?,
+            None => Vec::new(),
+        };
+        Ok(EncodedCopies { rules, count: all.len() as u64, copies, parts })
+    }
+}
+
+fn encoded(copy: &PageModel) -> [u64; COLUMNS] {
+    let PageModel { id, importance, weight, copy: CopyModel { belief, age, announced } } = *copy;
+    let numbers = [importance, weight, belief.per_day, belief.shape, age, announced].map(f64::to_bits);
+    let [a, b, c, d, e, f] = numbers;
+    [u64::from(id.0), a, b, c, d, e, f]
 }
 
 /// Decodes a copy, if its values are valid.
@@ -91,29 +75,23 @@ fn checked([id, numbers @ ..]: [u64; COLUMNS]) -> Option<PageModel> {
     is_copy.then_some(PageModel { id, importance, weight, copy })
 }
 
-impl Asked<'_> {
+impl Root<'_> {
     /// The copies of all pages, or of those that a query finds, as if one archive had them all.
     ///
     /// # Errors
-    /// As [`Asked::choose`], and when the query does not ask for pages.
-    pub fn copies(&mut self, query: Option<&str>, now: DateTime<Utc>) -> Result<Copies, AskError> {
+    /// As [`Root::choose`], and when the query does not ask for pages.
+    pub fn copies(&mut self, query: Option<&str>, now: DateTime<Utc>) -> Result<CopySample, AskError> {
         if let Some(query) = query {
             Plan::of_several(query, now)?.expect_pages()?;
         }
         let chosen = self.choose(query, Utc::now())?;
         let now = now.timestamp_micros();
-        self.insist(|asked| {
+        self.retry(|root| {
             let of = |every: &(dyn Fn(usize) -> Option<(usize, usize)> + Sync)| {
-                asked.each(|place, ask| {
-                    let mut sent = None;
-                    let wanted = CopiesWanted { chosen: chosen.clone(), now, every: every(place) };
-                    ask(&Ask::Copies(wanted), &mut |line| {
-                        let Line::Copies(copies) = line else { return Ok(false) };
-                        sent = Some(copies);
-                        Ok(true)
-                    })?;
+                root.each(|place, archive| {
+                    let kind = PageCopies { chosen: chosen.clone(), now, every: every(place) };
+                    let EncodedCopies { rules, count, copies, parts } = archive.end(kind)?;
                     let senseless = || NodeError::senseless("these are no copies");
-                    let CopiesSent { rules, count, copies, parts } = sent.ok_or_else(senseless)?;
                     let copies: Option<Vec<PageModel>> = copies.into_iter().map(checked).collect();
                     let count = usize::try_from(count).ok().filter(|count| *count <= u32::MAX as usize);
                     let copies = copies.filter(|_| parts.iter().all(PartModel::is_sound));
@@ -128,7 +106,7 @@ impl Asked<'_> {
                 let before: usize = counts.iter().take(place).sum();
                 (step - before % step) % step
             };
-            let mut all = Copies { rules: Vec::new(), count, sampled: Vec::new(), parts: Vec::new() };
+            let mut all = CopySample { rules: Vec::new(), count, sampled: Vec::new(), parts: Vec::new() };
             for (rules, _, copies, parts) in of(&|place| Some((left_out(place), step)))? {
                 all.rules.push(rules);
                 all.sampled.extend(copies);

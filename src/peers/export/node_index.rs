@@ -5,7 +5,7 @@ use std::io::{self, BufRead as _, BufReader, BufWriter, Read, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
-use super::cdxj::Lines;
+use super::cdxj::IndexLines;
 use super::rows::{ExportRows, RowSender};
 use super::{ExportError, lost};
 
@@ -19,7 +19,7 @@ const SEGMENTS_MAX: usize = 1 << 16;
 const READ_BYTES: usize = 8 << 10;
 
 /// Lines of a segment in the file.
-struct Kept {
+struct SegmentLines {
     name: String,
     at: u64,
     end: u64,
@@ -29,10 +29,11 @@ struct Kept {
 pub(super) fn of_node(
     sender: &dyn RowSender,
     is_new: &mut dyn FnMut(&str) -> Result<(), ExportError>,
-) -> Result<Vec<Lines<'static>>, ExportError> {
+) -> Result<Vec<IndexLines<'static>>, ExportError> {
     let wrong = |what: &str| sender.senseless(what);
     let mut out = BufWriter::new(tempfile::tempfile().map_err(lost)?);
-    let (mut segments, mut line, mut before): (Vec<Kept>, _, _) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut segments, mut line, mut before): (Vec<SegmentLines>, _, _) =
+        (Vec::new(), Vec::new(), Vec::new());
     sender.send(ExportRows::Index, &mut |piece| {
         let mut lines = BufReader::new(piece);
         while lines.read_until(b'\n', &mut line).map_err(lost)? > 0 {
@@ -42,7 +43,7 @@ pub(super) fn of_node(
                 if segments.last().is_none_or(|last| last.name != name) {
                     is_new(&name)?;
                     let at = segments.last().map_or(0, |last| last.end);
-                    segments.push(Kept { name, at, end: at });
+                    segments.push(SegmentLines { name, at, end: at });
                     before.clear();
                 }
                 if segments.len() > SEGMENTS_MAX {
@@ -62,22 +63,22 @@ pub(super) fn of_node(
         Ok(())
     })?;
     let file = Arc::new(out.into_inner().map_err(|error| lost(error.into_error()))?);
-    let lines = segments.into_iter().map(|Kept { at, end, .. }| {
-        let window = Window { file: Arc::clone(&file), at, end };
+    let lines = segments.into_iter().map(|SegmentLines { at, end, .. }| {
+        let window = FileWindow { file: Arc::clone(&file), at, end };
         let mut lines = BufReader::with_capacity(READ_BYTES, window);
-        Box::new(move |line: &mut Vec<u8>| lines.read_until(b'\n', line).map(drop)) as Lines<'static>
+        Box::new(move |line: &mut Vec<u8>| lines.read_until(b'\n', line).map(drop)) as IndexLines<'static>
     });
     Ok(lines.collect())
 }
 
 /// A range of a file that is shared with other readers.
-struct Window {
+struct FileWindow {
     file: Arc<File>,
     at: u64,
     end: u64,
 }
 
-impl Read for Window {
+impl Read for FileWindow {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(buffer.len());
         let read = self.file.read_at(&mut buffer[..left], self.at)?;

@@ -9,7 +9,7 @@ use archive_books::cluster::Partition;
 use archive_books::ledger::Answering;
 use serde::Serialize;
 
-use super::wire::Head;
+use super::ask::AnswerHead;
 
 /// An archive that was left out.
 #[derive(Clone, Debug, Serialize)]
@@ -34,16 +34,16 @@ impl Missing {
 
 /// What archives have reported about themselves. While it is recent, it is reused for further requests.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct Roster {
     pub(super) since: Option<Instant>,
     pub(super) answering: Arc<Answering>,
     /// Heads of the archives that answered, each with its index in the list that the user gave.
-    pub(super) heads: Vec<(usize, Head)>,
+    pub(super) heads: Vec<(usize, AnswerHead)>,
     pub(super) times: Option<Arc<[Times]>>,
     pub(super) missing: Vec<Missing>,
 }
 
-impl Known {
+impl Roster {
     /// When it was collected; `None` if no archive has reported anything.
     #[must_use]
     pub fn since(&self) -> Option<Instant> {

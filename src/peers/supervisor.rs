@@ -1,0 +1,239 @@
+//! The crawls of one machine: partitions of a cluster that have no node are crawled here, each in a process of its own.
+//!
+//! A crawl is a child process in a folder of its own, so that one that fails takes no other with it; all of them get
+//! their requests from one set of slots. Which partitions are vacant, and which archive may continue one, follows from
+//! the epochs in the cluster's store.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::time::{Duration, Instant};
+use std::{fmt, fs};
+
+use archive_base::control::Control;
+use archive_base::files::FileError;
+use archive_books::cluster::{ClusterError, Member, SlotsOfMachine, Vacancies, Vacancy};
+use archive_books::ledger::{CreditError, Credits};
+use archive_storage::{Store, StoreError};
+use archive_vault::copy::{self, CopyError, Remote};
+
+/// Time for which a partition is left alone after its crawl failed, and after it ended successfully, so that other
+/// machines can take it first.
+const REST: Duration = Duration::from_secs(5);
+const REST_AT_EASE: Duration = Duration::from_secs(60);
+
+/// Why a partition cannot be crawled here.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SupervisorError {
+    /// The cluster cannot be used.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The archive of the partition cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The books of the archive cannot be read.
+    #[error(transparent)]
+    Credit(#[from] CreditError),
+    /// The archive cannot be restored from its copy.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// An older archive cannot be put aside.
+    #[error(transparent)]
+    Aside(#[from] FileError),
+    /// The crawl cannot be started or checked.
+    #[error("cannot start or check a crawl: {0}")]
+    Process(#[source] io::Error),
+}
+
+/// What a machine crawls, and how.
+pub struct CrawlsOfMachine<'a> {
+    /// The cluster, and the name of this node.
+    pub member: &'a Member,
+    /// Folder of the archives; partition 3 is in `3.archive`.
+    pub archives: &'a Path,
+    /// Maximum number of partitions that this machine takes; those whose archive it has continue anyway.
+    pub partitions_max: usize,
+    /// URL under which each archive has its copies.
+    pub copies: Option<&'a str>,
+    /// Concurrent requests of all partitions together.
+    pub requests_max: usize,
+    /// The program that crawls a vacant partition in a folder, with copies to a URL.
+    pub command: &'a dyn Fn(&Vacancy, &Path, Option<&str>) -> Command,
+}
+
+impl fmt::Debug for CrawlsOfMachine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the crawls in {}", self.archives.display())
+    }
+}
+
+/// Receives sentences about what happens, for people.
+type Say<'a> = dyn FnMut(String) + 'a;
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MachineStep {
+    /// No machine has anything left to do.
+    Over,
+    /// The crawl of a partition was started.
+    Begun,
+    /// Nothing.
+    Nothing,
+}
+
+/// Starts the crawls of a machine, and watches them.
+#[derive(Debug)]
+pub struct Supervisor<'a> {
+    machine: CrawlsOfMachine<'a>,
+    vacancies: Vacancies,
+    slots: SlotsOfMachine,
+    crawls: BTreeMap<u16, Child>,
+    /// Partitions to be left alone until some time.
+    resting: BTreeMap<u16, Instant>,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Begins without crawls.
+    #[must_use]
+    pub fn new(machine: CrawlsOfMachine<'a>) -> Self {
+        let (vacancies, slots) = (Vacancies::of(machine.member), SlotsOfMachine::new(machine.requests_max));
+        Self { machine, vacancies, slots, crawls: BTreeMap::new(), resting: BTreeMap::new() }
+    }
+
+    /// Whether no crawl is running.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.crawls.is_empty()
+    }
+
+    /// Returns the crawls that have ended since the last call. A partition rests longer if its crawl `is_at_ease`.
+    ///
+    /// # Errors
+    /// If the system cannot tell.
+    pub fn ended(
+        &mut self,
+        is_at_ease: impl Fn(ExitStatus) -> bool,
+    ) -> Result<Vec<(u16, ExitStatus)>, SupervisorError> {
+        let mut ended = Vec::new();
+        for (number, crawl) in &mut self.crawls {
+            ended.extend(crawl.try_wait().map_err(SupervisorError::Process)?.map(|status| (*number, status)));
+        }
+        for &(number, status) in &ended {
+            self.crawls.remove(&number);
+            let rest = if is_at_ease(status) { REST_AT_EASE } else { REST };
+            self.resting.insert(number, Instant::now() + rest);
+        }
+        Ok(ended)
+    }
+
+    /// Starts the crawl of a partition, if one is vacant.
+    ///
+    /// # Errors
+    /// If the store of the cluster cannot be read.
+    pub fn step(&mut self, control: &Control, say: &mut Say<'_>) -> Result<MachineStep, ClusterError> {
+        let now = Instant::now();
+        let view = self.vacancies.look(now)?;
+        if view.is_over && self.crawls.is_empty() {
+            return Ok(MachineStep::Over);
+        }
+        let mut vacant: Vec<Vacancy> = view.vacant;
+        if self.crawls.len() >= self.machine.partitions_max {
+            // An archive on this machine may not be available to any other, and all partitions would wait for it.
+            vacant.retain(|one| one.epoch > 0 && self.folder(one.number).exists());
+        }
+        vacant.retain(|one| one.heir.as_ref().is_none_or(|heir| *heir == self.machine.member.node));
+        // Machines that start together should try different partitions first.
+        fastrand::shuffle(&mut vacant);
+        vacant.sort_by_key(|one| one.heir.is_none());
+        for vacancy in vacant {
+            let number = vacancy.number;
+            let is_resting =
+                vacancy.heir.is_none() && self.resting.get(&number).is_some_and(|until| now < *until);
+            if is_resting || self.crawls.contains_key(&number) {
+                continue;
+            }
+            match self.take(&vacancy, control, say) {
+                Ok(true) => return Ok(MachineStep::Begun),
+                Ok(false) => {}
+                Err(error) => {
+                    self.resting.insert(number, Instant::now() + REST);
+                    say(format!("partition {number}: {error}"));
+                }
+            }
+        }
+        Ok(MachineStep::Nothing)
+    }
+
+    /// Asks all crawls to leave their partitions; returns whether all could be asked.
+    pub fn leave(&self, say: &mut Say<'_>) -> bool {
+        self.crawls.keys().all(|number| match self.vacancies.ask_to_end(*number) {
+            Ok(()) => true,
+            Err(error) => {
+                say(format!("partition {number} cannot be left: {error}"));
+                false
+            }
+        })
+    }
+
+    /// Starts the crawl of a partition if it can continue here; returns whether it was started.
+    fn take(
+        &mut self,
+        vacancy: &Vacancy,
+        control: &Control,
+        say: &mut Say<'_>,
+    ) -> Result<bool, SupervisorError> {
+        let folder = self.folder(vacancy.number);
+        let copies =
+            self.machine.copies.map(|url| format!("{}/{}", url.trim_end_matches('/'), vacancy.number));
+        if !make_ready(vacancy, &folder, copies.as_deref(), control, say)? {
+            return Ok(false);
+        }
+        let slots = self.slots.join().map_err(SupervisorError::Process)?;
+        let mut command = (self.machine.command)(vacancy, &folder, copies.as_deref());
+        // Ctrl-C must reach only this process, which lets the crawls hand over their partitions.
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let crawl = command.stdin(slots).spawn().map_err(SupervisorError::Process)?;
+        self.crawls.insert(vacancy.number, crawl);
+        Ok(true)
+    }
+
+    fn folder(&self, number: u16) -> PathBuf {
+        self.machine.archives.join(format!("{number}.archive"))
+    }
+}
+
+/// Ensures that the archive to be continued is in its folder; returns whether it is.
+fn make_ready(
+    vacancy: &Vacancy,
+    folder: &Path,
+    copies: Option<&str>,
+    control: &Control,
+    say: &mut Say<'_>,
+) -> Result<bool, SupervisorError> {
+    let known = match Store::read_only(folder) {
+        Ok(store) => Some(Credits::epoch(store.state())?),
+        // A crawl that lost its partition to another machine while starting leaves a folder without an archive.
+        Err(error) if error.is_missing() => folder.exists().then_some(0),
+        Err(error) => return Err(error.into()),
+    };
+    match known {
+        // The partition was this machine's, and no node has taken it since; the lock of its folder shows whether it is
+        // still in use.
+        Some(known) if known == vacancy.epoch => return Ok(true),
+        _ if !vacancy.is_sure => return Ok(false),
+        Some(known) if known >= vacancy.published => return Ok(true),
+        None if vacancy.published == 0 => return Ok(true),
+        _ => {}
+    }
+    let Some(copies) = copies else { return Ok(false) };
+    if let Some(known) = known {
+        let old = folder.with_extension(format!("of-epoch-{known}"));
+        fs::rename(folder, &old).map_err(FileError::at(folder))?;
+        let (number, old) = (vacancy.number, old.display());
+        say(format!("partition {number} was continued elsewhere; the old archive is now {old}"));
+    }
+    copy::restore(&Remote::open(copies)?, folder, None, control, &|_, _| {})?;
+    Ok(true)
+}

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::nodes::{query, rows, url};
-use crate::support::fake_node::{END, Fake, HEAD, fake, fake_silent};
+use crate::support::fake_node::{END, END_OF_QUERY, Fake, HEAD, fake, fake_silent};
 use crate::support::program::start;
 use crate::support::served::Served;
 use crate::together::{archives, sites};
@@ -40,7 +40,9 @@ fn nodes_that_do_not_answer_are_named_and_the_others_asked_without_them() {
     missing(&endless.url(), "the answers are longer than 512 MiB", &[]);
 
     let portion = |keys: &str, has: &str| {
-        format!("{HEAD}{{\"row\":{{\"id\":1,\"keys\":[{keys}],\"has\":{has},\"doubt\":null}}}}\n{END}")
+        format!(
+            "{HEAD}{{\"row\":{{\"id\":1,\"keys\":[{keys}],\"has\":{has},\"doubt\":null}}}}\n{END_OF_QUERY}"
+        )
     };
     let group = |gathered: &str| portion("", &format!("{{\"gathered\":[{gathered}]}}"));
     let long = [HEAD.as_bytes(), &vec![b'x'; (16 << 20) + 1]].concat();
@@ -92,7 +94,7 @@ fn rows_from_a_node_are_checked_against_the_query() {
         ("{\"f\":9221120237041090560}", "{\"i\":1}"),
         ("{\"d\":[9223372036854775807,0]}", "{\"i\":1}"),
     ] {
-        let node = fake(format!("{HEAD}{}{END}", row(1, key, value)));
+        let node = fake(format!("{HEAD}{}{END_OF_QUERY}", row(1, key, value)));
         let finished = query(&[&node.url(), &there], &["--json", text]);
         assert_eq!(finished.code, Some(4), "{key} {value}: {finished:?}");
         assert!(finished.errors.contains("is invalid"), "{}", finished.errors);
@@ -107,7 +109,7 @@ fn rows_from_a_node_are_checked_against_the_query() {
         "{\"t\":\"a\"}",
     ];
     let rows: String = (0..200).map(|id| row(id, keys[id as usize % keys.len()], "{\"i\":7}")).collect();
-    let node = fake(format!("{HEAD}{rows}{END}"));
+    let node = fake(format!("{HEAD}{rows}{END_OF_QUERY}"));
     assert_eq!(query(&[&node.url(), &there], &["--json", text]).succeeded().json().len(), 5);
     let sizes = ["3", "99999999", "88888888"];
     let rows: String = (0..3)
@@ -119,7 +121,7 @@ fn rows_from_a_node_are_checked_against_the_query() {
             )
         })
         .collect();
-    let node = fake(format!("{HEAD}{rows}{END}"));
+    let node = fake(format!("{HEAD}{rows}{END_OF_QUERY}"));
     let found = query(&[&node.url(), &there], &["--json", text]).succeeded().json();
     assert_eq!((&found[0]["size"], &found[1]["size"]), (&99_999_999.into(), &88_888_888.into()));
 }
@@ -223,8 +225,8 @@ fn relations_name_as_many_pages_as_the_limit_and_no_more() {
             .collect();
         let node = Fake::new(vec![
             ("\"sites\"", format!("{HEAD}{{\"row\":[\"fake.test\",true]}}\n{END}").into_bytes()),
-            ("\"inner\":[0]", format!("{HEAD}{rows}{END}").into_bytes()),
-            ("\"portions\"", format!("{HEAD}{END}").into_bytes()),
+            ("\"inner\":[0]", format!("{HEAD}{rows}{END_OF_QUERY}").into_bytes()),
+            ("\"portions\"", format!("{HEAD}{END_OF_QUERY}").into_bytes()),
         ]);
         let text = "page links to (page site = \"fake.test\" order by url) select url";
         query(&[&node.url(), &url(&served)], &["--json", text])

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::nodes::url;
 use crate::nodes_asked::post;
 use crate::support::Archive;
-use crate::support::fake_node::{END, Fake, HEAD};
+use crate::support::fake_node::{END, END_OF_QUERY, Fake, HEAD};
 use crate::support::program::{Finished, start};
 use crate::support::served::Served;
 use crate::together::{archives, sites};
@@ -226,7 +226,7 @@ fn what_nodes_say_for_reviewers_is_checked() {
         let answer = |lines: &str| format!("{HEAD}{lines}{END}").into_bytes();
         Fake::new(vec![
             ("\"sites\":{}", answer("{\"row\":[\"fake.test\",true]}\n")),
-            ("\"portions\"", answer(&portions)),
+            ("\"portions\"", format!("{HEAD}{portions}{END_OF_QUERY}").into_bytes()),
             ("\"samples\"", answer(samples)),
         ])
     };

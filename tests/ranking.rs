@@ -227,7 +227,7 @@ fn nodes_that_are_missing_are_named_and_the_others_ranked_without_them() {
         ])
     };
     let empty = || format!("{HEAD}{END}");
-    let of_state_1 = |bytes: &[u8]| piece(bytes).replace("null}", "null,\"state\":1}");
+    let of_state_1 = |bytes: &[u8]| piece(bytes).replacen("null}", "null,\"state\":1}", 1);
     let of_pages = |list: &[u32]| node(piece(&urls(2)), piece(&words(list)));
     for (fake, why) in [
         (node(piece(&urls(2)[1..]), empty()), "a piece is cut off"),

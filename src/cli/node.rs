@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn say(text: String) {
+fn say(text: &str) {
     output::note(format_args!("{text}"));
 }
 

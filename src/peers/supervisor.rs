@@ -70,7 +70,7 @@ impl fmt::Debug for CrawlsOfMachine<'_> {
 }
 
 /// Receives sentences about what happens, for people.
-type Say<'a> = dyn FnMut(String) + 'a;
+type Say<'a> = dyn FnMut(&str) + 'a;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl<'a> Supervisor<'a> {
                 Ok(false) => {}
                 Err(error) => {
                     self.resting.insert(number, Instant::now() + REST);
-                    say(format!("partition {number}: {error}"));
+                    say(&format!("partition {number}: {error}"));
                 }
             }
         }
@@ -171,7 +171,7 @@ impl<'a> Supervisor<'a> {
         self.crawls.keys().all(|number| match self.vacancies.ask_to_end(*number) {
             Ok(()) => true,
             Err(error) => {
-                say(format!("partition {number} cannot be left: {error}"));
+                say(&format!("partition {number} cannot be left: {error}"));
                 false
             }
         })
@@ -232,7 +232,7 @@ fn make_ready(
         let old = folder.with_extension(format!("of-epoch-{known}"));
         fs::rename(folder, &old).map_err(FileError::at(folder))?;
         let (number, old) = (vacancy.number, old.display());
-        say(format!("partition {number} was continued elsewhere; the old archive is now {old}"));
+        say(&format!("partition {number} was continued elsewhere; the old archive is now {old}"));
     }
     copy::restore(&Remote::open(copies)?, folder, None, control, &|_, _| {})?;
     Ok(true)

@@ -95,6 +95,8 @@ impl Drop for Fake {
 
 pub(crate) const HEAD: &str = "{\"version\":2,\"partition\":null}\n";
 pub(crate) const END: &str = "{\"end\":null}\n";
+/// The end of an answer to a query of which no further rows match.
+pub(crate) const END_OF_QUERY: &str = "{\"end\":0}\n";
 
 /// Starts a node that knows a site but does not answer queries.
 pub(crate) fn fake_silent() -> Fake {

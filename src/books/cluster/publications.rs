@@ -9,7 +9,7 @@ use archive_base::remote;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::store::{Cluster, ClusterStore, LOOKS_MAX, gone, json, numbered};
+use super::store::{Cluster, ClusterStore, gone, json, numbered};
 use super::{ClusterError, Partition};
 
 /// Folder of files that hold on all nodes.
@@ -162,7 +162,7 @@ impl Publications {
         remote::runtime()?.block_on(async {
             let mut reports = BTreeMap::new();
             for partition in 1..=self.cluster.partitions {
-                if let Some((_, report)) = newest_report(&self.shared, partition).await? {
+                if let Some(([_], report)) = self.shared.newest(&report_folder(partition)).await? {
                     reports.insert(partition, report);
                 }
             }
@@ -180,14 +180,14 @@ impl Publications {
         T: Serialize + DeserializeOwned + PartialEq,
     {
         remote::runtime()?.block_on(async {
-            let newest = newest_report::<T>(&self.shared, partition).await?;
+            let folder = report_folder(partition);
+            let newest = self.shared.newest::<1, T>(&folder).await?;
             if newest.as_ref().is_some_and(|(_, known)| known == report)
                 || self.shared.newest_epoch(partition).await?.0 > epoch
             {
                 return Ok(());
             }
-            let (folder, number) =
-                (reports(partition), newest.map_or(0, |(number, _)| number).saturating_add(1));
+            let number = newest.map_or(0, |([number], _)| number).saturating_add(1);
             let name = numbered(&folder, number);
             match self.shared.create(&name, json(&name, report)?).await {
                 // Another program has just reported for the same archive; anything missing is reported next time.
@@ -199,29 +199,11 @@ impl Publications {
     }
 }
 
-/// Returns the newest report of a partition, with its number.
-async fn newest_report<T: DeserializeOwned>(
-    shared: &ClusterStore,
-    partition: u16,
-) -> Result<Option<(u64, T)>, ClusterError> {
-    let folder = reports(partition);
-    for _ in 0..LOOKS_MAX {
-        let number = shared.highest(&folder).await?;
-        if number == 0 {
-            return Ok(None);
-        }
-        if let Some(report) = shared.read_json(&numbered(&folder, number)).await? {
-            return Ok(Some((number, report)));
-        }
-    }
-    Err(gone(folder))
-}
-
 /// Name of a version of a file, or of an order of a list.
 fn object(file: &str, version: u64) -> String {
     numbered(&format!("{FILES}/{file}"), version)
 }
 
-fn reports(partition: u16) -> String {
+fn report_folder(partition: u16) -> String {
     format!("{REPORTS}/{partition}")
 }

@@ -29,8 +29,8 @@ const DRAIN: &str = ".drain";
 /// Maximum bytes of an object that is neither a batch nor a published file.
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
-/// Maximum number of attempts to read a status that is replaced by a newer one in the meantime.
-pub(super) const LOOKS_MAX: u32 = 5;
+/// Maximum number of attempts to read an object that is replaced by a newer one in the meantime.
+const LOOKS_MAX: u32 = 5;
 
 /// Interval between two looks for what another node does.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -112,7 +112,7 @@ impl ClusterStore {
         }
     }
 
-    pub(super) async fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ClusterError> {
+    async fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ClusterError> {
         let Some(bytes) = self.read(name, SMALL_BYTES_MAX).await? else { return Ok(None) };
         serde_json::from_slice(&bytes).map(Some).map_err(|error| damaged(name, &error))
     }
@@ -133,8 +133,24 @@ impl ClusterStore {
         Ok(listed.iter().filter_map(|object| Some((below(object.location.as_ref())?, object.size))).collect())
     }
 
+    /// Returns the newest object in a folder, by the numbers that its name consists of, with these numbers.
+    pub(super) async fn newest<const N: usize, T: DeserializeOwned>(
+        &self,
+        folder: &str,
+    ) -> Result<Option<([u64; N], T)>, ClusterError> {
+        for _ in 0..LOOKS_MAX {
+            let names = self.list(folder).await?;
+            let found = names.iter().filter_map(|(name, _)| Some((numbers(name)?, name)));
+            let Some((numbers, name)) = found.max() else { return Ok(None) };
+            if let Some(object) = self.read_json(&format!("{folder}/{name}")).await? {
+                return Ok(Some((numbers, object)));
+            }
+        }
+        Err(gone(folder.to_owned()))
+    }
+
     /// Returns the highest number that is a name in a folder; 0 if there is none.
-    pub(super) async fn highest(&self, folder: &str) -> Result<u64, ClusterError> {
+    async fn highest(&self, folder: &str) -> Result<u64, ClusterError> {
         Ok(self.list(folder).await?.iter().filter_map(|(name, _)| name.parse().ok()).max().unwrap_or(0))
     }
 
@@ -228,16 +244,8 @@ impl ClusterStore {
 
     /// Returns the newest status of a partition.
     pub(super) async fn status(&self, partition: u16) -> Result<Option<NodeStatus>, ClusterError> {
-        let folder = format!("status/{partition}");
-        for _ in 0..LOOKS_MAX {
-            let names = self.list(&folder).await?;
-            let numbers = names.iter().filter_map(|(name, _)| numbers(name));
-            let Some((epoch, number)) = numbers.max() else { return Ok(None) };
-            if let Some(status) = self.read_json(&status_name(partition, epoch, number)).await? {
-                return Ok(Some(status));
-            }
-        }
-        Err(gone(folder))
+        let newest = self.newest::<2, _>(&format!("status/{partition}")).await?;
+        Ok(newest.map(|(_, status)| status))
     }
 
     /// Returns the status of every partition, in order. `known` caches them; only changed ones are read, because a
@@ -250,9 +258,11 @@ impl ClusterStore {
         for _ in 0..LOOKS_MAX {
             let mut newest: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
             for (name, _) in self.list("status").await? {
-                if let Some((partition, version)) = status_name_parts(&name) {
+                if let Some([partition, epoch, number]) = numbers(&name)
+                    && let Ok(partition) = u16::try_from(partition)
+                {
                     let most = newest.entry(partition).or_default();
-                    *most = version.max(*most);
+                    *most = (epoch, number).max(*most);
                 }
             }
             let mut is_whole = true;
@@ -351,8 +361,7 @@ impl ClusterStore {
     pub(super) async fn announced_addresses(&self) -> Result<Announced, ClusterError> {
         let mut announced = Announced::new();
         for (name, _) in self.list(ADDRESSES).await? {
-            let numbers: Vec<u64> = name.split('/').map_while(|part| part.parse().ok()).collect();
-            if let [partition, epoch, count] = numbers[..]
+            if let Some([partition, epoch, count]) = numbers(&name)
                 && let Ok(partition) = u16::try_from(partition)
             {
                 let most = announced.entry((partition, epoch)).or_default();
@@ -381,10 +390,9 @@ impl ClusterStore {
     pub(super) async fn incoming(&self, to: u16) -> Result<IncomingBatches, ClusterError> {
         let mut incoming = IncomingBatches::new();
         for (name, bytes) in self.list(&format!("exchange/{to}")).await? {
-            let parts = name
-                .split_once('/')
-                .and_then(|(from, number)| Some((from.parse().ok()?, number.parse().ok()?)));
-            if let Some((from, number)) = parts {
+            if let Some([from, number]) = numbers(&name)
+                && let Ok(from) = u16::try_from(from)
+            {
                 incoming.entry(from).or_default().insert(number, bytes);
             }
         }
@@ -433,16 +441,10 @@ pub(super) fn json(name: &str, value: &impl Serialize) -> Result<Bytes, ClusterE
     Ok(serde_json::to_vec(value).map_err(|error| damaged(name, &error))?.into())
 }
 
-/// Parses the epoch and number of a status from the end of its name.
-fn numbers(name: &str) -> Option<(u64, u64)> {
-    let (epoch, number) = name.split_once('/')?;
-    Some((epoch.parse().ok()?, number.parse().ok()?))
-}
-
-/// Parses the partition, epoch and number of a status from its name.
-fn status_name_parts(name: &str) -> Option<(u16, (u64, u64))> {
-    let (partition, rest) = name.split_once('/')?;
-    Some((partition.parse().ok()?, numbers(rest)?))
+/// Parses the numbers that a name consists of.
+fn numbers<const N: usize>(name: &str) -> Option<[u64; N]> {
+    let numbers: Option<Vec<u64>> = name.split('/').map(|number| number.parse().ok()).collect();
+    numbers?.try_into().ok()
 }
 
 fn epoch_name(partition: u16, number: u64) -> String {

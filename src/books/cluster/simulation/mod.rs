@@ -30,7 +30,7 @@ use super::store::{Cluster, ClusterStore};
 use super::{ClusterError, Mode, Partition};
 
 /// Number of seeds to try, unless `ARCHIVE_SEEDS` is set.
-const SEEDS: u64 = 1000;
+const SEEDS: u64 = 250;
 
 /// Simulated time at which a run fails if it is not over.
 const END_MAX: Duration = Duration::from_secs(7200);

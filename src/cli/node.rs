@@ -2,14 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, ExitStatus};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
 
 use anyhow::Context;
 use archive_books::cluster::{Member, Mode, PARTITIONS_MAX, Vacancy};
 use archive_crawl::WORKERS_MAX;
-use archive_peers::supervisor::{CrawlsOfMachine, MachineStep, Supervisor};
+use archive_peers::supervisor::{self, CrawlsOfMachine};
 
 use super::{EXIT_STOPPED, EXIT_USAGE, interrupt, output};
 
@@ -55,11 +53,6 @@ pub(crate) struct Args {
     crawl: Vec<String>,
 }
 
-/// Interval at which the cluster and the crawls are checked, and the delay before the check that follows the start of a
-/// crawl.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_millis(200);
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let control = interrupt::install()?;
     fs::create_dir_all(&args.archives).with_context(|| args.archives.display().to_string())?;
@@ -67,57 +60,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let member = Member::find(&args.cluster, place, args.cluster_mode, args.node.as_deref())?;
     let crawl =
         |vacancy: &Vacancy, folder: &Path, copies: Option<&str>| command(args, vacancy, folder, copies);
-    let mut supervisor = Supervisor::new(CrawlsOfMachine {
+    let machine = CrawlsOfMachine {
         member: &member,
         archives: &args.archives,
         partitions_max: usize::from(args.partitions_max),
         copies: args.copies.as_deref(),
         requests_max: usize::from(args.workers),
         command: &crawl,
-    });
-    let mut is_leaving = false;
-    loop {
-        let mut pause = LOOK_EVERY;
-        let is_done = |status: ExitStatus| status.success() || has_code(status, EXIT_STOPPED);
-        for (number, status) in supervisor.ended(is_done)? {
-            output::note(format_args!("the crawl of partition {number} has ended: {status}"));
-            if has_code(status, EXIT_USAGE) {
-                anyhow::bail!(
-                    "the crawl of partition {number} rejects the options after --; see its message above"
-                );
-            }
-        }
-        if control.is_stopped() {
-            if supervisor.is_idle() {
-                return Ok(ExitCode::from(EXIT_STOPPED));
-            }
-            if !is_leaving {
-                is_leaving = supervisor.leave(&mut say);
-            }
-        } else {
-            match supervisor.step(&control, &mut say) {
-                Ok(MachineStep::Over) => return Ok(ExitCode::SUCCESS),
-                Ok(MachineStep::Begun) => pause = LOOK_AGAIN,
-                Ok(MachineStep::Nothing) => {}
-                Err(error) if error.is_passing() => {
-                    output::note(format_args!("{error}; looking again in {} s", LOOK_EVERY.as_secs()));
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
-        let looked = Instant::now();
-        while looked.elapsed() < pause && (is_leaving || !control.is_stopped()) {
-            thread::sleep(LOOK_AGAIN);
-        }
-    }
-}
-
-fn say(text: &str) {
-    output::note(format_args!("{text}"));
-}
-
-fn has_code(status: ExitStatus, code: u8) -> bool {
-    status.code() == Some(i32::from(code))
+        exit_codes: [EXIT_STOPPED, EXIT_USAGE],
+    };
+    let is_stopped = supervisor::run(&machine, &control, &mut |text| output::note(format_args!("{text}")))?;
+    Ok(if is_stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 
 /// The crawl of a partition.

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::process::{Child, Command};
 use std::time::{Duration, Instant};
-use std::{fmt, fs};
+use std::{fs, thread};
 
 use archive_base::control::Control;
 use archive_base::files::FileError;
@@ -45,6 +45,9 @@ pub enum SupervisorError {
     /// The crawl cannot be started or checked.
     #[error("cannot start or check a crawl: {0}")]
     Process(#[source] io::Error),
+    /// The crawl was given wrong options.
+    #[error("the crawl of partition {0} rejects the options after --; see its message above")]
+    Options(u16),
 }
 
 /// What a machine crawls, and how.
@@ -61,32 +64,68 @@ pub struct CrawlsOfMachine<'a> {
     pub requests_max: usize,
     /// The program that crawls a vacant partition in a folder, with copies to a URL.
     pub command: &'a dyn Fn(&Vacancy, &Path, Option<&str>) -> Command,
-}
-
-impl fmt::Debug for CrawlsOfMachine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the crawls in {}", self.archives.display())
-    }
+    /// Its exit code when it was stopped, and when its options are wrong.
+    pub exit_codes: [u8; 2],
 }
 
 /// Receives sentences about what happens, for people.
 type Say<'a> = dyn FnMut(&str) + 'a;
 
-/// What a step did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MachineStep {
+/// Interval at which the cluster and the crawls are checked, and the delay before the check that follows the start of a
+/// crawl.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// Crawls partitions until no machine has anything left to do, or until a stop, which leaves them to other machines.
+/// Returns whether it was stopped.
+///
+/// # Errors
+/// If the cluster cannot be used, the system gives no processes, or the crawls reject their options.
+pub fn run(
+    machine: &CrawlsOfMachine<'_>,
+    control: &Control,
+    say: &mut Say<'_>,
+) -> Result<bool, SupervisorError> {
+    let (vacancies, slots) = (Vacancies::of(machine.member), SlotsOfMachine::new(machine.requests_max));
+    let (crawls, resting) = (BTreeMap::new(), BTreeMap::new());
+    let mut supervisor = Supervisor { machine, vacancies, slots, crawls, resting };
+    let mut is_leaving = false;
+    loop {
+        supervisor.check_crawls(say)?;
+        let mut pause = LOOK_EVERY;
+        if control.is_stopped() {
+            if supervisor.crawls.is_empty() {
+                return Ok(true);
+            }
+            is_leaving = is_leaving || supervisor.leave(say);
+        } else {
+            match supervisor.step(control, say) {
+                Ok(Step::Over) => return Ok(false),
+                Ok(Step::Begun) => pause = LOOK_AGAIN,
+                Ok(Step::Nothing) => {}
+                Err(error) if error.is_passing() => {
+                    say(&format!("{error}; looking again in {} s", LOOK_EVERY.as_secs()));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let looked = Instant::now();
+        while looked.elapsed() < pause && (is_leaving || !control.is_stopped()) {
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+}
+
+enum Step {
     /// No machine has anything left to do.
     Over,
     /// The crawl of a partition was started.
     Begun,
-    /// Nothing.
     Nothing,
 }
 
-/// Starts the crawls of a machine, and watches them.
-#[derive(Debug)]
-pub struct Supervisor<'a> {
-    machine: CrawlsOfMachine<'a>,
+struct Supervisor<'a> {
+    machine: &'a CrawlsOfMachine<'a>,
     vacancies: Vacancies,
     slots: SlotsOfMachine,
     crawls: BTreeMap<u16, Child>,
@@ -94,49 +133,32 @@ pub struct Supervisor<'a> {
     resting: BTreeMap<u16, Instant>,
 }
 
-impl<'a> Supervisor<'a> {
-    /// Begins without crawls.
-    #[must_use]
-    pub fn new(machine: CrawlsOfMachine<'a>) -> Self {
-        let (vacancies, slots) = (Vacancies::of(machine.member), SlotsOfMachine::new(machine.requests_max));
-        Self { machine, vacancies, slots, crawls: BTreeMap::new(), resting: BTreeMap::new() }
-    }
-
-    /// Whether no crawl is running.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.crawls.is_empty()
-    }
-
-    /// Returns the crawls that have ended since the last call. A partition rests longer if its crawl `is_at_ease`.
-    ///
-    /// # Errors
-    /// If the system cannot tell.
-    pub fn ended(
-        &mut self,
-        is_at_ease: impl Fn(ExitStatus) -> bool,
-    ) -> Result<Vec<(u16, ExitStatus)>, SupervisorError> {
+impl Supervisor<'_> {
+    /// Handles crawls that have ended.
+    fn check_crawls(&mut self, say: &mut Say<'_>) -> Result<(), SupervisorError> {
         let mut ended = Vec::new();
         for (number, crawl) in &mut self.crawls {
             ended.extend(crawl.try_wait().map_err(SupervisorError::Process)?.map(|status| (*number, status)));
         }
-        for &(number, status) in &ended {
+        let [stopped, wrong] = self.machine.exit_codes.map(|code| Some(i32::from(code)));
+        for (number, status) in ended {
             self.crawls.remove(&number);
-            let rest = if is_at_ease(status) { REST_AT_EASE } else { REST };
-            self.resting.insert(number, Instant::now() + rest);
+            let is_done = status.success() || status.code() == stopped;
+            self.resting.insert(number, Instant::now() + if is_done { REST_AT_EASE } else { REST });
+            say(&format!("the crawl of partition {number} has ended: {status}"));
+            if status.code() == wrong {
+                return Err(SupervisorError::Options(number));
+            }
         }
-        Ok(ended)
+        Ok(())
     }
 
     /// Starts the crawl of a partition, if one is vacant.
-    ///
-    /// # Errors
-    /// If the store of the cluster cannot be read.
-    pub fn step(&mut self, control: &Control, say: &mut Say<'_>) -> Result<MachineStep, ClusterError> {
+    fn step(&mut self, control: &Control, say: &mut Say<'_>) -> Result<Step, ClusterError> {
         let now = Instant::now();
         let view = self.vacancies.look(now)?;
         if view.is_over && self.crawls.is_empty() {
-            return Ok(MachineStep::Over);
+            return Ok(Step::Over);
         }
         let mut vacant: Vec<Vacancy> = view.vacant;
         if self.crawls.len() >= self.machine.partitions_max {
@@ -155,7 +177,7 @@ impl<'a> Supervisor<'a> {
                 continue;
             }
             match self.take(&vacancy, control, say) {
-                Ok(true) => return Ok(MachineStep::Begun),
+                Ok(true) => return Ok(Step::Begun),
                 Ok(false) => {}
                 Err(error) => {
                     self.resting.insert(number, Instant::now() + REST);
@@ -163,11 +185,11 @@ impl<'a> Supervisor<'a> {
                 }
             }
         }
-        Ok(MachineStep::Nothing)
+        Ok(Step::Nothing)
     }
 
     /// Asks all crawls to leave their partitions; returns whether all could be asked.
-    pub fn leave(&self, say: &mut Say<'_>) -> bool {
+    fn leave(&self, say: &mut Say<'_>) -> bool {
         self.crawls.keys().all(|number| match self.vacancies.ask_to_end(*number) {
             Ok(()) => true,
             Err(error) => {

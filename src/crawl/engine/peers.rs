@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use archive_books::cluster::{
-    ADDRESS_DELAY_MAX, Batch, ClusterError, ClusterNode, ExchangeState, Mode, NodeActivity, NodeCommit,
-    NodeEvent, NodeProgress, Rest, Turns,
+    ADDRESS_DELAY_MAX, Batch, ClusterError, ClusterNode, ExchangeState, Mode, NextStep, NodeActivity,
+    NodeCommit, NodeEvent, NodeProgress, Turns,
 };
 use archive_books::ledger::Credits;
 
@@ -36,7 +36,7 @@ const FEED_PART: u32 = 20;
 pub(super) struct Peers {
     node: ClusterNode,
     has_begun: bool,
-    standing: ExchangeState,
+    exchange: ExchangeState,
     trouble: Option<String>,
     /// When addresses were last announced.
     announced_at: Option<Instant>,
@@ -78,7 +78,7 @@ impl Run<'_> {
         self.peers = Some(Peers {
             has_begun: !node.waits,
             node,
-            standing: ExchangeState::default(),
+            exchange: ExchangeState::default(),
             trouble: None,
             announced_at: None,
             hungry: BTreeSet::new(),
@@ -137,7 +137,7 @@ impl Run<'_> {
                     turns.see(look);
                 }
             }
-            NodeEvent::Quiet(marks) => peers.standing.is_quiet(marks),
+            NodeEvent::Quiet(marks) => peers.exchange.set_quiet(marks),
             NodeEvent::Failed(error) => return Err(CrawlError::Cluster(error)),
             NodeEvent::Sent(to, number) => Credits::forget_sent(self.recorder.state_mut(), to, number)?,
             NodeEvent::Received(batch, bytes) => self.take_in(&batch, bytes, now)?,
@@ -163,7 +163,7 @@ impl Run<'_> {
         let (credits, state) = self.recorder.books();
         let is_taken = credits.receive(state, batch, bytes, &mut candidates)?;
         if let Some(peers) = &mut self.peers {
-            peers.standing.received(is_taken);
+            peers.exchange.add_received(is_taken);
         }
         for candidate in candidates.drain(..) {
             // In a refresh, new pages are left to the next crawl.
@@ -243,7 +243,7 @@ impl Run<'_> {
         };
         let credits = recorder.credits();
         let (outbox, total) = (Credits::outbox(recorder.state()), credits.pages().total().units());
-        let commit = peers.standing.commit(outbox, total, credits.marks(), progress);
+        let commit = peers.exchange.commit(outbox, total, credits.marks(), progress);
         match &mut self.copies {
             Some(copies) => {
                 copies.hold(commit);
@@ -269,7 +269,7 @@ impl Run<'_> {
     /// Notes that this partition is not idle.
     pub(super) fn is_busy(&mut self) {
         if let Some(peers) = &mut self.peers {
-            peers.standing.is_busy();
+            peers.exchange.set_busy();
         }
     }
 
@@ -286,13 +286,13 @@ impl Run<'_> {
             return Ok(false);
         }
         let credits = self.recorder.credits();
-        match peers.standing.rest(&credits.marks(), credits.has_leaving()) {
-            Rest::Report => {
+        match peers.exchange.rest(&credits.marks(), credits.has_leaving()) {
+            NextStep::Report => {
                 peers.rested = Some(Instant::now());
                 self.checkpoint().map(|_| false)
             }
-            Rest::Wait => Ok(false),
-            Rest::Over => Ok(true),
+            NextStep::Wait => Ok(false),
+            NextStep::Over => Ok(true),
         }
     }
 
@@ -310,7 +310,7 @@ impl Run<'_> {
     /// Reports the end of the run to the others, once everything is durable.
     pub(super) fn report_end_to_peers(&mut self, end: End) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
-        peers.standing.ends(match end {
+        peers.exchange.set_end(match end {
             End::Drained => NodeActivity::Drained,
             _ if self.options.is_continued => NodeActivity::Running,
             // A refresh does not change whether another node is to continue the crawl.

@@ -16,8 +16,8 @@ use futures_util::future::join;
 use super::super::node::{ClusterNode, check_newest};
 use super::super::store::{ClusterStore, Epoch};
 use super::super::{
-    Batch, ClusterError, ExchangeState, Marks, Named, NodeActivity, NodeCommit, NodeEvent, NodeProgress,
-    Partition, Rest, Route, Turns,
+    Batch, ClusterError, ExchangeState, Marks, Named, NextStep, NodeActivity, NodeCommit, NodeEvent,
+    NodeProgress, Partition, Route, Turns,
 };
 use super::world::World;
 
@@ -248,7 +248,7 @@ impl Crawler {
             Ok((node, worker)) => {
                 books.epoch = node.epoch;
                 let run = Run {
-                    standing: ExchangeState::default(),
+                    exchange: ExchangeState::default(),
                     turns: Turns::new(self.partition.number, self.partition.count),
                     has_begun: !node.waits,
                     announced_at: None,
@@ -289,7 +289,7 @@ struct Run<'a> {
     crawler: &'a Crawler,
     node: ClusterNode,
     books: Books,
-    standing: ExchangeState,
+    exchange: ExchangeState,
     turns: Turns,
     has_begun: bool,
     announced_at: Option<Instant>,
@@ -317,13 +317,13 @@ impl Run<'_> {
             if self.has_begun {
                 self.note_begin();
                 if self.books.waiting.is_empty() {
-                    match self.standing.rest(&self.books.marks, !self.books.leaving.is_empty()) {
-                        Rest::Report => self.checkpoint(None).await,
-                        Rest::Wait => is_resting = true,
-                        Rest::Over => return self.leave(NodeActivity::Complete, Ended::Complete).await,
+                    match self.exchange.rest(&self.books.marks, !self.books.leaving.is_empty()) {
+                        NextStep::Report => self.checkpoint(None).await,
+                        NextStep::Wait => is_resting = true,
+                        NextStep::Over => return self.leave(NodeActivity::Complete, Ended::Complete).await,
                     }
                 } else {
-                    self.standing.is_busy();
+                    self.exchange.set_busy();
                     self.fetch();
                 }
             }
@@ -363,9 +363,9 @@ impl Run<'_> {
             NodeEvent::Sent(to, number) => drop(self.books.outbox.remove(&(to, number))),
             NodeEvent::Received(batch, bytes) => {
                 self.books.receive(&self.crawler.web, &batch, bytes);
-                self.standing.received(true);
+                self.exchange.add_received(true);
             }
-            NodeEvent::Quiet(marks) => self.standing.is_quiet(marks),
+            NodeEvent::Quiet(marks) => self.exchange.set_quiet(marks),
             NodeEvent::Announced(addresses, at) => self.turns.announced(&addresses, at),
             NodeEvent::Looked(look) => self.turns.see(look),
             NodeEvent::Drain => self.is_asked = true,
@@ -421,7 +421,7 @@ impl Run<'_> {
         world.sleep(world.span(0, 50)).await;
         let outbox = self.books.outbox.iter().map(|(&(to, number), bytes)| (to, number, &bytes[..]));
         let (total, marks) = (self.books.total(), self.books.marks.clone());
-        let commit = self.standing.commit(outbox, total, marks, NodeProgress::default());
+        let commit = self.exchange.commit(outbox, total, marks, NodeProgress::default());
         match crawler.board.borrow().copies {
             Some(_) => self.held.push(commit),
             // If the worker has ended, its events say why.
@@ -468,7 +468,7 @@ impl Run<'_> {
     }
 
     async fn leave(mut self, activity: NodeActivity, ended: Ended) -> Ended {
-        self.standing.ends(activity);
+        self.exchange.set_end(activity);
         self.checkpoint(None).await;
         while !self.held.is_empty() || self.copying.is_some() {
             if let Some(error) = self.look_at_copies().await {

@@ -21,7 +21,7 @@ pub struct ExchangeState {
 
 /// What to do when nothing is waiting in a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum NextStep {
     /// A checkpoint must report this to the others.
     Report,
     /// Others have work, or something is in flight.
@@ -32,24 +32,24 @@ pub enum Rest {
 
 impl ExchangeState {
     /// Records that pages are waiting or being fetched.
-    pub fn is_busy(&mut self) {
+    pub fn set_busy(&mut self) {
         self.activity = NodeActivity::Running;
     }
 
     /// Records that a batch was received; `is_taken` if it was the expected one.
-    pub fn received(&mut self, is_taken: bool) {
+    pub fn add_received(&mut self, is_taken: bool) {
         self.has_taken |= is_taken;
         self.activity = NodeActivity::Running;
         self.quiet = None;
     }
 
     /// Records that nothing is waiting anywhere while these are the marks.
-    pub fn is_quiet(&mut self, marks: Marks) {
+    pub fn set_quiet(&mut self, marks: Marks) {
         self.quiet = Some(marks);
     }
 
     /// Records that the run is over.
-    pub fn ends(&mut self, activity: NodeActivity) {
+    pub fn set_end(&mut self, activity: NodeActivity) {
         self.activity = activity;
     }
 
@@ -75,11 +75,11 @@ impl ExchangeState {
     }
 
     /// Returns what to do when nothing is waiting here; `has_leaving` if something has yet to be sent to others.
-    pub fn rest(&mut self, marks: &Marks, has_leaving: bool) -> Rest {
+    pub fn rest(&mut self, marks: &Marks, has_leaving: bool) -> NextStep {
         if !self.activity.is_quiet() || self.has_taken || has_leaving {
             self.activity = NodeActivity::Idle;
-            return Rest::Report;
+            return NextStep::Report;
         }
-        if self.quiet.as_ref() == Some(marks) { Rest::Over } else { Rest::Wait }
+        if self.quiet.as_ref() == Some(marks) { NextStep::Over } else { NextStep::Wait }
     }
 }

@@ -2,38 +2,39 @@
 //!
 //!     cargo run --release --example small_crawl -- my.archive https://www.example.org/
 
-use anyhow::bail;
-use archive_base::control::Control;
-use archive_books::ledger::ScopeKind;
-use archive_books::recorder;
-use archive_crawl::{Options, Purpose, read_seeds, scope_of};
-use archive_storage::segment::SegmentOptions;
-use archive_web::fetch;
+use std::error::Error;
+use std::path::Path;
+use std::time::Duration;
 
-fn main() -> anyhow::Result<()> {
+use archive::jobs::{self, CrawlJob, JobEvent, Manners, Options, ScopeKind};
+
+fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, url] = arguments.as_slice() else { bail!("usage: small_crawl ARCHIVE URL") };
-    let seeds = read_seeds(url).map_err(|errors| anyhow::anyhow!("{url}: {errors:?}"))?;
-    let scope = scope_of(&seeds, &ScopeKind::Host, 3);
+    let [folder, url] = arguments.as_slice() else { return Err("usage: small_crawl ARCHIVE URL".into()) };
+    let seeds = jobs::read_seeds(url).map_err(|errors| format!("{url}: {errors:?}"))?;
 
     // The defaults are polite. `$EXAMPLE_LOOPBACK` is for local test servers.
     let own_server = std::env::var_os("EXAMPLE_LOOPBACK").is_some();
-    let fetch = fetch::Settings {
-        user_agent: "small-crawl-example/1.0 (+https://www.example.org/bot)".to_owned(),
-        allow_private: own_server,
-        ..fetch::Settings::default()
+    let manners = Manners {
+        user_agent: Some("small-crawl-example/1.0 (+https://www.example.org/bot)".to_owned()),
+        delay: own_server.then_some(Duration::ZERO),
+        scope: Some(ScopeKind::Host),
+        max_depth: Some(3),
+        ..Manners::default()
     };
-    let mut options = Options { limit: Some(20), fetch, ..Options::default() };
-    if own_server {
-        options.politeness = archive_crawl::Politeness::at_once(4, 16);
-    }
+    let mut options = Options { limit: Some(20), ..Options::default() };
+    options.fetch.allow_private = own_server;
 
-    // Opening creates the archive if it is missing, and repairs the damage of a crash.
-    let opened = recorder::open(folder.as_ref(), SegmentOptions::default())?;
-    let mut store = opened.store;
-    let plan = Purpose::Discover { seeds, scope };
-    let (end, status) = archive_crawl::run(&mut store, plan, &options, &Control::default(), &mut |_| {})?;
-    store.close()?;
-    println!("{end:?}: {} pages, {} captures, {} errors", status.pages, status.captures, status.errors);
+    let job = CrawlJob { seeds, manners, options, ..CrawlJob::default() };
+    let outcome = jobs::crawl(Path::new(folder), job, &jobs::Control::default(), &mut |event| match event {
+        JobEvent::Notice(text) => eprintln!("{text}"),
+        JobEvent::Fetching(status) => eprintln!("{} pages so far", status.pages),
+        _ => {}
+    })?;
+    let status = outcome.status;
+    println!(
+        "{:?}: {} pages, {} captures, {} errors",
+        outcome.end, status.pages, status.captures, status.errors
+    );
     Ok(())
 }

@@ -27,6 +27,11 @@ fn examples_crawl_and_read_an_archive() {
     let crawled = run("small_crawl", &[folder, &home]);
     assert!(crawled.starts_with("Limit: 20 pages"), "{crawled}");
 
+    let refreshed = run("refresh", &[folder]);
+    let (run_line, totals) = refreshed.trim_end().split_once('\n').unwrap();
+    assert!(run_line.starts_with("Complete: ") && !run_line.contains(" 0 captures"), "{refreshed}");
+    assert!(totals.starts_with("the archive has ") && !totals.contains(" 0 captures"), "{refreshed}");
+
     let found = run("query_archive", &[folder, "captures > 0 select url order by url limit 3"]);
     assert_eq!(found.lines().count(), 1 + 3, "{found}");
     assert!(found.starts_with("url\nhttp://127.0.0.1:"), "{found}");

@@ -36,6 +36,7 @@ mod hostile_names;
 mod hubs;
 mod importance;
 mod imports;
+mod jobs;
 mod kill;
 mod kill_import;
 mod kill_repair;

@@ -25,6 +25,7 @@ pub mod control;
 pub mod decisions;
 pub mod duration;
 pub mod erased;
+pub mod error;
 pub mod files;
 pub mod instant;
 pub mod memory;

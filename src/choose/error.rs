@@ -36,6 +36,8 @@ pub enum SelectionError {
     Weight(#[from] WeightError),
 }
 
+impl archive_base::error::Classified for SelectionError {}
+
 impl From<StateError> for SelectionError {
     fn from(error: StateError) -> Self {
         Self::Store(error.into())

@@ -64,6 +64,18 @@ pub struct RobotsAnswer {
     pub crawl_delay: Option<f64>,
 }
 
+impl RobotsAnswer {
+    /// What the server said when it was asked for robots.txt, in words.
+    #[must_use]
+    pub fn answer(&self) -> String {
+        match &self.error {
+            Some(error) => format!("nothing answered: {error}"),
+            None if self.status == 0 => "nothing answered".to_owned(),
+            None => format!("the answer was {}", self.status),
+        }
+    }
+}
+
 /// Returns the newest visits of a URL that `access` permits, at most `most`, newest first.
 ///
 /// # Errors

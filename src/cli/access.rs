@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use archive::jobs;
 use archive_base::access::{Access, FILE, Role, Rule};
 use archive_storage::Store;
 use archive_storage::address::surt;
@@ -9,7 +10,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
-use super::{find_url, open, output};
+use super::output::Listing;
+use super::{find_url, output};
 
 /// Check and show the access rules, or list the captures of a URL that they hide.
 ///
@@ -50,7 +52,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct RuleRow {
     rule: usize,
     prefix: String,
     /// Whether the archive knows a URL to which it applies.
@@ -64,7 +66,7 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct CaptureShown<'a> {
     time: String,
     surt: &'a str,
     shown: bool,
@@ -73,7 +75,7 @@ struct Shown<'a> {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    open::check_exists(&args.archive.path)?;
+    jobs::check_exists(&args.archive.path)?;
     let access = Access::read(&args.archive.path)?;
     match &args.url {
         Some(url) => test(args, &access, url)?,
@@ -90,30 +92,28 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
         true => Vec::new(),
         false => access.idle_rules(Store::read_only(&args.archive.path)?.state())?,
     };
-    let mut table = output::table(&["rule", "prefix", "from", "before", "hidden"], &[]);
+    let mut listing = Listing::new(args.json, &["rule", "prefix", "from", "before", "hidden"], &[]);
     for (number, rule) in access.rules().iter().enumerate() {
         let matches = !idle.contains(&number);
-        if args.json {
-            output::json_line(&Row { matches, ..Row::of(number + 1, rule) })?;
-            continue;
-        }
-        let hidden = match (rule.span, rule.until) {
-            (Some(span), _) => format!("{:.1} days after each capture", span.as_secs_f64() / 86_400.0),
-            (None, Some(until)) => format!("until {}", output::local(until)),
-            (None, None) => "for good".to_owned(),
-        };
-        let to = rule.shown_to.map_or_else(String::new, |role| format!(", shown to {}s", role.name()));
-        let but = if matches { "" } else { ", but no URL of the archive has this prefix" };
-        let prefix = if rule.prefix.is_empty() { "every URL" } else { &rule.prefix };
-        table.add_row([
-            (number + 1).to_string(),
-            prefix.to_owned(),
-            output::local_or_none(rule.from),
-            output::local_or_none(rule.before),
-            hidden + &to + but,
-        ]);
+        listing.add(RuleRow { matches, ..RuleRow::of(number + 1, rule) }, |_| {
+            let hidden = match (rule.span, rule.until) {
+                (Some(span), _) => format!("{:.1} days after each capture", span.as_secs_f64() / 86_400.0),
+                (None, Some(until)) => format!("until {}", output::local(until)),
+                (None, None) => "for good".to_owned(),
+            };
+            let to = rule.shown_to.map_or_else(String::new, |role| format!(", shown to {}s", role.name()));
+            let but = if matches { "" } else { ", but no URL of the archive has this prefix" };
+            let prefix = if rule.prefix.is_empty() { "every URL" } else { &rule.prefix };
+            [
+                (number + 1).to_string(),
+                prefix.to_owned(),
+                output::local_or_none(rule.from),
+                output::local_or_none(rule.before),
+                hidden + &to + but,
+            ]
+        })?;
     }
-    if args.json || access.is_unlimited() { Ok(()) } else { output::print(&table) }
+    if access.is_unlimited() { Ok(()) } else { listing.end() }
 }
 
 /// Lists for each capture of a URL whether it is shown.
@@ -123,33 +123,29 @@ fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
     let id = find_url(&store, url)?;
     let url = state.url(id)?;
     let key = surt(&url);
-    let mut table = output::table(&["captured", "shown", "why"], &[]);
+    let mut listing = Listing::new(args.json, &["captured", "shown", "why"], &[]);
     for capture in state.history(id)? {
         let (_, capture) = capture?;
         let Some(time) = DateTime::from_timestamp_micros(capture.time) else { continue };
         let (shown, rule) = (access.shows(state, &capture)?, access.hiding(&url, capture.time));
         let rule = rule.map(|rule| rule + 1);
-        if args.json {
-            let time = output::utc_micros(time);
-            output::json_line(&Shown { time, surt: &key, shown, rule })?;
-            continue;
-        }
-        let why = match rule {
-            Some(rule) => format!("rule {rule} hides it"),
-            None if shown => "no rule hides it".to_owned(),
-            None => "the capture that has its content is hidden".to_owned(),
-        };
-        table.add_row([output::local(time), if shown { "yes" } else { "no" }.to_owned(), why]);
+        listing.add(CaptureShown { time: output::utc_micros(time), surt: &key, shown, rule }, |_| {
+            let why = match rule {
+                Some(rule) => format!("rule {rule} hides it"),
+                None if shown => "no rule hides it".to_owned(),
+                None => "the capture that has its content is hidden".to_owned(),
+            };
+            [output::local(time), if shown { "yes" } else { "no" }.to_owned(), why]
+        })?;
     }
-    if args.json {
-        return Ok(());
+    if !args.json {
+        output::line(&format!("{url} has the SURT {key}"))?;
+        output::line("")?;
     }
-    output::line(&format!("{url} has the SURT {key}"))?;
-    output::line("")?;
-    output::print(&table)
+    listing.end()
 }
 
-impl Row {
+impl RuleRow {
     fn of(number: usize, rule: &Rule) -> Self {
         let data = |time: Option<DateTime<Utc>>| Some(time?.to_rfc3339_opts(SecondsFormat::AutoSi, true));
         Self {

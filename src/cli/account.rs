@@ -12,7 +12,8 @@ use clap::builder::PossibleValuesParser;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use serde::Serialize;
 
-use super::{UsageError, interrupt, output, progress};
+use super::output::Listing;
+use super::{interrupt, output, progress, usage};
 
 /// Maximum length of a password line.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -60,7 +61,7 @@ pub(crate) enum Command {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct AccountRow<'a> {
     name: &'a str,
     role: Role,
 }
@@ -76,17 +77,12 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         }
         Command::List { file, json } => {
             let accounts = Accounts::read(file)?;
-            let mut table = output::table(&["name", "role"], &[]);
+            let mut listing = Listing::new(*json, &["name", "role"], &[]);
             for account in accounts.all() {
-                if *json {
-                    output::json_line(&Row { name: &account.name, role: account.role })?;
-                } else {
-                    table.add_row([account.name.as_str(), account.role.name()]);
-                }
+                let row = AccountRow { name: &account.name, role: account.role };
+                listing.add(&row, |_| [account.name.clone(), account.role.name().to_owned()])?;
             }
-            if !json {
-                output::print(&table)?;
-            }
+            listing.end()?;
         }
         Command::Remove { name, file } => {
             Accounts::remove(file, name)?;
@@ -105,7 +101,7 @@ fn password(name: &str) -> anyhow::Result<String> {
     progress::end();
     let typed = typed(&format!("Password of {name}: "))?;
     if typed != self::typed("Repeat the password: ")? {
-        return Err(UsageError("the two passwords differ; nothing was changed".to_owned()).into());
+        return Err(usage("the two passwords differ; nothing was changed"));
     }
     Ok(typed)
 }

@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use archive::jobs::{ClusterPlace, ClusterTurns};
 use archive_books::cluster::{
-    ClusterAudit, Drained, InFlight, Member, Mode, NodeActivity, NodeStatus, PARTITIONS_MAX, Publications,
-    audit, drain, moved, plan,
+    ClusterAudit, Drained, InFlight, Mode, NodeActivity, NodeStatus, PARTITIONS_MAX, Publications, audit,
+    drain, moved, plan,
 };
 use archive_peers::share::ListProgress;
 use indicatif::HumanCount;
@@ -17,7 +18,6 @@ use super::output;
 
 pub(super) mod orders;
 mod share;
-pub(super) mod turns;
 
 /// Inspect and direct the nodes of a cluster
 #[derive(clap::Subcommand)]
@@ -95,7 +95,7 @@ pub(crate) struct StatusArgs {
 
 /// The state of a cluster.
 #[derive(Serialize)]
-struct ClusterReport<'a> {
+struct ClusterSummary<'a> {
     #[serde(flatten)]
     audit: &'a ClusterAudit,
     orders: Vec<ListProgress>,
@@ -129,19 +129,29 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// The URL of the object store, if given.
-    pub(crate) fn url(&self) -> Option<&str> {
-        self.cluster.as_deref()
+    /// The place in a cluster, if given.
+    pub(crate) fn place(&self) -> Option<ClusterPlace> {
+        let (url, partition) = (self.cluster.clone()?, self.partition?);
+        let (mode, node, after) = (self.cluster_mode, self.node.clone(), self.after_epoch);
+        Some(ClusterPlace { url, partition, mode, node, after })
     }
+}
 
-    /// Finds or creates the cluster, if one was given.
-    pub(crate) fn member(&self) -> anyhow::Result<Option<Member>> {
-        let (Some(url), Some(place)) = (&self.cluster, self.partition) else { return Ok(None) };
-        let member = Member::find(url, place, self.cluster_mode, self.node.as_deref())?;
-        Ok(Some(match self.after_epoch {
-            Some(epoch) => member.after(epoch),
-            None => member,
-        }))
+/// Coordination of requests with other nodes that fetch from the same addresses.
+#[derive(clap::Args)]
+pub(crate) struct TurnsArgs {
+    /// URL of the object store that the nodes of the archive's cluster share: takes turns with them at addresses from
+    /// which they fetch, too (docs/cluster.md)
+    #[arg(long, value_name = "URL")]
+    cluster: Option<String>,
+    /// Name of this node [default: the machine's name]
+    #[arg(long, value_name = "NAME", requires = "cluster")]
+    node: Option<String>,
+}
+
+impl TurnsArgs {
+    pub(crate) fn turns(&self) -> ClusterTurns {
+        ClusterTurns { cluster: self.cluster.clone(), node: self.node.clone() }
     }
 }
 
@@ -214,7 +224,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     let audit = audit(&args.cluster)?;
     let orders = || Ok::<_, anyhow::Error>(ListProgress::look(&Publications::look(&args.cluster)?)?);
     if args.json {
-        output::json_line(&ClusterReport { audit: &audit, orders: orders()? })?;
+        output::json_line(&ClusterSummary { audit: &audit, orders: orders()? })?;
     } else {
         // An error in the progress of orders must not hide the audit.
         show(&audit)?;

@@ -3,13 +3,15 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use archive::jobs;
 use archive_base::control::Control;
-use archive_vault::copy::{self, Copied, CopyError, Finding, Remote, Removed};
+use archive_vault::copy::{self, Checked, Copied, CopyError, Finding, Remote, Removed};
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, duration};
-use super::{EXIT_STOPPED, interrupt, open, output, progress};
+use super::output::{self, Listing};
+use super::{interrupt, progress};
 
 /// Copy an archive to an object store, or restore an archive from a copy.
 ///
@@ -93,19 +95,11 @@ struct CheckedRow {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let control = interrupt::install()?;
-    let outcome = match (&args.to, &args.from) {
+    match (&args.to, &args.from) {
         (_, Some(from)) => restore(args, &Remote::open(from)?, &control),
         (Some(to), _) if args.list => list(args, &Remote::open(to)?),
         (Some(to), _) if args.verify => verify(args, &Remote::open(to)?, &control),
         (to, _) => copies(args, to.as_deref().unwrap_or_default(), &control),
-    };
-    progress::end();
-    match outcome {
-        Err(error) if matches!(error.downcast_ref(), Some(CopyError::Stopped)) => {
-            output::note(format_args!("{error}"));
-            Ok(ExitCode::from(EXIT_STOPPED))
-        }
-        outcome => outcome,
     }
 }
 
@@ -122,7 +116,7 @@ fn shown<T>(work: impl FnOnce(copy::Progress<'_>) -> T) -> T {
 
 /// Makes one copy, or one after the other.
 fn copies(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode> {
-    open::check_exists(&args.archive.path)?;
+    jobs::check_exists(&args.archive.path)?;
     let remote = Remote::open(url)?;
     // Problems with the first copy usually affect all of them, so they end the command.
     let outcome = send(args, &remote, control)?;
@@ -178,7 +172,8 @@ fn send(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitC
 }
 
 fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
-    let mut table = output::table(&["copy", "made", "captures", "files", "size", "new in it"], &[]);
+    let headings = ["copy", "made", "captures", "files", "size", "new in it"];
+    let mut listing = Listing::new(args.json, &headings, &[]);
     for number in remote.numbers()? {
         let copy = match remote.manifest(number) {
             Ok(copy) => copy,
@@ -195,22 +190,18 @@ fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
             bytes: copy.bytes(),
             new_bytes,
         };
-        if args.json {
-            output::json_line(&row)?;
-            continue;
-        }
-        table.add_row([
-            number.to_string(),
-            row.time.to_owned(),
-            HumanCount(row.captures).to_string(),
-            HumanCount(row.files as u64).to_string(),
-            HumanBytes(row.bytes).to_string(),
-            HumanBytes(row.new_bytes).to_string(),
-        ]);
+        listing.add(row, |row| {
+            [
+                number.to_string(),
+                row.time.to_owned(),
+                HumanCount(row.captures).to_string(),
+                HumanCount(row.files as u64).to_string(),
+                HumanBytes(row.bytes).to_string(),
+                HumanBytes(row.new_bytes).to_string(),
+            ]
+        })?;
     }
-    if !args.json {
-        output::print(&table)?;
-    }
+    listing.end()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -226,35 +217,27 @@ fn verify(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<Exi
         }
     }
     let findings = checked.findings.len();
-    if args.json {
-        let (copies, objects, bytes) = (checked.copies, checked.objects, checked.bytes);
-        output::json_line(&CheckedRow { copies, objects, bytes, findings })?;
-    } else {
+    let Checked { copies, objects, bytes, .. } = checked;
+    output::summary(args.json, &CheckedRow { copies, objects, bytes, findings }, || {
         let result = match findings {
             0 => "everything is as it was copied".to_owned(),
             1 => "1 thing is wrong".to_owned(),
             count => format!("{} things are wrong", HumanCount(count as u64)),
         };
-        let copies = match checked.copies {
+        let copies = match copies {
             1 => "1 copy".to_owned(),
             copies => format!("{} copies", HumanCount(copies)),
         };
-        output::line(&format!(
-            "{copies}, {} ({}): {result}",
-            output::count(checked.objects, "object"),
-            HumanBytes(checked.bytes)
-        ))?;
-    }
+        format!("{copies}, {} ({}): {result}", output::count(objects, "object"), HumanBytes(bytes))
+    })?;
     Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn restore(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
     let restored = shown(|progress| copy::restore(remote, path, args.number, control, progress))?;
-    if args.json {
-        output::json_line(&restored)?;
-    } else {
-        output::line(&format!(
+    output::summary(args.json, &restored, || {
+        format!(
             "{} is the archive of copy {}, made on {}: {} in {} ({})",
             path.display(),
             restored.number,
@@ -262,7 +245,7 @@ fn restore(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<Ex
             output::count(restored.captures, "capture"),
             output::count(restored.files, "file"),
             HumanBytes(restored.bytes),
-        ))?;
-    }
+        )
+    })?;
     Ok(ExitCode::SUCCESS)
 }

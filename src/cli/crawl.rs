@@ -3,32 +3,26 @@
 use std::fs;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
-use archive_base::runs;
-use archive_books::ledger::{Credits, Refusal, ScopeKind, page_flags};
-use archive_books::recorder;
-use archive_books::topics;
-use archive_choose::{CrawlOrder, FocusMode, FocusPolicy, robots_of};
-use archive_crawl::publish::KEYS_MAX;
+use archive::jobs::{self, CrawlJob, CrawlOutcome};
+use archive_books::ledger::ScopeKind;
+use archive_choose::{CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
 use archive_crawl::{
-    self, CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Manners, Purpose, Seed, Status, Timings, read_seeds,
-    scope_of,
+    CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Manners, Options, Seed, Status, Timings, read_seeds,
 };
-use archive_storage::Store;
-use archive_storage::address::canonical;
 use archive_storage::segment::{Packing, Shrinking};
 use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::cash::CashArgs;
-use super::cluster::{ClusterArgs, orders};
+use super::cluster::ClusterArgs;
 use super::fetching::{FetchArgs, KEPT};
-use super::open::SegmentArgs;
-use super::options::{ArchiveArgs, duration};
-use super::progress::{ALL_FETCHED, Progress};
-use super::{EXIT_STOPPED, UsageError, interrupt, notices, output, why};
+use super::hearing::Hearing;
+use super::options::{ArchiveArgs, SegmentArgs, duration};
+use super::progress::{self, ALL_FETCHED};
+use super::{EXIT_STOPPED, interrupt, output, usage};
 
 /// Maximum number of failed seeds listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -132,7 +126,7 @@ pub(crate) struct Args {
 
 /// The result of a crawl.
 #[derive(Serialize)]
-struct Ended<'a> {
+struct CrawlSummary<'a> {
     end: &'static str,
     #[serde(flatten)]
     status: &'a Status,
@@ -162,20 +156,6 @@ struct FocusArgs {
     stop_recall: Option<f64>,
 }
 
-impl FocusArgs {
-    fn policy(&self, archive: &Path) -> anyhow::Result<Option<FocusPolicy>> {
-        let Some(topic) = &self.topic else { return Ok(None) };
-        if !(0.0..=1.0).contains(&self.focus) {
-            return Err(UsageError("--focus has to be between 0 and 1".to_owned()).into());
-        }
-        if !topics::names(archive)?.contains(topic) {
-            let advice = "`archive topic list` shows the topics, `archive topic learn` makes one";
-            return Err(UsageError(format!("there is no topic '{topic}'; {advice}")).into());
-        }
-        Ok(Some(FocusPolicy { topic: topic.clone(), mode: self.topic_mode, weight: self.focus }))
-    }
-}
-
 /// Parses a share, and the number of pages to which it applies.
 fn harvest(text: &str) -> Result<(f64, u32), String> {
     let (share, pages) = text.split_once('/').unwrap_or((text, "500"));
@@ -193,8 +173,8 @@ fn recall(text: &str) -> Result<f64, String> {
 }
 
 impl Args {
-    /// The limits of the crawl that later runs take over.
-    fn limits(&self) -> Manners {
+    /// What the options say of the treatment of servers, and how far the crawl goes.
+    fn manners(&self) -> Manners {
         Manners {
             scope: self.scope.clone(),
             max_depth: self.max_depth,
@@ -205,79 +185,65 @@ impl Args {
             drop_parameters: self.drop_parameters.clone(),
             leave_moved_seeds: self.leave_moved_seeds,
             obey_nofollow: self.obey_nofollow,
-            ..Manners::default()
+            ..self.fetch.manners()
         }
+    }
+
+    fn job(&self) -> anyhow::Result<CrawlJob> {
+        let FocusArgs { topic, topic_mode, focus, stop_harvest, stop_found, stop_recall } = &self.focus;
+        let focus = |topic: &String| FocusPolicy { topic: topic.clone(), mode: *topic_mode, weight: *focus };
+        let copy_to = |url: &String| CopyTo { url: url.clone(), keep: self.copy_keep };
+        let policy =
+            CrawlPolicy { order: self.order, focus: topic.as_ref().map(focus), ..CrawlPolicy::default() };
+        Ok(CrawlJob {
+            seeds: load_seeds(&self.seeds)?,
+            manners: self.manners(),
+            options: Options {
+                limit: self.limit,
+                time: self.time,
+                policy,
+                harvest: HarvestRules { least: *stop_harvest, found: *stop_found, recall: *stop_recall },
+                checkpoint_every: self.checkpoint_every,
+                has_slots: self.cluster.slots,
+                copies: self.copy_to.as_ref().map(copy_to),
+                ..self.fetch.options()?
+            },
+            cash: self.cash.change(),
+            segments: self.segments.options(),
+            cluster: self.cluster.place(),
+            index_versions: self.fetch.versions.index_versions,
+        })
     }
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let seeds = load_seeds(&args.seeds)?;
-    let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
-    let mut options = args.fetch.options(&args.archive.path, args.limits())?;
-    let told = options.manners.clone().unwrap_or_default();
-    let kind = told.scope.unwrap_or(ScopeKind::Site);
-    let scope = scope_of(&seeds, &kind, told.max_depth.unwrap_or(u8::MAX));
-    options.limit = args.limit;
-    let policy = &mut options.policy;
-    policy.order = args.order;
-    policy.focus = args.focus.policy(&args.archive.path)?;
-    options.time = args.time;
-    let FocusArgs { stop_harvest, stop_found, stop_recall, .. } = args.focus;
-    options.harvest = HarvestRules { least: stop_harvest, found: stop_found, recall: stop_recall };
-    args.fetch.start_log(std::slice::from_ref(&args.archive.path))?;
-    args.cash.check(&args.archive.path)?;
-    options.checkpoint_every = args.checkpoint_every;
-    let member = args.cluster.member()?;
-    options.has_slots = args.cluster.slots;
-    let copy_to = |url: &String| CopyTo { url: url.clone(), keep: args.copy_keep };
-    options.copies = args.copy_to.as_ref().map(copy_to);
+    let (path, job) = (&args.archive.path, args.job()?);
+    args.fetch.start_log(std::slice::from_ref(path))?;
     let stop = interrupt::install()?;
-    let partition = member.as_ref().map(|member| &member.partition);
-    let mut store =
-        orders::own(&args.archive.path, args.segments, &options.fetch, args.cluster.url(), partition)?;
-    args.cash.apply(&mut store, options.obey_decisions)?;
-    args.fetch.versions.apply(&args.archive.path)?;
-    let begun = Instant::now();
-    (options.cluster, options.is_continued) = (member, true);
-    let (keys, noticed) = notices::settle(&mut store, &options, KEYS_MAX, &stop)?;
-    let mut account = runs::Run::begins("crawl", options.fetch.clock.now());
-    account.noticed = noticed;
-    (options.account, options.is_continued) = (Some(account), false);
-    options.time = args.time.map(|time| time.saturating_sub(begun.elapsed()));
-    if keys > 0 {
-        let epoch = Credits::epoch(store.state())?;
-        options.cluster = options.cluster.map(|member| member.after(epoch));
-    }
-    let mut progress = Progress::start(args.limit);
-    let (end, status) =
-        archive_crawl::run(&mut store, Purpose::Discover { seeds, scope }, &options, &stop, &mut |status| {
-            progress.show(status);
-        })?;
-    let mut failed = failed_seeds(&store, &urls)?;
-    let none_gave = failed.len() == urls.len();
-    recorder::close(store)?;
-    progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
+    let mut hearing = Hearing::new(args.json);
+    let outcome = jobs::crawl(path, job, &stop, &mut |event| hearing.hear(event))?;
+    hearing.end()?;
+    let CrawlOutcome { end, status, failed_seeds, is_in_vain } = outcome;
+    progress::finish(end, ALL_FETCHED, &status, path);
     if args.json {
-        output::json_line(&Ended { end: end.name(), status: &status })?;
+        output::json_line(&CrawlSummary { end: end.name(), status: &status })?;
     }
     if args.timings {
         output::print(&timings_table(&status.timings))?;
         output::line(&packing(&status.timings.packing))?;
         print_pace(&status.timings)?;
     }
-    let more = failed.len().saturating_sub(FAILED_SEEDS_MAX);
-    failed.truncate(FAILED_SEEDS_MAX);
-    for line in failed {
+    for line in failed_seeds.iter().take(FAILED_SEEDS_MAX) {
         output::note(format_args!("{line}"));
     }
-    if more > 0 {
+    if let Some(more) = failed_seeds.len().checked_sub(FAILED_SEEDS_MAX).filter(|more| *more > 0) {
         let more = output::count(more as u64, "more seed");
         output::note(format_args!("{more} could not be fetched; see `archive why URL`"));
     }
     if end == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
-    if none_gave {
+    if is_in_vain {
         output::note(format_args!("no seed could be fetched; the next crawl tries them again"));
         return Ok(ExitCode::FAILURE);
     }
@@ -331,32 +297,6 @@ fn print_pace(timings: &Timings) -> anyhow::Result<()> {
     output::line(&line)
 }
 
-/// The seeds without a result so far, each with the reason: the user has to know about them.
-fn failed_seeds(store: &Store, urls: &[String]) -> anyhow::Result<Vec<String>> {
-    let mut lines = Vec::new();
-    for url in urls {
-        let Some(id) = store.state().find(url)? else { continue };
-        let newest = store.state().history(id)?.next().transpose()?;
-        let why = match newest {
-            Some((_, capture)) => {
-                let (error, erased) = super::failure(store, &capture)?;
-                erased.or(error)
-            }
-            None => {
-                let refusal = Refusal::from_code(page_flags::refusal_code(store.state().page(id)?.flags));
-                let robots = match refusal {
-                    Some(Refusal::RobotsUnreachable) => robots_of(store, url)?,
-                    _ => None,
-                };
-                let answer = robots.map_or_else(String::new, |robots| format!(": {}", why::answer(&robots)));
-                refusal.map(|why| why.sentence().to_owned() + &answer)
-            }
-        };
-        lines.extend(why.map(|why| format!("the seed {url} could not be fetched: {why}")));
-    }
-    Ok(lines)
-}
-
 /// Reads the seeds; every bad line is reported before anything is fetched.
 fn load_seeds(source: &str) -> anyhow::Result<Vec<Seed>> {
     let text = if source == "-" {
@@ -368,22 +308,16 @@ fn load_seeds(source: &str) -> anyhow::Result<Vec<Seed>> {
     };
     read_seeds(&text).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(|error| format!("{source}, {error}")).collect();
-        anyhow::anyhow!(super::UsageError(lines.join("\narchive: ")))
+        usage(lines.join("\narchive: "))
     })
 }
 
 fn read_file(path: &Path) -> anyhow::Result<String> {
     let bytes = fs::read(path).map_err(|error| {
-        super::UsageError(format!(
-            "cannot read the seeds file {}: {error}; write one URL a line into it",
-            path.display()
-        ))
+        usage(format!("cannot read the seeds file {}: {error}; write one URL a line into it", path.display()))
     })?;
-    Ok(String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to();
-        super::UsageError(format!(
-            "the seeds file {} is not UTF-8 text (byte {place}); save it as UTF-8",
-            path.display()
-        ))
-    })?)
+        usage(format!("the seeds file {} is not UTF-8 text (byte {place}); save it as UTF-8", path.display()))
+    })
 }

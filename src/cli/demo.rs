@@ -5,24 +5,21 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
+use archive::jobs::{self, CrawlJob, Manners, Options, RefreshJob, ScopeKind, read_seeds};
 use archive_base::access::Access;
-use archive_base::control::Control;
 use archive_base::program;
-use archive_base::runs::Run;
-use archive_books::ledger::{Credits, ScopeKind};
-use archive_books::recorder;
-use archive_choose::{Choice, most_obsolete};
-use archive_crawl::{End, Options, Politeness, Purpose, read_seeds, scope_of};
+use archive_books::ledger::Credits;
+use archive_crawl::End;
 use archive_storage::{Clock as RecordClock, Store};
 use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
-use archive_web::fetch;
-use chrono::{TimeDelta, Utc};
+use chrono::TimeDelta;
 
-use super::open::SegmentArgs;
-use super::progress::{ALL_FETCHED, Progress};
-use super::{EXIT_STOPPED, history, interrupt, open, output, query, review};
+use super::hearing::Hearing;
+use super::progress::{self, ALL_FETCHED};
+use super::{EXIT_STOPPED, history, interrupt, output, query, review};
 
 /// Name of the file that marks a folder as replaceable by a demo.
 const MARK: &str = "demo.txt";
@@ -31,7 +28,7 @@ const MARK: &str = "demo.txt";
 const DAYS: i64 = 30;
 
 /// Maximum number of pages that the demo's refresh fetches.
-const REFRESH_BUDGET: usize = 500;
+const REFRESH_BUDGET: u64 = 500;
 
 /// Number of sites printed.
 const SITES: usize = 10;
@@ -61,9 +58,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let web = Arc::new(Web::new(config)?);
     let server =
         Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
-    let mut options = options(&server)?;
-    // The archive uses the clock of its test web.
-    options.fetch.clock = RecordClock::set_to(web.config().clock.now());
 
     heading(&format!(
         "1. Crawl a web of {} pages on {} hosts, served at {}, in the order of importance",
@@ -73,20 +67,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ))?;
     let seeds =
         read_seeds(&web.seeds(10).join("\n")).map_err(|_| anyhow::anyhow!("the test web has no seeds"))?;
-    let scope = scope_of(&seeds, &ScopeKind::Any, u8::MAX);
-    let mut store = open::own(&args.path, SegmentArgs::default(), Some(&options.fetch))?;
-    if run_plan(&mut store, Purpose::Discover { seeds, scope }, &options, &stop, &args.path)? == End::Stopped
-    {
+    let job = CrawlJob { seeds, manners: manners(), options: options(&server, &web)?, ..CrawlJob::default() };
+    let mut hearing = Hearing::new(false);
+    let crawled = jobs::crawl(&args.path, job, &stop, &mut |event| hearing.hear(event))?;
+    progress::finish(crawled.end, ALL_FETCHED, &crawled.status, &args.path);
+    if crawled.end == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
 
     heading(
         "2. The most important sites: the crawler's estimate, and the truth that only the test web knows",
     )?;
-    print_sites(&store, &web)?;
+    print_sites(&Store::read_only(&args.path)?, &web)?;
 
     heading("3. Ask the archive")?;
-    recorder::close(store)?;
     for text in [
         "page type = xml order by importance desc limit 5 select importance, url, title",
         "page text contains \"library\" order by score limit 5 select score, importance, url",
@@ -100,23 +94,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "4. {DAYS} days later the web has changed: refresh what matters most and has probably changed"
     ))?;
     web.config().clock.advance(TimeDelta::days(DAYS));
-    options.fetch.clock = RecordClock::set_to(web.config().clock.now());
-    let mut store = open::own(&args.path, SegmentArgs::default(), Some(&options.fetch))?;
-    let now = options.fetch.clock.now();
-    let credits = Credits::open(store.state())?;
-    let pages = most_obsolete(store.state(), &credits, &Choice::default(), REFRESH_BUDGET, now)?;
-    drop(credits);
-    if run_plan(&mut store, Purpose::Refresh { pages }, &options, &stop, &args.path)? == End::Stopped {
+    let (manners, options) = (manners(), options(&server, &web)?);
+    let job = RefreshJob { budget: REFRESH_BUDGET, manners, options, ..RefreshJob::default() };
+    let folders = [args.path.clone()];
+    let refreshed = jobs::refresh(&folders, &job, &stop, &mut |event| hearing.hear(event))?;
+    progress::finish(refreshed.end, ALL_FETCHED, &refreshed.status, &args.path);
+    if refreshed.end == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
-    let changed = changed_page(&store)?;
-    recorder::close(store)?;
+    let store = Store::read_only(&args.path)?;
 
     heading("5. The history of a page")?;
-    if let Some(url) = changed {
+    if let Some(url) = changed_page(&store)? {
         output::line("")?;
         output::line(&format!("$ archive history {url} --archive {}", args.path.display()))?;
-        history::print(&args.path, &Access::unlimited(), &url, false)?;
+        history::print(&store, &Access::unlimited(), &url, false)?;
     }
 
     heading("6. What librarians review")?;
@@ -155,34 +147,25 @@ fn prepare(path: &Path) -> anyhow::Result<()> {
     fs::write(path.join(MARK), text).with_context(|| format!("cannot write into {}", path.display()))
 }
 
-fn options(server: &Server) -> anyhow::Result<Options> {
-    Ok(Options {
-        account: Some(Run::begins("demo", Utc::now())),
-        workers: 64,
-        // The test web is part of this process, so it needs no politeness.
-        politeness: Politeness::at_once(8, 64),
-        fetch: fetch::Settings {
-            user_agent: format!("{} (demo)", program::PRODUCT),
-            connect_to: vec![format!("*:*:{}", server.address()).parse()?],
-            allow_private: true,
-            ..fetch::Settings::default()
-        },
-        disk_min: 0,
-        ..Options::default()
-    })
+/// The test web is part of this process, so it needs no politeness.
+fn manners() -> Manners {
+    Manners {
+        user_agent: Some(format!("{} (demo)", program::PRODUCT)),
+        scope: Some(ScopeKind::Any),
+        delay: Some(Duration::ZERO),
+        delay_factor: Some(1.0),
+        per_host: Some(8),
+        ..Manners::default()
+    }
 }
 
-fn run_plan(
-    store: &mut Store,
-    plan: Purpose,
-    options: &Options,
-    stop: &Control,
-    path: &Path,
-) -> anyhow::Result<End> {
-    let mut progress = Progress::start(None);
-    let (end, status) = archive_crawl::run(store, plan, options, stop, &mut |status| progress.show(status))?;
-    progress.finish(end, ALL_FETCHED, &status, path);
-    Ok(end)
+fn options(server: &Server, web: &Web) -> anyhow::Result<Options> {
+    let mut options = Options { workers: 64, disk_min: 0, ..Options::default() };
+    options.fetch.connect_to = vec![format!("*:*:{}", server.address()).parse()?];
+    options.fetch.allow_private = true;
+    // The archive uses the clock of its test web.
+    options.fetch.clock = RecordClock::set_to(web.config().clock.now());
+    Ok(options)
 }
 
 fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {

@@ -6,13 +6,13 @@ use anyhow::Context;
 use archive_base::texts::Language;
 use archive_books::change::xml::Delta;
 use archive_books::change::{Comparison, Difference, Mark, compare, lines, versions_meant};
-use archive_storage::{Capture, Store};
+use archive_storage::Capture;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::get::read_time;
-use super::options::{ArchiveArgs, ReaderArgs};
-use super::{UsageError, output};
+use super::options::ReadArgs;
+use super::{output, usage};
 
 /// Show the differences between two versions of a page: the newest and the one before it, or those nearest to two
 /// times.
@@ -31,9 +31,7 @@ pub(crate) struct Args {
     /// URL of the page
     url: String,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    archive: ReadArgs,
     /// Old version: the one nearest to this time [default: the one before the newest change]
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
@@ -49,7 +47,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct DiffReport<'a> {
     url: &'a str,
     from: String,
     to: String,
@@ -60,8 +58,7 @@ struct Report<'a> {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let time = |text: &Option<String>| text.as_deref().map(read_time).transpose();
     let (from, to) = (time(&args.from)?, time(&args.to)?);
-    let store = Store::read_only(&args.archive.path)?;
-    let access = args.reader.access(&args.archive.path)?;
+    let (store, access) = args.archive.open()?;
     let id = super::find_shown(&store, &access, &args.url)?;
     let micros = |time: Option<DateTime<Utc>>| time.map(|time| time.timestamp_micros());
     let (old, new) = versions_meant(&store, &access, id, (micros(from), micros(to)))?
@@ -70,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.json {
         let data = |capture: &Capture| output::utc_micros(captured(capture));
         let url = store.state().url(id)?;
-        let report = Report { url: &url, from: data(&old), to: data(&new), comparison: &comparison };
+        let report = DiffReport { url: &url, from: data(&old), to: data(&new), comparison: &comparison };
         output::json_line(&report)?;
     } else if args.delta {
         let empty = Delta::default();
@@ -79,7 +76,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Difference::None => &empty,
             _ => {
                 let text = format!("{} is not an XML document in both versions; leave out --delta", args.url);
-                return Err(UsageError(text).into());
+                return Err(usage(text));
             }
         };
         output::text(&delta.to_xml())?;

@@ -6,21 +6,24 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
+use archive::jobs;
 use archive_ask::query::Question;
 use archive_base::access::Access;
 use archive_base::decisions::check_name;
-use archive_base::erased::{Erased, REASON_BYTES_MAX};
+use archive_base::erased::{Erased, FORGOTTEN, REASON_BYTES_MAX};
 use archive_base::files;
 use archive_peers::share::{self, Erasure};
-use archive_storage::{Owner, Store, segment};
-use archive_vault::erase::{self, Done, ErasePlan, Export, Order};
+use archive_storage::{Store, UrlId};
+use archive_vault::erase::{Done, ErasePlan, Export, Order};
 use chrono::{SubsecRound, Utc};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::cluster::orders::{self, OrderArgs};
+use super::hearing::Hearing;
 use super::options::ArchiveArgs;
-use super::{UsageError, find_url, open, output, progress, url_of};
+use super::output::Listing;
+use super::{find_url, output, url_of, usage};
 
 /// Maximum size of a list of URLs.
 const LIST_BYTES_MAX: u64 = 256 << 20;
@@ -98,7 +101,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct EraseSummary<'a> {
     dry_run: bool,
     pages: u64,
     captures: u64,
@@ -119,28 +122,28 @@ struct Summary<'a> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(cluster) = &args.order.cluster {
-        order(args, cluster)?;
+        publish(args, cluster)?;
         return Ok(ExitCode::SUCCESS);
     }
     let path = &args.archive.path;
-    open::check_exists(path)?;
+    jobs::check_exists(path)?;
     if args.list {
         return list(args);
     }
     if args.resume {
-        if erase::interrupted(path)?.is_none() {
+        let mut hearing = Hearing::new(args.json);
+        if !jobs::finish_erase(path, &mut |event| hearing.hear(event))? {
             output::note(format_args!("no erase was interrupted"));
         }
-        open::finish_erase(path)?;
         return Ok(ExitCode::SUCCESS);
     }
     if !args.lift.is_empty() {
         return lift(args);
     }
-    let reason = reason(args)?;
-    segment::check_repaired(path)?;
-    open::finish_erase(path)?;
-    let plan = plan(args, reason)?;
+    let order = order(args)?;
+    let mut hearing = Hearing::new(args.json);
+    let select = |store: &Store| pages(args, store);
+    let plan = jobs::plan_erase(path, order, select, &mut |event| hearing.hear(event))?;
     if args.dry_run {
         report(args, &plan, None)?;
         return Ok(ExitCode::SUCCESS);
@@ -150,15 +153,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let captures = output::count((plan.captures.len() + plan.copies.len()) as u64, "capture");
     confirm(args, &format!("Erase {captures} of {}", output::count(plan.pages.len() as u64, "page")))?;
-    let bar = progress::bar(0, "{bar:30} {bytes}/{total_bytes} {eta}  {msg}");
-    let outcome = erase::run(path, &open::erase_options(), &plan, &mut |bytes, of| {
-        bar.set_length(of);
-        bar.set_position(bytes);
-    });
-    progress::end();
-    let done = outcome.context("the erase is not finished; `archive erase --resume` finishes it")?;
+    let done = jobs::erase(path, &plan, &mut |event| hearing.hear(event))?;
+    hearing.end()?;
     report(args, &plan, Some(&done))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What is recorded of the erase.
+fn order(args: &Args) -> anyhow::Result<Order> {
+    let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
+    Ok(Order { reason: reason(args)?, by: by(args)?, keep_copies, forget_url })
 }
 
 /// The reason, which is optional only for a dry run.
@@ -173,14 +177,14 @@ fn reason(args: &Args) -> anyhow::Result<String> {
     } else {
         return Ok(reason.to_owned());
     };
-    Err(UsageError(problem).into())
+    Err(usage(problem))
 }
 
 /// The person, who has to be named.
 fn by(args: &Args) -> anyhow::Result<String> {
-    check_name(&args.by).map_err(|error| UsageError(format!("--by: {error}")))?;
+    check_name(&args.by).map_err(|error| usage(format!("--by: {error}")))?;
     if args.by.contains(char::is_control) {
-        return Err(UsageError("the name after --by has control characters".to_owned()).into());
+        return Err(usage("the name after --by has control characters"));
     }
     Ok(args.by.trim().to_owned())
 }
@@ -190,28 +194,23 @@ fn nobody() -> String {
     format!("user {}", rustix::process::getuid().as_raw())
 }
 
-fn plan(args: &Args, reason: String) -> anyhow::Result<ErasePlan> {
-    let store = Store::read_only(&args.archive.path)?;
-    let pages = match (&args.query, &args.urls) {
+/// The selected pages.
+fn pages(args: &Args, store: &Store) -> anyhow::Result<BTreeSet<UrlId>> {
+    match (&args.query, &args.urls) {
         (Some(query), _) => {
-            let question = Question::new(&store, Access::unlimited(), query, Utc::now())?;
-            question.pages()?.into_iter().collect()
+            let question = Question::new(store, Access::unlimited(), query, Utc::now())?;
+            Ok(question.pages()?.into_iter().collect())
         }
-        (None, Some(file)) => listed(file, |url| find_url(&store, url))?,
-        (None, None) => BTreeSet::new(),
-    };
-    if pages.is_empty() {
-        bail!("no page matches; nothing was changed");
+        (None, Some(file)) => listed(file, |url| find_url(store, url)),
+        (None, None) => Ok(BTreeSet::new()),
     }
-    let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
-    Ok(ErasePlan::of(&store, pages, Order { reason, by: by(args)?, keep_copies, forget_url })?)
 }
 
 /// Parses the lines of a list; a line that cannot be parsed invalidates the whole list.
 fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<BTreeSet<T>> {
     let shown = file.display();
     let bytes = files::read(file, LIST_BYTES_MAX).with_context(|| format!("cannot read {shown}"))?;
-    let text = String::from_utf8(bytes).map_err(|_| UsageError(format!("{shown} is not UTF-8")))?;
+    let text = String::from_utf8(bytes).map_err(|_| usage(format!("{shown} is not UTF-8")))?;
     let mut pages = BTreeSet::new();
     for (number, line) in text.lines().enumerate() {
         let url = line.split(" #").next().unwrap_or_default().trim();
@@ -219,21 +218,18 @@ fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> any
             continue;
         }
         let found = named(url);
-        pages.insert(found.map_err(|error| UsageError(format!("{shown}, line {}: {error}", number + 1)))?);
+        pages.insert(found.map_err(|error| usage(format!("{shown}, line {}: {error}", number + 1)))?);
     }
     Ok(pages)
 }
 
 /// Orders an erasure, or the lifting of one, in all partitions.
-fn order(args: &Args, cluster: &str) -> anyhow::Result<()> {
-    let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
-    let order =
-        || Ok::<_, anyhow::Error>(Order { reason: reason(args)?, by: by(args)?, keep_copies, forget_url });
+fn publish(args: &Args, cluster: &str) -> anyhow::Result<()> {
     let time = Utc::now().trunc_subsecs(0);
     let erasure = match (&args.query, &args.urls) {
-        (Some(query), _) if !args.dry_run => Erasure::by_query(time, query.clone(), order()?),
+        (Some(query), _) if !args.dry_run => Erasure::by_query(time, query.clone(), order(args)?),
         (None, Some(file)) if !args.dry_run => {
-            Erasure::new(time, listed(file, url_of)?.into_iter().collect(), Some(order()?))
+            Erasure::new(time, listed(file, url_of)?.into_iter().collect(), Some(order(args)?))
         }
         (None, None) if !args.lift.is_empty() => {
             let urls = args.lift.iter().map(|url| url_of(url)).collect::<Result<_, _>>()?;
@@ -245,7 +241,7 @@ fn order(args: &Args, cluster: &str) -> anyhow::Result<()> {
             } else {
                 "with --cluster, give QUERY, --urls FILE or --lift URL"
             };
-            return Err(UsageError(text.to_owned()).into());
+            return Err(usage(text));
         }
     };
     if erasure.erase.is_some() {
@@ -264,7 +260,7 @@ fn confirm(args: &Args, what: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     if !io::stdin().is_terminal() {
-        return Err(UsageError("add --yes to erase without being asked".to_owned()).into());
+        return Err(usage("add --yes to erase without being asked"));
     }
     let mut out = io::stderr().lock();
     write!(out, "{what} for good? [y/N] ")?;
@@ -286,7 +282,7 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
     let is_trial = done.is_none();
     let done = done.unwrap_or(&nothing);
     if args.json {
-        return output::json_line(&Summary {
+        return output::json_line(&EraseSummary {
             dry_run: is_trial,
             pages: done.pages,
             captures: done.captures,
@@ -346,7 +342,7 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
         ));
     }
     for place in &done.copies {
-        output::note(format_args!("{}", output::copies_hold(&place.url)));
+        output::note(format_args!("{}", jobs::copies_hold(&place.url)));
     }
     for export in done.exports.iter().take(EXPORTS_SHOWN) {
         let query = export.query.as_ref().map_or(String::new(), |query| format!(" of '{query}'"));
@@ -363,44 +359,22 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
 }
 
 fn lift(args: &Args) -> anyhow::Result<ExitCode> {
-    let path = &args.archive.path;
-    let _owner = Owner::of(path)?;
-    let mut erased = Erased::of_archive(path, Store::read_only(path)?.state())?;
-    for url in &args.lift {
-        let canonical = url::Url::parse(url)
-            .map_or_else(|_| url.clone(), |url| archive_storage::address::canonical(&url));
-        if !erased.lift(&canonical) && !erased.lift(url) {
-            return Err(UsageError(format!(
-                "'{url}' is not on the list of what was erased; `archive erase --list` shows it"
-            ))
-            .into());
-        }
-    }
-    erased.write(path)?;
-    output::note(format_args!(
-        "{} may be fetched and imported again",
-        output::count(args.lift.len() as u64, "URL")
-    ));
+    jobs::lift(&args.archive.path, &args.lift)?;
+    let urls = output::count(args.lift.len() as u64, "URL");
+    output::note(format_args!("{urls} may be fetched and imported again"));
     Ok(ExitCode::SUCCESS)
 }
 
 fn list(args: &Args) -> anyhow::Result<ExitCode> {
     let erased = Erased::read(&args.archive.path)?;
-    let mut table = output::table(&["erased", "by", "URL", "why"], &[]);
+    let mut listing = Listing::new(args.json, &["erased", "by", "URL", "why"], &[]);
     for entry in erased.entries() {
-        if args.json {
-            output::json_line(entry)?;
-            continue;
-        }
-        let url = entry
-            .url
-            .clone()
-            .unwrap_or_else(|| format!("{}{}", archive_base::erased::FORGOTTEN, entry.sha256));
-        let by = if entry.by.is_empty() { "-" } else { &entry.by };
-        table.add_row([entry.time.clone(), by.to_owned(), url, entry.reason.clone()]);
+        listing.add(entry, |_| {
+            let url = entry.url.clone().unwrap_or_else(|| format!("{FORGOTTEN}{}", entry.sha256));
+            let by = if entry.by.is_empty() { "-" } else { &entry.by };
+            [entry.time.clone(), by.to_owned(), url, entry.reason.clone()]
+        })?;
     }
-    if !args.json {
-        output::print(&table)?;
-    }
+    listing.end()?;
     Ok(ExitCode::SUCCESS)
 }

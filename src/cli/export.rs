@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use archive::jobs;
 use archive_ask::query::{self, Limits, Question};
 use archive_base::files::is_standard_output;
 use archive_books::stored_graph::Outline;
@@ -15,7 +16,7 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::{Answering, AskArgs};
-use super::{UsageError, open, output, progress};
+use super::{options, output, progress, usage};
 
 /// Write captures, their index or links to a file for other tools.
 #[derive(clap::Args)]
@@ -49,7 +50,7 @@ Examples:
   archive export graph --output web-2026 && archive rank --graph web-2026 --method harmonic")]
 pub(crate) struct Args {
     /// Format of the output
-    format: FormatName,
+    format: ExportFormat,
     /// File to write (for graph: NAME); an existing file is replaced once the new one is complete. Pipes and devices
     /// are written directly; - is standard output
     #[arg(long, short, value_name = "PATH")]
@@ -77,7 +78,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum FormatName {
+enum ExportFormat {
     Warc,
     Cdxj,
     Wacz,
@@ -86,7 +87,7 @@ enum FormatName {
     Graph,
 }
 
-impl FormatName {
+impl ExportFormat {
     /// The format of a single file; `None` for a graph, which consists of several.
     fn format(self) -> Option<Format> {
         match self {
@@ -101,7 +102,7 @@ impl FormatName {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct ExportSummary {
     output: String,
     rows: u64,
     records: u64,
@@ -110,19 +111,19 @@ struct Summary {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let ([only], false) = (args.ask.paths(), args.ask.has_nodes()) {
-        open::check_exists(only)?;
+        jobs::check_exists(only)?;
     }
     if args.json && is_standard_output(&args.output) {
         let text = "--json and --output - would both write to standard output; give --output a file";
-        return Err(UsageError(text.to_owned()).into());
+        return Err(usage(text));
     }
-    if args.level.is_some() && args.format != FormatName::Warc {
-        return Err(UsageError("--level is for WARC files alone".to_owned()).into());
+    if args.level.is_some() && args.format != ExportFormat::Warc {
+        return Err(usage("--level is for WARC files alone"));
     }
-    if args.text && args.format != FormatName::Parquet {
-        return Err(UsageError("--text is for Parquet files alone".to_owned()).into());
+    if args.text && args.format != ExportFormat::Parquet {
+        return Err(usage("--text is for Parquet files alone"));
     }
-    args.ask.paths().iter().try_for_each(|archive| open::check_output(archive, &args.output))?;
+    args.ask.paths().iter().try_for_each(|archive| options::check_output(archive, &args.output))?;
     let answering = args.ask.open()?;
     let mut asked = answering.asked(&args.ask.nodes, Limits::USUAL)?;
     let (parts, outlines) = match &mut asked {
@@ -153,10 +154,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let output = args.output.display();
     if args.json {
         let (rows, records, bytes) = (exported.rows, exported.records, exported.bytes);
-        output::json_line(&Summary { output: output.to_string(), rows, records, bytes })?;
+        output::json_line(&ExportSummary { output: output.to_string(), rows, records, bytes })?;
     } else {
         let what = match args.format {
-            FormatName::Links | FormatName::Graph => "links",
+            ExportFormat::Links | ExportFormat::Graph => "links",
             _ => "captures",
         };
         let records = match exported.records {
@@ -199,7 +200,7 @@ fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Export
 /// As [`parts`] where some archives are on other machines; for a graph, also their links.
 fn parts_of<'a>(args: &Args, asked: &'a mut Root<'_>) -> anyhow::Result<(Vec<ExportPart<'a>>, Vec<Outline>)> {
     let chosen = asked.choose(args.query.as_deref(), Utc::now())?;
-    let is_graph = args.format == FormatName::Graph;
+    let is_graph = args.format == ExportFormat::Graph;
     let outlines = if is_graph { asked.outlines(None, None)? } else { Vec::new() };
     Ok((asked.parts(chosen.as_ref())?, outlines))
 }

@@ -5,28 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_books::recorder::Memory;
-use archive_choose::{Budgets, CrawlPolicy};
-use archive_crawl::{Manners, Politeness, WORKERS_MAX};
-use archive_storage::Store;
+use archive_crawl::{Manners, Options};
 use archive_vault::repack;
-use archive_web::fetch::{self, ConnectTo, Limits};
+use archive_web::fetch::{self, ConnectTo};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::options::{ClockArgs, VersionsArgs, duration, memory};
-use super::{UsageError, logging, output};
-
-/// The delay of an address is shorter than a host's by this factor: it may serve many hosts.
-const ADDRESS_DELAY_DIVISOR: u32 = 4;
-
-/// Maximum number of connections to one host when there is no delay.
-const PER_HOST_WITHOUT_DELAY: u32 = 32;
+use super::{logging, usage};
 
 /// Heading of the options that later runs of the archive take over.
 pub(crate) const KEPT: &str = "How servers are treated (kept for later runs of any command)";
-
-/// Options that widen the reach of the program: not taken from an archive.
-const REACH: [&str; 4] = ["--allow-private", "--cacert", "--insecure", "--connect-to"];
 
 /// Options of fetching.
 #[derive(clap::Args)]
@@ -120,14 +109,7 @@ impl FetchArgs {
     }
 
     /// What these options say of the treatment of servers.
-    fn manners(&self) -> Manners {
-        let reach = [
-            self.allow_private,
-            self.cacert.is_some(),
-            !self.insecure.is_empty(),
-            !self.connect_to.is_empty(),
-        ];
-        let reach = REACH.into_iter().zip(reach).filter(|(_, given)| *given);
+    pub(crate) fn manners(&self) -> Manners {
         Manners {
             user_agent: self.user_agent.clone(),
             delay: self.delay,
@@ -138,120 +120,25 @@ impl FetchArgs {
             timeout: self.timeout,
             max_time: self.max_time,
             obey_noarchive: self.obey_noarchive,
-            reach: reach.map(|(name, _)| name.to_owned()).collect(),
             ..Manners::default()
         }
     }
 
-    /// Returns the options that earlier runs of an archive had and this one has not, of those that are not taken over.
-    pub(crate) fn lacking(&self, told: &Manners) -> Vec<&'static str> {
-        let given = self.manners().reach;
-        let is_lacking = |name: &&str| {
-            told.reach.iter().any(|before| before == name) && !given.iter().any(|given| given == name)
-        };
-        REACH.into_iter().filter(is_lacking).collect()
-    }
-
-    /// Validates the options, completed by what the archive in a folder was told before, and converts them to settings.
-    /// The `limits` of a crawl are given only for one.
-    pub(crate) fn options(&self, archive: &Path, limits: Manners) -> anyhow::Result<archive_crawl::Options> {
-        let kept = kept(archive)?;
-        let lacking = self.lacking(&kept);
-        if !lacking.is_empty() {
-            let (options, path) = (lacking.join(" "), archive.display());
-            output::note(format_args!(
-                "earlier runs of {path} had {options}, which this run does not take from a folder that others may have \
-                 written; if it still holds, give it again"
-            ));
-        }
-        let said = Manners {
-            scope: limits.scope,
-            max_depth: limits.max_depth,
-            pages_per_host: limits.pages_per_host,
-            pages_per_site: limits.pages_per_site,
-            query_variations: limits.query_variations,
-            same_content: limits.same_content,
-            drop_parameters: limits.drop_parameters,
-            leave_moved_seeds: limits.leave_moved_seeds,
-            obey_nofollow: limits.obey_nofollow,
-            ..self.manners()
-        };
-        self.settings(said.over(kept))
-    }
-
-    /// Validates what an archive was told, and converts it to settings.
-    fn settings(&self, told: Manners) -> anyhow::Result<archive_crawl::Options> {
-        let usual = archive_crawl::Options::default();
-        let delay = told.delay.unwrap_or(usual.politeness.host_delay);
-        let at_once = delay.is_zero();
-        let per_host = told.per_host.unwrap_or(if at_once { PER_HOST_WITHOUT_DELAY } else { 1 });
-        if per_host == 0 {
-            return Err(UsageError("--per-host has to be at least 1".to_owned()).into());
-        }
-        if !(1..=WORKERS_MAX).contains(&self.workers) {
-            return Err(UsageError(format!("--workers has to be from 1 to {WORKERS_MAX}")).into());
-        }
-        if per_host > 1 && !at_once {
-            let text = "--per-host above 1 needs --delay 0: with a delay a host gets one request at a time";
-            return Err(UsageError(text.to_owned()).into());
-        }
-        let user_agent = told.user_agent.clone().unwrap_or(usual.fetch.user_agent);
-        if user_agent.bytes().any(|byte| !(b' '..=b'~').contains(&byte)) {
-            return Err(UsageError("--user-agent may only have printable ASCII characters".to_owned()).into());
-        }
-        let answer_factor = told.delay_factor.unwrap_or(usual.politeness.answer_factor);
-        if !(0.0..=1000.0).contains(&answer_factor) {
-            return Err(UsageError("--delay-factor has to be from 0 to 1000".to_owned()).into());
-        }
+    /// What they say of everything else.
+    pub(crate) fn options(&self) -> anyhow::Result<Options> {
         let (memory, repack) = self.memory_and_repack()?;
-        let workers = u32::try_from(self.workers).unwrap_or(u32::MAX);
-        let address_delay = told.address_delay.unwrap_or(delay / ADDRESS_DELAY_DIVISOR);
-        let (timeout, limits) = (told.timeout.unwrap_or(Limits::default().head), Limits::default());
-        let most = |pages: Option<u32>| pages.filter(|pages| *pages > 0);
-        Ok(archive_crawl::Options {
+        Ok(Options {
             workers: self.workers,
             front_max: self.front,
-            politeness: Politeness {
-                host_delay: delay,
-                address_delay,
-                answer_factor,
-                per_host,
-                per_address: if address_delay.is_zero() { workers } else { 1 },
-            },
             patience: self.patience,
-            policy: CrawlPolicy {
-                robots_name: robots_name(&user_agent),
-                obey_noarchive: told.obey_noarchive.unwrap_or_default(),
-                obey_nofollow: told.obey_nofollow.unwrap_or_default(),
-                budgets: Budgets {
-                    pages_per_host: most(told.pages_per_host),
-                    pages_per_site: most(told.pages_per_site),
-                },
-                query_variations: told.query_variations.unwrap_or(CrawlPolicy::default().query_variations),
-                same_content: told.same_content.unwrap_or(CrawlPolicy::default().same_content),
-                dropped_parameters: told.drop_parameters.clone().unwrap_or_default(),
-                leave_moved_seeds: told.leave_moved_seeds.unwrap_or_default(),
-                ..CrawlPolicy::default()
-            },
             fetch: fetch::Settings {
-                user_agent,
                 connect_to: self.connect_to.clone(),
                 allow_private: self.allow_private,
                 authorities: self.cacert.as_deref().map_or(Ok(Vec::new()), authorities)?,
                 insecure: self.insecure.clone(),
-                limits: Limits {
-                    connect: timeout.min(limits.connect),
-                    head: timeout,
-                    idle: timeout,
-                    total: told.max_time.unwrap_or(limits.total),
-                    body_bytes: told
-                        .max_body
-                        .map_or(limits.body_bytes, |mebibytes| mebibytes.saturating_mul(1 << 20)),
-                    ..limits
-                },
                 clock: self.clock.clock(),
+                ..Options::default().fetch
             },
-            manners: Some(told),
             obey_decisions: !self.no_decisions,
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,
@@ -259,35 +146,25 @@ impl FetchArgs {
             memory,
             repack,
             has_spare_time: self.spare_time,
-            ..usual
+            ..Options::default()
         })
     }
 
     /// Divides the memory if segments are repacked at the same time.
-    fn memory_and_repack(&self) -> Result<(Memory, Option<repack::Options>), UsageError> {
+    fn memory_and_repack(&self) -> anyhow::Result<(Memory, Option<repack::Options>)> {
         if !self.repack_while_idle {
             return Ok((self.memory, None));
         }
         let (rest, memory) = self.memory.with_repacking().ok_or_else(|| {
             let least = Memory::WITH_REPACKING_MIN >> 20;
-            UsageError(format!("--repack-while-idle needs a --memory of at least {least}MiB"))
+            usage(format!("--repack-while-idle needs a --memory of at least {least}MiB"))
         })?;
         Ok((rest, Some(repack::Options { memory, threads: 1, ..repack::Options::default() })))
     }
 }
 
-/// What an archive was told before; nothing if it does not exist or has no checkpoint yet.
-fn kept(archive: &Path) -> anyhow::Result<Manners> {
-    Ok(state_of(archive).map_or(Ok(Manners::default()), |store| Manners::of(store.state()))?)
-}
-
-/// The archive as of its last checkpoint. What is wrong with it, opening it for writing will say.
-fn state_of(archive: &Path) -> Option<Store> {
-    Store::read_only(archive).ok()
-}
-
 /// Reads the certificates of a PEM file.
-fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, UsageError> {
+fn authorities(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
     let certificates = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| error.to_string());
@@ -295,16 +172,9 @@ fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>, UsageError> 
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
         other => {
             let why = other.err().unwrap_or_else(|| "it has no certificate".to_owned());
-            Err(UsageError(format!("--cacert {} cannot be used: {why}", path.display())))
+            Err(usage(format!("--cacert {} cannot be used: {why}", path.display())))
         }
     }
-}
-
-/// Returns the product token of a user agent, which robots.txt refers to (RFC 9309 section 2.2.1).
-fn robots_name(user_agent: &str) -> String {
-    let compatible = user_agent.split_once("(compatible;").map(|(_, rest)| rest.trim_start());
-    let product = compatible.unwrap_or(user_agent);
-    product.chars().take_while(|c| c.is_ascii_alphabetic() || matches!(c, '-' | '_')).collect()
 }
 
 #[cfg(test)]
@@ -321,10 +191,8 @@ mod tests {
 
     #[test]
     fn what_is_not_typed_is_what_the_library_does_by_itself() {
-        let nowhere = Path::new("/nonexistent.archive");
-        let options = Typed::parse_from(["archive"]).fetch.options(nowhere, Manners::default()).unwrap();
-        let usual =
-            archive_crawl::Options { manners: Some(Manners::default()), ..archive_crawl::Options::default() };
-        assert_eq!(format!("{options:?}"), format!("{usual:?}"));
+        let typed = Typed::parse_from(["archive"]).fetch;
+        assert_eq!(format!("{:?}", typed.options().unwrap()), format!("{:?}", Options::default()));
+        assert_eq!(typed.manners(), Manners::default());
     }
 }

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use archive_ask::query;
 use archive_choose::freshness::{self, Expected, Observed, PageModel, PartsShown};
-use archive_storage::Store;
 use chrono::{DateTime, TimeDelta, Utc};
 use indicatif::HumanCount;
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ClockArgs, ReaderArgs, duration};
-use super::{UsageError, output};
+use super::options::{ClockArgs, ReadArgs, duration};
+use super::{output, usage};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -33,9 +32,7 @@ pub(crate) struct Args {
     #[arg(value_name = "QUERY")]
     query: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    archive: ReadArgs,
     /// Probability α
     #[arg(long, default_value_t = 0.9, value_name = "P")]
     alpha: f64,
@@ -53,7 +50,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct FreshnessReport {
     alpha: f64,
     back_days: f64,
     expected: Expected,
@@ -64,11 +61,10 @@ struct Report {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !(0.0..=1.0).contains(&args.alpha) {
-        return Err(UsageError("--alpha is a probability, from 0 to 1".to_owned()).into());
+        return Err(usage("--alpha is a probability, from 0 to 1"));
     }
     let now = args.clock.clock().now();
-    let store = Store::read_only(&args.archive.path)?;
-    let access = args.reader.access(&args.archive.path)?;
+    let (store, access) = args.archive.open()?;
     let selection = match args.query.as_slice() {
         [] => None,
         words => Some(query::select(&store, access, &words.join(" "))?.into_iter().collect()),
@@ -81,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let from = TimeDelta::from_std(args.back).ok().and_then(|back| now.checked_sub_signed(back));
     let from = from.unwrap_or(DateTime::<Utc>::MIN_UTC);
-    let report = Report {
+    let report = FreshnessReport {
         alpha: args.alpha,
         back_days: args.back.as_secs_f64() / SECONDS_PER_DAY,
         expected: freshness::expect(&copies, args.alpha, &betas),
@@ -104,7 +100,7 @@ pub(crate) fn say_if_none(copies: &[PageModel], words: &[String]) {
     }
 }
 
-fn print(report: &Report) -> anyhow::Result<()> {
+fn print(report: &FreshnessReport) -> anyhow::Result<()> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let days = |days: f64| format!("{days:.2} d");
     let observed =

@@ -4,14 +4,15 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use archive_base::access::Access;
+use archive_books::ledger::Facts;
 use archive_storage::address::{method_of, without_request};
 use archive_storage::warc::split;
 use archive_storage::{CaptureKind, Store, UrlId};
 use archive_web::parse::decode_content;
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
 
-use super::options::{ArchiveArgs, ReaderArgs};
-use super::{UsageError, output};
+use super::options::ReadArgs;
+use super::{output, usage};
 
 /// Maximum size of a decoded payload in bytes.
 const DECODED_BYTES_MAX: usize = 1 << 30;
@@ -26,9 +27,7 @@ pub(crate) struct Args {
     /// URL of the page
     url: String,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    archive: ReadArgs,
     /// Print the version nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
@@ -45,8 +44,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let time = args.at.as_deref().map(read_time).transpose()?;
-    let store = Store::read_only(&args.archive.path)?;
-    let access = args.reader.access(&args.archive.path)?;
+    let (store, access) = args.archive.open()?;
     let id = match args.method.to_ascii_uppercase().as_str() {
         "GET" => super::find_shown(&store, &access, &args.url)?,
         method => find_request(&store, &access, &args.url, method)?,
@@ -64,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let Some((_, capture)) = nearest else {
         if let Some((_, newest)) = access.history(store.state(), id)?.next().transpose()?
-            && let (_, Some(erased)) = super::failure(&store, &newest)?
+            && let (_, Some(erased)) = Facts::failure(&store, &newest)?
         {
             bail!("{} was {erased}", args.url)
         }
@@ -126,10 +124,9 @@ pub(crate) fn read_time(text: &str) -> anyhow::Result<DateTime<Utc>> {
     let first = || endings.iter().find_map(|end| day(&format!("{text}{end}")));
     let local = local.or_else(first).and_then(|time| time.and_local_timezone(Local).earliest());
     local.map(|time| time.with_timezone(&Utc)).ok_or_else(|| {
-        UsageError(format!(
+        usage(format!(
             "'{text}' is not a time; write it like 2026, 2026-01, 2026-01-31, 2026-01-31T10:00 or 20260131100000"
         ))
-        .into()
     })
 }
 

@@ -1,16 +1,15 @@
 //! `archive history`: lists every capture of a URL.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use archive_base::access::Access;
-use archive_books::ledger::capture_flags;
+use archive_books::ledger::{Facts, capture_flags};
 use archive_storage::{Capture, CaptureKind, Store};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::options::{ArchiveArgs, ReaderArgs};
-use super::output;
+use super::options::ReadArgs;
+use super::output::{self, Listing};
 
 /// Show all captures of a URL, newest first.
 #[derive(clap::Args)]
@@ -20,16 +19,14 @@ pub(crate) struct Args {
     /// URL of the page
     url: String,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    archive: ReadArgs,
     /// One JSON object per capture
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CaptureRow {
     time: String,
     status: u16,
     kind: CaptureKind,
@@ -49,22 +46,22 @@ struct Row {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    print(&args.archive.path, &args.reader.access(&args.archive.path)?, &args.url, args.json)?;
+    let (store, access) = args.archive.open()?;
+    print(&store, &access, &args.url, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the history of a URL.
-pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> anyhow::Result<()> {
-    let store = Store::read_only(archive)?;
+pub(crate) fn print(store: &Store, access: &Access, url: &str, json: bool) -> anyhow::Result<()> {
     let state = store.state();
-    let id = super::find_shown(&store, access, url)?;
-    let mut table =
-        output::table(&["captured", "status", "what", "changed", "type", "bytes", "digest"], &[1, 5]);
+    let id = super::find_shown(store, access, url)?;
+    let headings = ["captured", "status", "what", "changed", "type", "bytes", "digest"];
+    let mut listing = Listing::new(json, &headings, &[1, 5]);
     for capture in access.history(state, id)? {
         let (_, capture) = capture?;
         let Some(time) = DateTime::<Utc>::from_timestamp_micros(capture.time) else { continue };
-        let (error, erased) = super::failure(&store, &capture)?;
-        let row = Row {
+        let (error, erased) = Facts::failure(store, &capture)?;
+        let row = CaptureRow {
             time: output::utc_micros(time),
             status: capture.status,
             kind: capture.kind,
@@ -77,31 +74,20 @@ pub(crate) fn print(archive: &Path, access: &Access, url: &str, json: bool) -> a
             error,
             erased,
         };
-        if json {
-            output::json_line(&row)?;
-            continue;
-        }
-        let status = if row.status == 0 { "-".to_owned() } else { row.status.to_string() };
-        let has_bytes = capture.digest.iter().any(|byte| *byte != 0);
-        let digest = row.digest.get(..12).filter(|_| has_bytes).unwrap_or("-").to_owned();
-        table.add_row([
-            output::local(time),
-            status,
-            match (row.erased, row.error) {
+        listing.add(row, |row| {
+            let status = if row.status == 0 { "-".to_owned() } else { row.status.to_string() };
+            let has_bytes = capture.digest.iter().any(|byte| *byte != 0);
+            let digest = row.digest.get(..12).filter(|_| has_bytes).unwrap_or("-").to_owned();
+            let what = match (row.erased, row.error) {
                 (Some(erased), _) => erased,
                 (None, Some(error)) => format!("no answer: {error}"),
                 (None, None) => kind_name(row.kind).to_owned(),
-            },
-            row.changed.unwrap_or("-").to_owned(),
-            row.content_type,
-            row.bytes.to_string(),
-            digest,
-        ]);
+            };
+            let changed = row.changed.unwrap_or("-").to_owned();
+            [output::local(time), status, what, changed, row.content_type, row.bytes.to_string(), digest]
+        })?;
     }
-    if !json {
-        output::print(&table)?;
-    }
-    Ok(())
+    listing.end()
 }
 
 /// What a capture changed.

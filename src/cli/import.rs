@@ -4,17 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::thread;
 
-use archive_books::recorder::{self, CHECKPOINT_EVERY, Memory};
-use archive_vault::import::{self, Listener, Note, Options, Status};
-use indicatif::{HumanBytes, HumanCount, ProgressBar};
+use archive::jobs::{self, ImportJob};
+use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
+use archive_vault::import::{Options, Status};
+use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
-use super::open::SegmentArgs;
-use super::options::{ArchiveArgs, VersionsArgs, memory};
-use super::{EXIT_STOPPED, interrupt, open, output, progress, repack};
-
-/// Maximum number of notes printed as text; JSON contains all of them.
-const NOTES_MAX: u64 = 20;
+use super::hearing::Hearing;
+use super::options::{ArchiveArgs, SegmentArgs, VersionsArgs, memory};
+use super::{EXIT_STOPPED, interrupt, output, repack};
 
 /// Import captures from files of other tools: WARC 1.0 and 1.1 (gzip, zstd or plain) and WACZ.
 #[derive(clap::Args)]
@@ -61,7 +59,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct ImportSummary<'a> {
     #[serde(flatten)]
     status: &'a Status,
     complete: bool,
@@ -69,45 +67,33 @@ struct Summary<'a> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
-    let mut store = open::own(&args.archive.path, args.segments, None)?;
-    args.versions.apply(&args.archive.path)?;
-    let options = Options {
-        files: args.files.clone(),
-        threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
-        full_text: !args.no_full_text,
-        checkpoint_every: CHECKPOINT_EVERY,
-        keep_cut: true,
-        memory: args.memory,
+    let job = ImportJob {
+        options: Options {
+            files: args.files.clone(),
+            threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
+            full_text: !args.no_full_text,
+            checkpoint_every: CHECKPOINT_EVERY,
+            keep_cut: true,
+            memory: args.memory,
+        },
+        segments: args.segments.options(),
+        index_versions: args.versions.index_versions,
     };
-    let mut display = Display::start(args);
-    let outcome = import::run(&mut store, &options, &stop, &mut display);
-    progress::end();
-    let (complete, status) = outcome?;
-    recorder::close(store)?;
-    if let Some(error) = display.failure {
-        return Err(error);
-    }
-    report(args, &status, complete, display.notes)?;
-    let is_wanted = args.repack && !args.no_repack;
-    let complete =
-        complete && (!is_wanted || repack::after(&args.archive.path, args.segments, args.memory, &stop)?);
-    Ok(if !complete {
+    let path = &args.archive.path;
+    let size = |file: &PathBuf| file.metadata().map_or(0, |metadata| metadata.len());
+    let mut hearing = Hearing::with_bar(args.json, args.files.iter().map(size).sum());
+    let (complete, status) = jobs::import(path, &job, &stop, &mut |event| hearing.hear(event))?;
+    hearing.end()?;
+    output::summary(args.json, &ImportSummary { status: &status, complete }, || sum(&status, complete))?;
+    let is_wanted = complete && args.repack && !args.no_repack;
+    let is_complete = complete && (!is_wanted || repack::after(path, &job.segments, args.memory, &stop)?);
+    Ok(if !is_complete {
         ExitCode::from(EXIT_STOPPED)
     } else if status.broken + status.refused_files > 0 {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     })
-}
-
-fn report(args: &Args, status: &Status, complete: bool, notes: u64) -> anyhow::Result<()> {
-    if args.json {
-        return output::json_line(&Summary { status, complete });
-    }
-    if notes > NOTES_MAX {
-        output::note(format_args!("{}; --json lists all", output::count(notes - NOTES_MAX, "more finding")));
-    }
-    output::line(&sum(status, complete))
 }
 
 /// Summarizes what was imported and what was not, omitting zero counts.
@@ -143,46 +129,4 @@ fn left_out(status: &Status) -> String {
     let types: Vec<String> =
         status.left_out.types().map(|(name, count)| format!("{} {name}", HumanCount(count))).collect();
     if types.is_empty() { String::new() } else { format!("; records left out: {}", types.join(", ")) }
-}
-
-/// The display of a running import.
-struct Display {
-    bar: ProgressBar,
-    json: bool,
-    notes: u64,
-    /// The error that prevented printing.
-    failure: Option<anyhow::Error>,
-}
-
-impl Display {
-    fn start(args: &Args) -> Self {
-        let size = |file: &PathBuf| file.metadata().map_or(0, |metadata| metadata.len());
-        let total = args.files.iter().map(size).sum();
-        let bar = progress::bar(total, "{bar:30} {bytes}/{total_bytes} {eta}  {msg}");
-        Self { bar, json: args.json, notes: 0, failure: None }
-    }
-}
-
-impl Listener for Display {
-    fn status(&mut self, status: &Status) {
-        self.bar.set_position(status.bytes);
-        self.bar.set_message(format!(
-            "{} captures, {} known, {} broken",
-            HumanCount(status.captures),
-            HumanCount(status.duplicates),
-            HumanCount(status.broken)
-        ));
-    }
-
-    fn note(&mut self, note: &Note) {
-        self.notes += 1;
-        if self.json {
-            if let Err(error) = output::json_line(note) {
-                self.failure.get_or_insert(error);
-            }
-        } else if self.notes <= NOTES_MAX {
-            let place = note.offset.map_or(String::new(), |offset| format!(", offset {offset}"));
-            output::note(format_args!("{}{place}: {}", note.file, note.what));
-        }
-    }
 }

@@ -8,7 +8,7 @@ use anyhow::Context;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::open;
+use super::options;
 
 /// The environment variable that filters the log.
 const FILTER: &str = "ARCHIVE_LOG";
@@ -18,7 +18,7 @@ const FILTER_DEFAULT: &str = "warn,archive=info,capture=info";
 
 /// Starts appending the log to a file.
 pub(crate) fn start(path: &Path, archives: &[PathBuf]) -> anyhow::Result<()> {
-    archives.iter().try_for_each(|archive| open::check_output(archive, path))?;
+    archives.iter().try_for_each(|archive| options::check_output(archive, path))?;
     let file = OpenOptions::new()
         .create(true)
         .append(true)
@@ -27,7 +27,7 @@ pub(crate) fn start(path: &Path, archives: &[PathBuf]) -> anyhow::Result<()> {
     let filter = std::env::var(FILTER).unwrap_or_else(|_| FILTER_DEFAULT.to_owned());
     let filter: Targets = filter
         .parse()
-        .map_err(|error| super::UsageError(format!("the filter ${FILTER} cannot be used: {error}")))?;
+        .map_err(|error| super::usage(format!("the filter ${FILTER} cannot be used: {error}")))?;
     let subscriber = tracing_subscriber::fmt()
         .json()
         .flatten_event(true)

@@ -1,4 +1,5 @@
-//! The command line: one file per subcommand, no logic.
+//! The command line: one file per subcommand. Options become jobs (`archive::jobs`) or questions, and answers tables and
+//! JSON.
 //!
 //! Results go to standard output, progress and messages to standard error. Exit codes: 0 success, 1 failure, 2 wrong
 //! usage (including a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped early.
@@ -9,7 +10,6 @@ mod cash;
 mod cluster;
 mod copy;
 mod crawl;
-mod deliveries;
 mod demo;
 mod diff;
 mod download;
@@ -18,14 +18,13 @@ mod export;
 mod fetching;
 mod freshness;
 mod get;
+mod hearing;
 mod history;
 mod import;
 mod interrupt;
 mod lab;
 mod logging;
 mod node;
-mod notices;
-mod open;
 mod options;
 mod output;
 mod plan;
@@ -55,18 +54,19 @@ use std::num::ParseIntError;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::jobs::JobError;
 use archive_ask::find::FindError;
 use archive_ask::query::Error as QueryError;
 use archive_base::access::{Access, FILE as ACCESS_FILE};
 use archive_base::accounts::AccountsError;
 use archive_base::erased::FORGOTTEN;
-use archive_base::remote::{self, RemoteError};
-use archive_books::ledger::{Credits, Facts, name_as_robots_txt};
-use archive_crawl::CrawlError;
+use archive_base::error::{Classified, ErrorKind};
+use archive_base::remote;
+use archive_books::ledger::{Credits, name_as_robots_txt};
 use archive_math::graphs::ReadError;
 use archive_peers::nodes::AskError;
 use archive_storage::address::{canonical, surt};
-use archive_storage::{Capture, CaptureKind, StateError, Store, UrlId};
+use archive_storage::{Store, UrlId};
 use archive_vault::copy::CopyError;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
@@ -145,10 +145,10 @@ const DESCRIPTORS_OUT: &str = "(os error 24)";
 /// Advice then.
 const MORE_DESCRIPTORS: &str = "; this process may open too few files and connections: allow more (`ulimit -n 4096`), and run the same command again";
 
-/// A mistake in the command line: exit code 2.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct UsageError(pub(crate) String);
+/// A mistake in the command line.
+fn usage(problem: impl Into<String>) -> anyhow::Error {
+    JobError::usage(problem).into()
+}
 
 /// Parses the command line, runs the command, and converts its outcome to an exit code.
 pub(crate) fn main() -> ExitCode {
@@ -245,45 +245,28 @@ fn sentence(error: &anyhow::Error) -> String {
     text
 }
 
-/// Whether it is an error of a kind for which this holds.
-fn is<E: Error + Send + Sync + 'static>(error: &anyhow::Error, holds: fn(&E) -> bool) -> bool {
-    error.downcast_ref().is_some_and(holds)
+/// What a command's error means, if it is one of this type.
+fn kind<E: Classified>(error: &anyhow::Error) -> Option<ErrorKind> {
+    error.downcast_ref::<E>().map(Classified::kind)
 }
 
+/// The exit code of a command's error: that of its kind. Types that say no more than their causes are not listed.
 fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let is_usage = error.downcast_ref::<UsageError>().is_some()
-        || is(error, QueryError::is_mistake)
-        || is(error, AskError::is_mistake)
-        || matches!(error.downcast_ref(), Some(CrawlError::Settings(_)))
-        || matches!(error.downcast_ref(), Some(ReadError::Name(_)))
-        || matches!(error.downcast_ref(), Some(AccountsError::Wrong(_)))
-        || matches!(error.downcast_ref(), Some(CopyError::Open(RemoteError::Url { .. })));
-    let is_locked = error
-        .chain()
-        .any(|cause| matches!(cause.downcast_ref::<StateError>(), Some(StateError::Locked { .. })));
-    let is_in_use = |error: &CopyError| error.is_in_use();
-    let is_locked = is_locked || error.chain().any(|cause| cause.downcast_ref().is_some_and(is_in_use));
-    let is_late =
-        is(error, QueryError::is_late) || is(error, FindError::is_late) || is(error, AskError::is_late);
-    if is_late {
-        ExitCode::from(EXIT_STOPPED)
-    } else if is_usage {
-        ExitCode::from(EXIT_USAGE)
-    } else if is_locked {
-        ExitCode::from(EXIT_IN_USE)
-    } else {
-        ExitCode::FAILURE
+    let kind = error
+        .downcast_ref()
+        .map(JobError::kind)
+        .or_else(|| kind::<QueryError>(error))
+        .or_else(|| kind::<FindError>(error))
+        .or_else(|| kind::<AskError>(error))
+        .or_else(|| kind::<CopyError>(error))
+        .or_else(|| kind::<AccountsError>(error))
+        .or_else(|| matches!(error.downcast_ref(), Some(ReadError::Name(_))).then_some(ErrorKind::Usage));
+    match kind.unwrap_or_else(|| ErrorKind::of_causes(&**error)) {
+        ErrorKind::Usage => ExitCode::from(EXIT_USAGE),
+        ErrorKind::Busy => ExitCode::from(EXIT_IN_USE),
+        ErrorKind::Stopped => ExitCode::from(EXIT_STOPPED),
+        ErrorKind::Failed => ExitCode::FAILURE,
     }
-}
-
-/// Returns why a fetch failed, and when and why a capture was erased, in the words stored with the capture; nothing for
-/// a capture that has content.
-fn failure(store: &Store, capture: &Capture) -> anyhow::Result<(Option<String>, Option<String>)> {
-    if capture.kind != CaptureKind::Failed {
-        return Ok((None, None));
-    }
-    let facts = Facts::from_fields(&store.record(capture.location)?.fields());
-    Ok((facts.error, facts.erased.map(|erased| erased.sentence())))
 }
 
 /// As [`find_url`], or the page by another spelling of its URL, such as with `www.`; fails if the access rules hide all
@@ -326,11 +309,11 @@ fn url_of(text: &str) -> anyhow::Result<String> {
         return Ok(text.to_owned());
     }
     if text.is_empty() {
-        return Err(UsageError("no URL is given; write it like https://example.org/".to_owned()).into());
+        return Err(usage("no URL is given; write it like https://example.org/"));
     }
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|error| {
-        UsageError(format!("'{text}' is not a URL ({error}); write it like https://example.org/"))
+        usage(format!("'{text}' is not a URL ({error}); write it like https://example.org/"))
     })?;
     Ok(canonical(&url))
 }

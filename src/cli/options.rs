@@ -6,22 +6,24 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context;
 use archive_ask::query::{self, MEMORY_MIN, Question, UnreadRows};
 use archive_base::access::Access;
 pub(crate) use archive_base::duration::read_duration as duration;
+use archive_base::files::refuse_link_in;
 use archive_base::memory::parse_bytes;
 use archive_books::cluster::Partition;
 use archive_books::ledger::Credits;
 use archive_books::recorder::Memory;
-use archive_books::search;
 use archive_books::veil;
 use archive_peers::nodes::{ANSWERS_BYTES_MAX, Credentials, Http, LeafArchive, Node, Root};
+use archive_storage::segment::{Codec, Guard, SegmentOptions};
 use archive_storage::{Clock, Store, UrlId};
 use archive_vault::erase;
 use chrono::{DateTime, Utc};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
-use super::{EXIT_STOPPED, UsageError, find_shown, output};
+use super::{EXIT_STOPPED, find_shown, output, usage};
 
 /// Parses a path of a folder that exists or may be created.
 pub(crate) fn folder() -> impl TypedValueParser<Value = PathBuf> {
@@ -97,7 +99,7 @@ pub(crate) struct Answering {
 
 impl ArchivesArgs {
     /// The folders; fails if there is a node, for commands that cannot query nodes.
-    pub(crate) fn folders(&self) -> Result<&[PathBuf], UsageError> {
+    pub(crate) fn folders(&self) -> anyhow::Result<&[PathBuf]> {
         match self.paths.iter().filter_map(|path| path.to_str()).find(|name| Node::is_meant(name)) {
             Some(node) => Err(not_asked(node)),
             None => Ok(&self.paths),
@@ -155,14 +157,14 @@ impl AskArgs {
         } else if self.reader.as_archivist {
             let problem =
                 "--as-archivist works only for local folders; nodes decide themselves what they show";
-            return Err(UsageError(problem.to_owned()).into());
+            return Err(usage(problem));
         }
         Ok(answering)
     }
 }
 
-fn not_asked(node: &str) -> UsageError {
-    UsageError(format!(
+fn not_asked(node: &str) -> anyhow::Error {
+    usage(format!(
         "only `archive query`, `search`, `rank`, `export`, `plan`, `review next` and `review export` work with nodes such as {node}; name local folders here"
     ))
 }
@@ -240,9 +242,7 @@ pub(crate) struct PagesArgs {
     #[arg(required = true, num_args = 1.., value_name = "QUERY|URL")]
     what: Vec<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    archive: ReadArgs,
 }
 
 /// The selected pages, and their archive.
@@ -257,8 +257,7 @@ pub(crate) struct Meant {
 impl PagesArgs {
     /// Opens the archive and finds the pages.
     pub(crate) fn open(&self) -> anyhow::Result<Meant> {
-        let store = Store::read_only(&self.archive.path)?;
-        let access = self.reader.access(&self.archive.path)?;
+        let (store, access) = self.archive.open()?;
         let is_url = |text: &String| text.starts_with("http://") || text.starts_with("https://");
         let are_named = self.what.iter().all(is_url);
         let pages = if are_named {
@@ -292,6 +291,26 @@ impl ReaderArgs {
     }
 }
 
+/// An archive to be read, and the rights of the reader.
+#[derive(clap::Args)]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    archive: ArchiveArgs,
+    #[command(flatten)]
+    reader: ReaderArgs,
+}
+
+impl ReadArgs {
+    pub(crate) fn path(&self) -> &Path {
+        &self.archive.path
+    }
+
+    /// Opens the archive for reading, with the captures that the reader may see.
+    pub(crate) fn open(&self) -> anyhow::Result<(Store, Access)> {
+        Ok((Store::read_only(self.path())?, self.reader.access(self.path())?))
+    }
+}
+
 /// Versions in the full-text index.
 #[derive(clap::Args)]
 pub(crate) struct VersionsArgs {
@@ -299,13 +318,6 @@ pub(crate) struct VersionsArgs {
     /// indexes only the newest
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) index_versions: Option<bool>,
-}
-
-impl VersionsArgs {
-    /// Stores the choice with an archive, which the caller must own.
-    pub(crate) fn apply(&self, archive: &Path) -> Result<(), search::Error> {
-        self.index_versions.map_or(Ok(()), |keep| search::keep_versions(archive, keep))
-    }
 }
 
 /// Folders for reports.
@@ -349,4 +361,53 @@ pub(crate) fn memory(text: &str) -> Result<Memory, String> {
         return Err(format!("it has to be at least {}MiB", Memory::BYTES_MIN >> 20));
     }
     Ok(Memory::new(bytes))
+}
+
+/// Options of new segments.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct SegmentArgs {
+    /// Codec of new segments [default: that of the newest segment, or zstd]
+    #[arg(long, value_name = "CODEC")]
+    codec: Option<CodecName>,
+    /// Protection of dictionaries in new segments against damage [default: that of the newest segment with one, or
+    /// parity]
+    #[arg(long, value_name = "GUARD")]
+    dictionary_guard: Option<GuardName>,
+}
+
+impl SegmentArgs {
+    pub(crate) fn options(self) -> SegmentOptions {
+        let codec = self.codec.map(|name| match name {
+            CodecName::Zstd => Codec::Zstd,
+            CodecName::Gzip => Codec::Gzip,
+        });
+        let guard = self.dictionary_guard.map(|name| match name {
+            GuardName::Parity => Guard::Parity,
+            GuardName::Copy => Guard::Copy,
+        });
+        SegmentOptions { codec, guard, ..SegmentOptions::default() }
+    }
+}
+
+/// Codec of new segments.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum CodecName {
+    /// .warc.zst: smaller, faster
+    Zstd,
+    /// .warc.gz: read by every WARC tool
+    Gzip,
+}
+
+/// Protection of the dictionaries of new segments.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum GuardName {
+    /// An eighth of the dictionary's size; repairs a damaged stretch of up to an eighth
+    Parity,
+    /// A second copy at the segment's end; repairs any damage to one of the two copies
+    Copy,
+}
+
+/// Rejects an output that is a link in the archive's folder: in an archive of unknown origin it may lead anywhere.
+pub(crate) fn check_output(archive: &Path, output: &Path) -> anyhow::Result<()> {
+    refuse_link_in(archive, output).with_context(|| output.display().to_string())
 }

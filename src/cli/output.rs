@@ -9,9 +9,9 @@ use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::bail;
+pub(crate) use archive_base::texts::count;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
-use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -33,6 +33,15 @@ pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
     value.serialize(&mut Serializer::with_formatter(&mut line, Harmless))?;
     line.push(b'\n');
     write(&line)
+}
+
+/// Prints a result as one line: JSON for programs, or a sentence for people.
+pub(crate) fn summary(
+    json: bool,
+    value: &impl Serialize,
+    sentence: impl FnOnce() -> String,
+) -> anyhow::Result<()> {
+    if json { json_line(value) } else { line(&sentence()) }
 }
 
 /// Formats JSON without characters that control terminals. JSON itself only escapes those below U+0020.
@@ -106,11 +115,6 @@ pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
 pub(crate) fn note(message: fmt::Arguments<'_>) {
     let message = format!("archive: {}\n", visible_lines(&message.to_string()));
     let _ = progress::aside(|| io::stderr().lock().write_all(message.as_bytes()));
-}
-
-/// Formats a count with its noun: `1 page`, `1,234 pages`.
-pub(crate) fn count(number: u64, one: &str) -> String {
-    format!("{} {one}{}", HumanCount(number), if number == 1 { "" } else { "s" })
 }
 
 /// A time for people, in their zone, to the second.
@@ -251,6 +255,36 @@ pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
     write(table.render(columns.filter(|columns| *columns > 0)).as_bytes())
 }
 
+/// A list of results: lines of JSON for programs, as they come, or a table for people at the end.
+pub(crate) struct Listing(Option<Table>);
+
+impl Listing {
+    /// Begins a list; for people with the headings and right-aligned columns of [`table`].
+    pub(crate) fn new(json: bool, headings: &[&str], right: &[usize]) -> Self {
+        Self((!json).then(|| table(headings, right)))
+    }
+
+    /// Adds a result: as a value, or as the cells of a row.
+    pub(crate) fn add<T: Serialize, const N: usize>(
+        &mut self,
+        value: T,
+        cells: impl FnOnce(T) -> [String; N],
+    ) -> anyhow::Result<()> {
+        match &mut self.0 {
+            None => json_line(&value),
+            Some(table) => {
+                table.add_row(cells(value));
+                Ok(())
+            }
+        }
+    }
+
+    /// Prints the table.
+    pub(crate) fn end(self) -> anyhow::Result<()> {
+        self.0.as_ref().map_or(Ok(()), print)
+    }
+}
+
 /// Shortens a word that is too wide in the middle: the two ends of a URL say most.
 fn shortened(word: &str, width: usize) -> Cow<'_, str> {
     if word.width() <= width {
@@ -277,13 +311,6 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
                 .downcast_ref::<serde_json::Error>()
                 .is_some_and(|e| e.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
     })
-}
-
-/// A warning for the user about copies after an erase.
-pub(crate) fn copies_hold(url: &str) -> String {
-    format!(
-        "copies in {url} still hold it; `archive copy --to {url} --keep 1` makes a new one and removes them"
-    )
 }
 
 #[cfg(test)]

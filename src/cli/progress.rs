@@ -82,7 +82,7 @@ pub(crate) fn aside<T>(write: impl FnOnce() -> T) -> T {
 }
 
 /// The display of one run.
-pub(crate) struct Progress {
+pub(crate) struct RunProgress {
     bar: Option<ProgressBar>,
     last_line: Instant,
     /// Time and number of captures a while ago, for the current rate.
@@ -90,7 +90,7 @@ pub(crate) struct Progress {
     rate: f64,
 }
 
-impl Progress {
+impl RunProgress {
     pub(crate) fn start(limit: Option<u64>) -> Self {
         let template = if limit.is_some() { "{bar:30} {pos}/{len}  {msg}" } else { "{spinner} {msg}" };
         let bar = bar(limit.unwrap_or(0), template);
@@ -140,20 +140,20 @@ impl Progress {
             note(format_args!("{line}"));
         }
     }
+}
 
-    /// Prints a summary of the run; `complete` describes the end of a run that nothing stopped early.
-    pub(crate) fn finish(self, ended: End, complete: &str, status: &Status, archive: &Path) {
-        end();
-        note(format_args!(
-            "{} after {}: {}; stored in {}",
-            reason(ended, complete),
-            HumanDuration(status.elapsed),
-            sum(status),
-            archive.display(),
-        ));
-        for (why, urls) in &status.left {
-            note(format_args!("{} left out: {}", count(*urls, "URL"), why.sentence()));
-        }
+/// Removes the bar and prints a summary of the run; `complete` describes the end of a run that nothing stopped early.
+pub(crate) fn finish(ended: End, complete: &str, status: &Status, archive: &Path) {
+    end();
+    note(format_args!(
+        "{} after {}: {}; stored in {}",
+        reason(ended, complete),
+        HumanDuration(status.elapsed),
+        sum(status),
+        archive.display(),
+    ));
+    for (why, urls) in &status.left {
+        note(format_args!("{} left out: {}", count(*urls, "URL"), why.sentence()));
     }
 }
 

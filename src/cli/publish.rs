@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::jobs::{self, Opening};
 use archive_books::ledger::Credits;
 use archive_books::recorder;
 use archive_crawl::publish::{self, Announcement, BYTES_MAX, PublishError};
 use archive_storage::Store;
 use archive_web::fetch;
 
-use super::open::SegmentArgs;
+use super::hearing::Hearing;
 use super::options::{ArchiveArgs, ClockArgs};
-use super::{UsageError, open, output};
+use super::{output, usage};
 
 /// Maximum number of out-of-scope URLs listed.
 const NAMED_MAX: usize = 10;
@@ -56,7 +57,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    open::check_exists(&args.archive.path)?;
+    jobs::check_exists(&args.archive.path)?;
     if args.waiting {
         let store = Store::read_only(&args.archive.path)?;
         for url in publish::waiting(store.state(), &Credits::open(store.state())?)? {
@@ -70,11 +71,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let announced = read(args)?;
     if announced.is_empty() && args.forget_cluster.is_none() {
-        return Err(UsageError("there is nothing to announce; give URLs or --file".to_owned()).into());
+        return Err(usage("there is nothing to announce; give URLs or --file"));
     }
     let clock = args.clock.clock();
     let settings = fetch::Settings { clock, ..fetch::Settings::default() };
-    let mut store = open::own(&args.archive.path, SegmentArgs::default(), Some(&settings))?;
+    let opening = Opening { fetch: Some(&settings), ..Opening::default() };
+    let mut store = jobs::open(&args.archive.path, &opening, &mut |event| Hearing::default().hear(event))?;
     let mut credits = Credits::open(store.state())?;
     if let Some(name) = &args.forget_cluster
         && !publish::forget_cluster(store.state_mut(), &credits, name)?
@@ -83,7 +85,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let outcome =
         publish::publish(store.state_mut(), &mut credits, &announced, args.cluster.as_deref(), clock.now())
-            .map_err(usage)?;
+            .map_err(mistake)?;
     credits.write_remarks::<publish::PublishError>(&mut store)?;
     recorder::close(store)?;
     if args.json {
@@ -107,11 +109,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn read(args: &Args) -> anyhow::Result<Vec<Announcement>> {
     let mut announced = publish::read(args.urls.join("\n").as_bytes())
-        .map_err(|error| UsageError(error.to_string().replace("line ", "URL ")))?;
+        .map_err(|error| usage(error.to_string().replace("line ", "URL ")))?;
     for file in &args.file {
         let bytes = read_file(file).with_context(|| format!("cannot read {}", file.display()))?;
-        let found =
-            publish::read(&bytes).map_err(|error| UsageError(format!("{}: {error}", file.display())))?;
+        let found = publish::read(&bytes).map_err(|error| usage(format!("{}: {error}", file.display())))?;
         announced.extend(found);
     }
     Ok(announced)
@@ -130,9 +131,9 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Converts mistakes in an announcement to usage errors.
-fn usage(error: PublishError) -> anyhow::Error {
+fn mistake(error: PublishError) -> anyhow::Error {
     match error {
         PublishError::Credit(error) => error.into(),
-        error => UsageError(error.to_string()).into(),
+        error => usage(error.to_string()),
     }
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::options::{AskArgs, TimeArgs, query_memory};
-use super::{UsageError, output};
+use super::{output, usage};
 
 /// Initial buffer size for CSV: enough for most records.
 const CSV_BYTES: usize = 1 << 10;
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(mut asked) = answering.asked(&args.ask.nodes, limits)? {
         if args.explain {
             let problem = "--explain works only for local archives: run it on the node's own machine";
-            return Err(UsageError(problem.to_owned()).into());
+            return Err(usage(problem));
         }
         let (answer, is_cut) = asked.query(&text, Utc::now(), limit)?;
         let code = answering.exit_code_of(&asked);

@@ -16,9 +16,10 @@ use archive_books::columns;
 use archive_math::importance::ranking::{Column, Method, Request};
 use serde::Serialize;
 
-use self::source::Source;
+use self::source::RankSource;
 use super::options::{Answering, AskArgs};
-use super::{UsageError, open, output};
+use super::output::{self, Listing};
+use super::{options, usage};
 
 /// Minimum number of pages whose names are looked up together, because some may be hidden.
 const NAMES_AT_ONCE: usize = 1000;
@@ -99,7 +100,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct RankRow<'a> {
     method: String,
     column: &'a str,
     pages: usize,
@@ -117,7 +118,7 @@ struct Line<'a> {
 }
 
 #[derive(Serialize)]
-struct Best<'a> {
+struct BestRow<'a> {
     column: &'a str,
     rank: usize,
     page: usize,
@@ -128,7 +129,7 @@ struct Best<'a> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.save {
-        columns::check_name(name).map_err(|error| UsageError(error.to_string()))?;
+        columns::check_name(name).map_err(|error| usage(error.to_string()))?;
     }
     if let (Some(memory), Some(graph)) = (args.memory, &args.graph) {
         return sliced::run(args, graph, memory);
@@ -140,14 +141,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             together::rank(args, &answering)?
         }
         _ if args.memory.is_some() => {
-            return Err(UsageError("--memory needs --graph, or several --archive".to_owned()).into());
+            return Err(usage("--memory needs --graph, or several --archive"));
         }
         _ => rank_one(args)?,
     };
-    let Found { source, columns, pages, arcs, threads, load_seconds } = found;
-    let lines: Vec<Line> = columns
+    let RankedGraph { source, columns, pages, arcs, threads, load_seconds } = found;
+    let lines: Vec<RankRow> = columns
         .iter()
-        .map(|column| Line {
+        .map(|column| RankRow {
             method: args.method.to_string(),
             column: column.name,
             pages,
@@ -165,11 +166,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         })
         .collect();
     if !args.output.as_deref().is_some_and(is_standard_output) {
-        if args.json {
-            lines.iter().try_for_each(output::json_line)?;
-        } else {
-            print_lines(&lines)?;
-        }
+        print_lines(&lines, args.json)?;
         for column in &columns {
             print_best(column, args, &source)?;
         }
@@ -180,15 +177,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(path) = &args.output {
         let columns: Vec<(&str, Vec<f64>)> =
             columns.into_iter().map(|column| (column.name, column.ranking.values)).collect();
-        args.ask.paths().iter().try_for_each(|archive| open::check_output(archive, path))?;
+        args.ask.paths().iter().try_for_each(|archive| options::check_output(archive, path))?;
         write_values(path, &columns).with_context(|| path.display().to_string())?;
     }
     Ok(source.exit_code())
 }
 
 /// The ranked graph, its values, and timings.
-struct Found<'a> {
-    source: Source<'a>,
+struct RankedGraph<'a> {
+    source: RankSource<'a>,
     columns: Vec<Column>,
     pages: usize,
     arcs: usize,
@@ -196,9 +193,9 @@ struct Found<'a> {
     load_seconds: f64,
 }
 
-fn rank_one(args: &Args) -> anyhow::Result<Found<'static>> {
+fn rank_one(args: &Args) -> anyhow::Result<RankedGraph<'static>> {
     let start = Instant::now();
-    let (graph, source) = Source::read(args)?;
+    let (graph, source) = RankSource::read(args)?;
     let load_seconds = start.elapsed().as_secs_f64();
     let graph = if args.unweighted { graph.unweighted() } else { graph };
     let (pages, arcs) = (graph.pages(), graph.arcs());
@@ -215,34 +212,34 @@ fn rank_one(args: &Args) -> anyhow::Result<Found<'static>> {
         add_identity: args.add_identity,
         samples: args.samples,
     };
-    let columns = request.run(graph).map_err(|error| UsageError(error.to_string()))?;
-    Ok(Found { source, columns, pages, arcs, threads, load_seconds })
+    let columns = request.run(graph).map_err(|error| usage(error.to_string()))?;
+    Ok(RankedGraph { source, columns, pages, arcs, threads, load_seconds })
 }
 
 fn threads(args: &Args) -> usize {
     args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
 }
 
-fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
-    let mut table = output::table(
-        &["column", "pages", "arcs", "iterations", "residual", "seconds", "arcs/s"],
-        &[1, 2, 3, 4, 5, 6],
-    );
+fn print_lines(lines: &[RankRow], json: bool) -> anyhow::Result<()> {
+    let headings = ["column", "pages", "arcs", "iterations", "residual", "seconds", "arcs/s"];
+    let mut listing = Listing::new(json, &headings, &[1, 2, 3, 4, 5, 6]);
     for line in lines {
-        table.add_row([
-            line.column.to_owned(),
-            line.pages.to_string(),
-            line.arcs.to_string(),
-            line.iterations.to_string(),
-            format!("{:.1e}", line.residual),
-            format!("{:.3}", line.seconds),
-            format!("{:.2e}", line.operations as f64 / line.seconds.max(f64::MIN_POSITIVE)),
-        ]);
+        listing.add(line, |line| {
+            [
+                line.column.to_owned(),
+                line.pages.to_string(),
+                line.arcs.to_string(),
+                line.iterations.to_string(),
+                format!("{:.1e}", line.residual),
+                format!("{:.3}", line.seconds),
+                format!("{:.2e}", line.operations as f64 / line.seconds.max(f64::MIN_POSITIVE)),
+            ]
+        })?;
     }
-    output::print(&table)
+    listing.end()
 }
 
-fn print_best(column: &Column, args: &Args, source: &Source<'_>) -> anyhow::Result<()> {
+fn print_best(column: &Column, args: &Args, source: &RankSource<'_>) -> anyhow::Result<()> {
     if args.top == 0 {
         return Ok(());
     }
@@ -257,7 +254,7 @@ fn print_best(column: &Column, args: &Args, source: &Source<'_>) -> anyhow::Resu
             let rank = group * at_once + place + 1;
             let importance = if mean > 0.0 { values[page] / mean } else { 0.0 };
             let value = values[page];
-            best.extend(name.map(|name| Best {
+            best.extend(name.map(|name| BestRow {
                 column: column.name,
                 rank,
                 page,
@@ -271,21 +268,23 @@ fn print_best(column: &Column, args: &Args, source: &Source<'_>) -> anyhow::Resu
         }
     }
     best.truncate(args.top);
-    if args.json {
-        return best.iter().try_for_each(output::json_line);
-    }
-    let mut table = output::table(&["rank", column.name, "importance", "page", "name"], &[0, 1, 2, 3]);
+    let headings = ["rank", column.name, "importance", "page", "name"];
+    let mut listing = Listing::new(args.json, &headings, &[0, 1, 2, 3]);
     for best in best {
-        table.add_row([
-            best.rank.to_string(),
-            format!("{:.6e}", best.value),
-            format!("{:.2}", best.importance),
-            best.page.to_string(),
-            best.name.unwrap_or_default(),
-        ]);
+        listing.add(best, |best| {
+            [
+                best.rank.to_string(),
+                format!("{:.6e}", best.value),
+                format!("{:.2}", best.importance),
+                best.page.to_string(),
+                best.name.unwrap_or_default(),
+            ]
+        })?;
     }
-    output::line("")?;
-    output::print(&table)
+    if !args.json {
+        output::line("")?;
+    }
+    listing.end()
 }
 
 fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> anyhow::Result<()> {
@@ -307,7 +306,7 @@ fn read_chosen(path: &Path, pages: usize, find: impl Fn(&str) -> Option<usize>) 
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let (name, weight) = line.split_once('\t').unwrap_or((line, "1"));
         let page = name.trim().parse().ok().or_else(|| find(name.trim())).filter(|&page| page < pages);
-        let wrong = || UsageError(format!("{}: line {}: no such page or weight", path.display(), number + 1));
+        let wrong = || usage(format!("{}: line {}: no such page or weight", path.display(), number + 1));
         let weight: f64 = weight.trim().parse().ok().filter(|&weight| weight >= 0.0).ok_or_else(wrong)?;
         weights[page.ok_or_else(wrong)?] += weight;
     }

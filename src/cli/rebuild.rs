@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
+use archive::jobs;
 use archive_storage::Store;
+use archive_storage::segment::SegmentOptions;
 use archive_vault::rebuild;
 
-use super::open::SegmentArgs;
+use super::hearing::Hearing;
 use super::options::{ArchiveArgs, VersionsArgs};
-use super::{open, output, progress};
+use super::{output, progress};
 
 /// Rebuild the catalogue, URL table, histories, links, importance and full-text index from the segments.
 #[derive(clap::Args)]
@@ -31,11 +33,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
-    open::check_exists(path)?;
-    open::finish_erase(path)?;
+    jobs::check_exists(path)?;
+    jobs::finish_erase(path, &mut |event| Hearing::default().hear(event))?;
     let known = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
     let bar = progress::counting(known, "captures");
-    let options = open::options(SegmentArgs::default(), None);
+    let options = jobs::segment_options(SegmentOptions::default(), None);
     let outcome = rebuild::run(path, options, args.versions.index_versions, &mut |captures| {
         bar.set_position(captures);
     });
@@ -44,9 +46,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     for (segment, place) in &rebuilt.broken {
         output::note(format_args!("segment {segment}, offset {}: {}", place.offset, place.what));
     }
-    if args.json {
-        output::json_line(&rebuilt)?;
-    } else {
+    output::summary(args.json, &rebuilt, || {
         let columns = match rebuilt.removed_columns {
             0 => String::new(),
             count => format!(
@@ -54,14 +54,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 output::count(count, "column")
             ),
         };
-        output::line(&format!(
+        format!(
             "{} of {} with {} from {}{columns}",
             output::count(rebuilt.captures, "capture"),
             output::count(rebuilt.urls, "URL"),
             output::count(rebuilt.links, "link"),
             output::count(rebuilt.segments as u64, "segment"),
-        ))?;
-    }
+        )
+    })?;
     if rebuilt.damaged_remarks > 0 {
         output::note(format_args!(
             "{} of remarks.jsonl.zst cannot be read: some seeds and reasons why URLs are not fetched may be missing",

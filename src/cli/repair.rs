@@ -2,12 +2,14 @@
 
 use std::process::ExitCode;
 
+use archive::jobs;
+use archive_storage::segment::SegmentOptions;
 use archive_vault::repair;
 use serde::Serialize;
 
-use super::open::SegmentArgs;
+use super::hearing::Hearing;
 use super::options::ArchiveArgs;
-use super::{open, output, progress};
+use super::{output, progress};
 
 /// Cut torn tails, quarantine damaged segments, recover their readable captures, and repair the state.
 #[derive(clap::Args)]
@@ -34,7 +36,7 @@ struct ActionRow<'a> {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct RepairSummary {
     segments: u64,
     actions: usize,
     rebuilt: bool,
@@ -44,15 +46,16 @@ struct Summary {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let path = &args.archive.path;
-    open::check_exists(path)?;
-    if let Err(error) = open::finish_erase(path) {
+    jobs::check_exists(path)?;
+    if let Err(error) = jobs::finish_erase(path, &mut |event| Hearing::default().hear(event)) {
         output::note(format_args!("the erase cannot be finished before the repair: {error}"));
     }
     let bar = progress::counting(0, "segments");
-    let outcome = repair::run(path, &open::options(SegmentArgs::default(), None), &|done, total| {
-        bar.set_length(total as u64);
-        bar.set_position(done as u64);
-    });
+    let outcome =
+        repair::run(path, &jobs::segment_options(SegmentOptions::default(), None), &|done, total| {
+            bar.set_length(total as u64);
+            bar.set_position(done as u64);
+        });
     progress::end();
     let repaired = outcome?;
     let actions = repaired.actions.iter().map(|action| (action, false));
@@ -65,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        output::json_line(&Summary {
+        output::json_line(&RepairSummary {
             segments: repaired.segments,
             actions: repaired.actions.len(),
             rebuilt: repaired.rebuilt,

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, ensure};
+use archive::jobs;
 use archive_ask::query::{Limits, Question};
 use archive_ask::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
 use archive_base::access::Access;
@@ -20,7 +21,7 @@ use chrono::Utc;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, AskArgs};
-use super::{UsageError, open, output};
+use super::{options, output, usage};
 
 /// The default selection for an export: every site with a captured page.
 const SELECTION_USUAL: &str = "site pages > 0";
@@ -59,7 +60,7 @@ CSV.")]
 pub(crate) struct ExportArgs {
     /// Format [default: from the name of the output, or HTML]
     #[arg(long)]
-    format: Option<Format>,
+    format: Option<SheetFormat>,
     /// File to write; - or none for standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -87,7 +88,7 @@ pub(crate) struct CheckArgs {
 
 /// Format of a sheet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum SheetFormat {
     /// A page for rating in a browser
     Html,
     /// CSV for spreadsheet programs
@@ -114,7 +115,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
     let store = Store::read_only(archive)?;
     let sheet = sheet(vec![(&store, Access::read(archive)?)], SELECTION_USUAL, SITES_USUAL)?;
-    write_file(&[archive.to_owned()], file, &sheet, Format::Html)
+    write_file(&[archive.to_owned()], file, &sheet, SheetFormat::Html)
 }
 
 fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
@@ -128,7 +129,7 @@ fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     };
     let file = args.output.as_deref().unwrap_or(Path::new("-"));
     let is_csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-    let format = args.format.unwrap_or(if is_csv { Format::Csv } else { Format::Html });
+    let format = args.format.unwrap_or(if is_csv { SheetFormat::Csv } else { SheetFormat::Html });
     if is_standard_output(file) {
         let mut bytes = Vec::new();
         write(&mut bytes, &sheet, format)?;
@@ -152,15 +153,15 @@ fn sheet(archives: Vec<(&Store, Access)>, selection: &str, limit: usize) -> anyh
     let names: Vec<String> = archives.iter().map(|(store, _)| called(store)).collect();
     let mut question = Question::of(archives, selection, Utc::now())?;
     if !question.plan.asks_for_sites() {
-        return Err(UsageError("--query has to ask for sites: 'site importance > 1'".to_owned()).into());
+        return Err(usage("--query has to ask for sites: 'site importance > 1'"));
     }
     question.plan.limit_if_unlimited(limit);
     let selection = selection.to_owned();
     Ok(Sheet::collect(&question.plan, &question.rows, names.join(", "), selection, Utc::now())?)
 }
 
-fn write_file(archives: &[PathBuf], file: &Path, sheet: &Sheet, format: Format) -> anyhow::Result<()> {
-    archives.iter().try_for_each(|archive| open::check_output(archive, file))?;
+fn write_file(archives: &[PathBuf], file: &Path, sheet: &Sheet, format: SheetFormat) -> anyhow::Result<()> {
+    archives.iter().try_for_each(|archive| options::check_output(archive, file))?;
     let save = || {
         let mut out = BufWriter::new(Output::open(file)?);
         write(&mut out, sheet, format)?;
@@ -169,15 +170,15 @@ fn write_file(archives: &[PathBuf], file: &Path, sheet: &Sheet, format: Format) 
     save().map(drop).with_context(|| format!("cannot write {}", file.display()))
 }
 
-fn write(out: &mut impl Write, sheet: &Sheet, format: Format) -> io::Result<()> {
+fn write(out: &mut impl Write, sheet: &Sheet, format: SheetFormat) -> io::Result<()> {
     match format {
-        Format::Html => out.write_all(sheet.html().as_bytes()),
-        Format::Csv => sheet.write_csv(out),
+        SheetFormat::Html => out.write_all(sheet.html().as_bytes()),
+        SheetFormat::Csv => sheet.write_csv(out),
     }
 }
 
 #[derive(Serialize)]
-struct Rated<'a> {
+struct RatedSite<'a> {
     site: &'a str,
     rating: Option<u8>,
     comment: &'a str,
@@ -186,7 +187,7 @@ struct Rated<'a> {
 }
 
 fn check(args: &CheckArgs) -> anyhow::Result<()> {
-    open::check_exists(&args.archive.path)?;
+    jobs::check_exists(&args.archive.path)?;
     let file = args.file.display();
     let ratings = ratings(&args.file)?;
     let rated = with_importance(&args.archive.path, &ratings)?;
@@ -208,18 +209,17 @@ fn ratings(path: &Path) -> anyhow::Result<Vec<Rating>> {
     let size = fs::metadata(path).with_context(|| format!("cannot read {file}"))?.len();
     ensure!(size <= RATINGS_BYTES_MAX as u64, "{file} is larger than {RATINGS_BYTES_MAX} bytes");
     let bytes = fs::read(path).with_context(|| format!("cannot read {file}"))?;
-    let mistakes =
-        |mistakes| UsageError(format!("{file} has mistakes, so nothing in it was used\n{mistakes}"));
+    let mistakes = |mistakes| usage(format!("{file} has mistakes, so nothing in it was used\n{mistakes}"));
     Ok(read_ratings(&bytes).map_err(mistakes)?)
 }
 
-fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<Vec<Rated<'a>>> {
+fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<Vec<RatedSite<'a>>> {
     let store = Store::read_only(archive)?;
     let state = store.state();
     let credits = archive_books::ledger::Credits::open(state)?;
     let rated = |rating: &'a Rating| {
         let site = state.find_site(&rating.site)?.map(|id| state.site(id)).transpose()?;
-        Ok(Rated {
+        Ok(RatedSite {
             site: &rating.site,
             rating: rating.score.map(Score::number),
             comment: &rating.comment,
@@ -231,7 +231,7 @@ fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<
 }
 
 /// The number of sites per rating, and their mean importance.
-fn summary(rated: &[Rated<'_>]) -> anyhow::Result<()> {
+fn summary(rated: &[RatedSite<'_>]) -> anyhow::Result<()> {
     let mut table = output::table(&["rating", "meaning", "sites", "mean importance"], &[0, 2, 3]);
     for score in Score::EACH {
         let sites: Vec<_> = rated.iter().filter(|rating| rating.rating == Some(score.number())).collect();

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use super::get::read_time;
 use super::options::{Meant, PagesArgs, duration};
-use super::{EXIT_STOPPED, UsageError, output};
+use super::output::{self, Listing};
+use super::{EXIT_STOPPED, usage};
 
 /// Find the periods in which pages contained some words, by all their versions.
 #[derive(clap::Args)]
@@ -47,7 +48,7 @@ pub(crate) struct Args {
 
 /// A period in which a page contained the words, for programs.
 #[derive(Serialize)]
-struct Row<'a> {
+struct PeriodRow<'a> {
     url: &'a str,
     not_yet: Option<String>,
     since: Option<String>,
@@ -57,31 +58,30 @@ struct Row<'a> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Some(phrase) = Phrase::of(&args.text) else {
-        return Err(UsageError(format!("there is no word in '{}' to look for", args.text)).into());
+        return Err(usage(format!("there is no word in '{}' to look for", args.text)));
     };
     let at = args.at.as_deref().map(read_time).transpose()?;
     let Some(deadline) = Instant::now().checked_add(args.time_max) else {
-        return Err(UsageError("--for is too long".to_owned()).into());
+        return Err(usage("--for is too long"));
     };
     let Meant { store, access, pages, .. } = args.pages.open()?;
     let looked = said(&store, &access, &phrase, &pages, deadline)?;
-    let mut table = output::table(&["page", "not yet", "since", "last", "no more"], &[]);
+    let mut listing = Listing::new(args.json, &["page", "not yet", "since", "last", "no more"], &[]);
     let mut is_found = false;
     for page in &looked.pages {
         let url = store.state().url(page.id)?;
         for span in page.spans.iter().filter(|span| at.is_none_or(|at| span.has(at))) {
             is_found = true;
-            if args.json {
-                let [not_yet, since, last, gone] = times(span).map(|time| time.map(output::utc));
-                output::json_line(&Row { url: &url, not_yet, since, last, gone })?;
-                continue;
-            }
-            let times = times(span).map(|time| time.map_or(String::new(), output::minute));
-            table.add_row([url.clone()].into_iter().chain(times));
+            let [not_yet, since, last, gone] = times(span).map(|time| time.map(output::utc));
+            listing.add(PeriodRow { url: &url, not_yet, since, last, gone }, |_| {
+                let shown = times(span).map(|time| time.map_or(String::new(), output::minute));
+                let [not_yet, since, last, gone] = shown;
+                [url.clone(), not_yet, since, last, gone]
+            })?;
         }
     }
-    if is_found && !args.json {
-        output::print(&table)?;
+    if is_found {
+        listing.end()?;
     }
     note_reading(&looked, is_found);
     Ok(if looked.left == 0 { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) })

@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::options::{AskArgs, TimeArgs};
-use super::{UsageError, output};
+use super::{output, usage};
 
 /// Maximum number of URLs with the same content that are printed with a result.
 const ALSO_MAX: usize = 5;
@@ -82,7 +82,7 @@ const AS_TEXT: &str = "\u{2212}-";
 
 /// A result for programs.
 #[derive(Serialize)]
-struct Row<'a> {
+struct ResultRow<'a> {
     url: &'a str,
     /// URLs of pages with the same content.
     also: &'a [String],
@@ -106,18 +106,18 @@ struct Facet<'a> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if !(1..=RESULTS_MAX).contains(&args.limit) {
-        return Err(UsageError(format!("--limit is a number from 1 to {RESULTS_MAX}")).into());
+        return Err(usage(format!("--limit is a number from 1 to {RESULTS_MAX}")));
     }
     if !(0.0..=f64::MAX).contains(&args.importance) {
-        return Err(UsageError("--importance is 0 or more".to_owned()).into());
+        return Err(usage("--importance is 0 or more"));
     }
     let text = args.words.join(" ");
-    let typed = Typed::parse(&text).map_err(|mistake| UsageError(format!("in the search, {mistake}")))?;
+    let typed = Typed::parse(&text).map_err(|mistake| usage(format!("in the search, {mistake}")))?;
     let limits = args.time.limits();
     let answering = args.ask.open()?;
     let before = args.as_of.as_deref().map(|time| {
         let problem = "is not a time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
-        end_of(time).ok_or_else(|| UsageError(format!("--as-of: '{time}' {problem}")))
+        end_of(time).ok_or_else(|| usage(format!("--as-of: '{time}' {problem}")))
     });
     let options = Options {
         skip: 0,
@@ -189,7 +189,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 fn json(results: &Results) -> anyhow::Result<()> {
     for hit in &results.hits {
-        output::json_line(&Row {
+        output::json_line(&ResultRow {
             url: &hit.url,
             also: &hit.also,
             title: &hit.title,

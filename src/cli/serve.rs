@@ -13,7 +13,7 @@ use listenfd::ListenFd;
 use url::Url;
 
 use super::options::{duration, folder};
-use super::{UsageError, interrupt, output};
+use super::{interrupt, output, usage};
 
 /// Serve the archive to browsers and programs: search, queries, pages with their history, and replay of captures.
 ///
@@ -112,14 +112,14 @@ fn timegate(text: &str) -> Result<String, String> {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.origin.len() != args.replay_origin.len() {
-        return Err(UsageError("--origin and --replay-origin must be given in pairs".to_owned()).into());
+        return Err(usage("--origin and --replay-origin must be given in pairs"));
     }
     if args.listen == args.replay_listen && args.listen.port() != 0 {
         let address = args.listen;
         let what = format!(
             "--listen and --replay-listen are both {address}; archived pages need an address of their own"
         );
-        return Err(UsageError(what).into());
+        return Err(usage(what));
     }
     let origins = args.origin.iter().cloned().zip(args.replay_origin.iter().cloned());
     let (archives, together) = archives(args)?;
@@ -186,7 +186,7 @@ fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<Together>)> {
             "{} is a node and cannot be served here; use --together to query it with the other archives",
             node.name()
         );
-        return Err(UsageError(problem).into());
+        return Err(usage(problem));
     }
     Ok((folders, args.together.then_some(Together { nodes, wait: args.wait })))
 }

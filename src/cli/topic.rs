@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
+use archive::jobs;
 use archive_ask::query;
 use archive_base::access::Access;
 use archive_base::files;
@@ -20,9 +21,10 @@ use chrono::Utc;
 use serde::Serialize;
 use url::Url;
 
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::{ArchiveArgs, ReadArgs};
+use super::output::{self, Listing};
 use super::progress::harvest;
-use super::{UsageError, output};
+use super::usage;
 
 /// Number of search results that `--words` uses.
 const WORDS_PAGES: usize = 50;
@@ -55,13 +57,13 @@ const WRONG_SHOWN: usize = 10;
   archive query 'page topic(maps) > 0.8 order by topic(maps) desc limit 20'
   archive crawl --seeds list.txt --topic maps")]
 pub(crate) enum Command {
-    Learn(Learn),
-    Test(Test),
+    Learn(LearnTopic),
+    Test(TestTopic),
     /// List all topics
-    List(List),
-    Show(Show),
+    List(ListTopics),
+    Show(ShowTopic),
     /// Remove a topic
-    Remove(Remove),
+    Remove(RemoveTopic),
 }
 
 /// Sources of example pages.
@@ -84,9 +86,7 @@ struct Examples {
     #[arg(long, value_name = "QUERY")]
     against: Option<String>,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    archive: ReadArgs,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -94,7 +94,7 @@ struct Examples {
 
 /// Learn a topic from pages of the archive; a topic of the same name is replaced.
 #[derive(clap::Args)]
-pub(crate) struct Learn {
+pub(crate) struct LearnTopic {
     /// Name of the topic: lower-case letters, digits and -
     name: String,
     /// Classifier: logistic (regression) or bayes (naive)
@@ -106,7 +106,7 @@ pub(crate) struct Learn {
 
 /// Report how well a topic recognises pages that it was not learned from.
 #[derive(clap::Args)]
-pub(crate) struct Test {
+pub(crate) struct TestTopic {
     /// Name of the topic
     name: String,
     #[command(flatten)]
@@ -114,7 +114,7 @@ pub(crate) struct Test {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct List {
+pub(crate) struct ListTopics {
     #[command(flatten)]
     archive: ArchiveArgs,
     /// One JSON object per topic
@@ -124,7 +124,7 @@ pub(crate) struct List {
 
 /// Show a topic: its strongest words, its examples, and how well it recognises them (cross-validated).
 #[derive(clap::Args)]
-pub(crate) struct Show {
+pub(crate) struct ShowTopic {
     /// Name of the topic
     name: String,
     #[command(flatten)]
@@ -135,7 +135,7 @@ pub(crate) struct Show {
 }
 
 #[derive(clap::Args)]
-pub(crate) struct Remove {
+pub(crate) struct RemoveTopic {
     /// Name of the topic
     name: String,
     #[command(flatten)]
@@ -153,31 +153,31 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_learn(args: &Learn) -> anyhow::Result<()> {
-    let name = topics::check_name(&args.name).map_err(|error| UsageError(error.to_string()))?;
-    let (archive, examples) = (&args.examples.archive.path, &args.examples);
-    let store = Store::read_only(archive)?;
-    let lesson = examples.read(&store, &HashSet::new())?;
+fn run_learn(args: &LearnTopic) -> anyhow::Result<()> {
+    let name = topics::check_name(&args.name).map_err(|error| usage(error.to_string()))?;
+    let examples = &args.examples;
+    let (store, access) = examples.archive.open()?;
+    let lesson = examples.read(&store, access, &HashSet::new())?;
     let topic = learn(&store, name, &examples.origin(), &lesson, args.model, Utc::now())?;
-    topic.keep(archive)?;
+    topic.keep(store.path())?;
     if examples.json { output::json_line(&topic.about) } else { print(&topic.about) }
 }
 
-fn run_test(args: &Test) -> anyhow::Result<()> {
+fn run_test(args: &TestTopic) -> anyhow::Result<()> {
     #[derive(Serialize)]
-    struct Tested<'a> {
+    struct TopicTested<'a> {
         topic: &'a str,
         #[serde(flatten)]
         judged: &'a Judged,
         missed: Vec<Wrong<'a>>,
         taken: Vec<Wrong<'a>>,
     }
-    let (archive, examples) = (&args.examples.archive.path, &args.examples);
-    let topic = topics::get(archive, &args.name)?;
-    let store = Store::read_only(archive)?;
+    let examples = &args.examples;
+    let topic = topics::get(examples.archive.path(), &args.name)?;
+    let (store, access) = examples.archive.open()?;
     let known = topic.about.examples.iter().chain(&topic.about.against);
     let known: HashSet<&str> = known.map(String::as_str).collect();
-    let Lesson { positives, negatives, .. } = examples.read(&store, &known)?;
+    let Lesson { positives, negatives, .. } = examples.read(&store, access, &known)?;
     if positives.is_empty() && negatives.is_empty() {
         anyhow::bail!("all of these pages are examples that {} was learned from", args.name);
     }
@@ -189,7 +189,7 @@ fn run_test(args: &Test) -> anyhow::Result<()> {
     taken.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     [&mut missed, &mut taken].into_iter().for_each(|wrong| wrong.truncate(WRONG_SHOWN));
     if examples.json {
-        return output::json_line(&Tested { topic: &args.name, judged: &judged, missed, taken });
+        return output::json_line(&TopicTested { topic: &args.name, judged: &judged, missed, taken });
     }
     output::print(&quality(&judged))?;
     for (wrong, heading) in [
@@ -227,8 +227,7 @@ fn wrong<'a>(
 
 impl Examples {
     /// Reads pages of the topic and others, except those whose URLs are in `left_out`.
-    fn read(&self, store: &Store, left_out: &HashSet<&str>) -> anyhow::Result<Lesson> {
-        let access = self.reader.access(store.path())?;
+    fn read(&self, store: &Store, access: Access, left_out: &HashSet<&str>) -> anyhow::Result<Lesson> {
         let mut lesson = Lesson::default();
         let (wanted, unwanted) = match &self.taxonomy {
             Some(file) => classified(store, &access, file, &mut lesson)?,
@@ -293,7 +292,7 @@ fn classified(
     file: &Path,
     lesson: &mut Lesson,
 ) -> anyhow::Result<(Vec<UrlId>, Vec<UrlId>)> {
-    let wrong = |error: TaxonomyError| UsageError(format!("{}, {error}", file.display()));
+    let wrong = |error: TaxonomyError| usage(format!("{}, {error}", file.display()));
     lesson.branches = topics::branches(&text(file)?).map_err(wrong)?;
     let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
     for (branch, place) in lesson.branches.iter().zip(0..) {
@@ -312,7 +311,7 @@ fn text(file: &Path) -> anyhow::Result<String> {
         return std::io::read_to_string(std::io::stdin()).context("cannot read the URLs from standard input");
     }
     let bytes = files::read(file, LIST_BYTES_MAX)
-        .map_err(|error| UsageError(format!("cannot read {}: {error}", file.display())))?;
+        .map_err(|error| usage(format!("cannot read {}: {error}", file.display())))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -326,7 +325,7 @@ fn found<'u>(
     let (mut found, mut missing) = (Vec::new(), 0);
     for line in urls {
         let url = Url::parse(line)
-            .map_err(|error| UsageError(format!("{}: '{line}' is not a URL ({error})", file.display())))?;
+            .map_err(|error| usage(format!("{}: '{line}' is not a URL ({error})", file.display())))?;
         match store.state().find(&canonical(&url))? {
             Some(id) if access.history(store.state(), id)?.next().is_some() => found.push(id),
             _ => missing += 1,
@@ -339,49 +338,41 @@ fn found<'u>(
     Ok(found)
 }
 
-fn list(args: &List) -> anyhow::Result<()> {
+fn list(args: &ListTopics) -> anyhow::Result<()> {
+    #[derive(Serialize)]
+    struct TopicRow<'a> {
+        topic: &'a str,
+        learned: String,
+        examples: usize,
+        from: &'a str,
+        #[serde(flatten)]
+        quality: &'a Judged,
+    }
     let archive = &args.archive.path;
-    super::open::check_exists(archive)?;
-    let mut table = output::table(&["topic", "learned", "examples", "f1", "auc", "from"], &[2, 3, 4]);
+    jobs::check_exists(archive)?;
+    let headings = ["topic", "learned", "examples", "f1", "auc", "from"];
+    let mut listing = Listing::new(args.json, &headings, &[2, 3, 4]);
     let names = topics::names(archive)?;
     for name in &names {
         let About { learned, from, examples, quality, .. } = &topics::get(archive, name)?.about;
-        if args.json {
-            #[derive(Serialize)]
-            struct Row<'a> {
-                topic: &'a str,
-                learned: String,
-                examples: usize,
-                from: &'a str,
-                #[serde(flatten)]
-                quality: &'a Judged,
-            }
-            let learned = output::utc(*learned);
-            output::json_line(&Row { topic: name, learned, examples: examples.len(), from, quality })?;
-            continue;
-        }
-        let auc = quality.auc.map_or("-".to_owned(), |auc| format!("{auc:.3}"));
-        let count = examples.len().to_string();
-        table.add_row([
-            name.clone(),
-            output::local(*learned),
-            count,
-            format!("{:.3}", quality.f1),
-            auc,
-            from.clone(),
-        ]);
+        let (learned, examples) = (*learned, examples.len());
+        let row = TopicRow { topic: name, learned: output::utc(learned), examples, from, quality };
+        listing.add(row, |row| {
+            let auc = row.quality.auc.map_or("-".to_owned(), |auc| format!("{auc:.3}"));
+            let f1 = format!("{:.3}", row.quality.f1);
+            [name.clone(), output::local(learned), examples.to_string(), f1, auc, from.clone()]
+        })?;
     }
-    if !args.json && names.is_empty() {
+    if names.is_empty() && !args.json {
         output::note(format_args!("no topics; `archive topic learn` makes one"));
-    } else if !args.json {
-        output::print(&table)?;
+        return Ok(());
     }
-    Ok(())
+    listing.end()
 }
 
-fn show(args: &Show) -> anyhow::Result<()> {
+fn show(args: &ShowTopic) -> anyhow::Result<()> {
     #[derive(Serialize)]
-    struct Shown<'a> {
+    struct TopicShown<'a> {
         #[serde(flatten)]
         about: &'a About,
         /// How the last crawl ended, if it looked for this topic.
@@ -392,7 +383,7 @@ fn show(args: &Show) -> anyhow::Result<()> {
     let ended = CrawlPolicy::of_last_crawl(store.state())?.ended;
     let last_crawl = ended.filter(|ended| ended.topic.as_ref().is_some_and(|found| found.name == args.name));
     if args.json {
-        return output::json_line(&Shown { about: &topic.about, last_crawl });
+        return output::json_line(&TopicShown { about: &topic.about, last_crawl });
     }
     print(&topic.about)?;
     if let Some(Ended { reason, topic: Some(found) }) = last_crawl {

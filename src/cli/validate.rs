@@ -10,7 +10,8 @@ use chrono::DateTime;
 use serde::Serialize;
 
 use super::options::{Meant, PagesArgs};
-use super::{output, progress};
+use super::output::{self, Listing};
+use super::progress;
 
 /// List mistakes in XML documents: violations of well-formedness and of their document type.
 #[derive(clap::Args)]
@@ -33,7 +34,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct MistakeRow<'a> {
     url: &'a str,
     time: String,
     line: usize,
@@ -44,7 +45,7 @@ struct Row<'a> {
 
 /// Totals over all documents.
 #[derive(Default)]
-struct Sum {
+struct ValidateSum {
     documents: u64,
     checked: u64,
     incomplete: u64,
@@ -54,17 +55,15 @@ struct Sum {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let Meant { store, access, pages, are_named } = args.pages.open()?;
-    let mut table = output::table(&["url", "line", "column", "kind", "mistake"], &[1, 2]);
-    let mut sum = Sum::default();
+    let mut listing = Listing::new(args.json, &["url", "line", "column", "kind", "mistake"], &[1, 2]);
+    let mut sum = ValidateSum::default();
     let bar = progress::counting(pages.len() as u64, "pages");
     for id in pages {
         let is_xml = check(&store, &access, id, &mut sum, &mut |row| {
-            if args.json {
-                return output::json_line(&row);
-            }
-            let cells = [row.url, &row.line.to_string(), &row.column.to_string(), row.kind, row.message];
-            table.add_row(cells);
-            Ok(())
+            listing.add(row, |row| {
+                let (line, column) = (row.line.to_string(), row.column.to_string());
+                [row.url.to_owned(), line, column, row.kind.to_owned(), row.message.to_owned()]
+            })
         })?;
         if are_named && !is_xml {
             output::note(format_args!("{} is not an XML document", store.state().url(id)?));
@@ -72,10 +71,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bar.inc(1);
     }
     progress::end();
-    if sum.mistakes > 0 && !args.json {
-        output::print(&table)?;
+    if sum.mistakes > 0 {
+        listing.end()?;
     }
-    let Sum { documents, checked, incomplete, wrong, mistakes } = sum;
+    let ValidateSum { documents, checked, incomplete, wrong, mistakes } = sum;
     if incomplete > 0 {
         let documents = output::count(incomplete, "document");
         output::note(format_args!(
@@ -95,8 +94,8 @@ fn check(
     store: &Store,
     access: &Access,
     id: UrlId,
-    sum: &mut Sum,
-    report: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
+    sum: &mut ValidateSum,
+    report: &mut dyn FnMut(MistakeRow<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let Some(capture) = version_until(store, access, id, i64::MAX)? else { return Ok(false) };
     let url = store.state().url(id)?;
@@ -109,7 +108,7 @@ fn check(
     sum.mistakes += found.mistakes.len() as u64;
     let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
     for mistake in &found.mistakes {
-        report(Row {
+        report(MistakeRow {
             url: &url,
             time: output::utc_micros(time),
             line: mistake.line,

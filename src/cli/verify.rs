@@ -33,7 +33,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Summary<'a> {
+struct VerifySummary<'a> {
     #[serde(flatten)]
     verified: &'a Verified,
     findings: u64,
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
     }
     if args.json {
-        output::json_line(&Summary { verified: &verified, findings })?;
+        output::json_line(&VerifySummary { verified: &verified, findings })?;
     } else {
         if verified.unlisted > 0 {
             output::line(&format!("and {} more", HumanCount(verified.unlisted)))?;

@@ -2,21 +2,22 @@
 
 use std::path::{self, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use archive::jobs::{self, ReportJob};
 use archive_ask::watch::{self, Format, Output, Watch, WatchError};
-use archive_base::runs::Run;
-use archive_books::recorder;
-use archive_crawl::{End, Manners, Purpose};
+use archive_base::error::{Classified, ErrorKind};
+use archive_crawl::End;
 use archive_storage::Store;
 use serde::Serialize;
 
-use super::cluster::turns::TurnsArgs;
+use super::cluster::TurnsArgs;
 use super::fetching::FetchArgs;
+use super::hearing::Hearing;
 use super::options::{ArchiveArgs, ClockArgs, OutputsArgs, duration};
-use super::progress::{ALL_FETCHED, Progress};
-use super::refresh::left;
-use super::{EXIT_STOPPED, UsageError, deliveries, interrupt, open, output};
+use super::output::Listing;
+use super::progress::{self, ALL_FETCHED};
+use super::{EXIT_STOPPED, interrupt, output, usage};
 
 /// Watch the pages that match a query, and report their changes at regular intervals.
 ///
@@ -40,11 +41,11 @@ pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     #[command(flatten)]
-    add: Add,
+    add: AddWatch,
 }
 
 #[derive(clap::Args)]
-struct Add {
+struct AddWatch {
     /// Query for pages
     #[arg(value_name = "QUERY", num_args = 1..)]
     query: Vec<String>,
@@ -62,7 +63,7 @@ struct Add {
     output: Option<PathBuf>,
     /// Format of the file
     #[arg(long, value_name = "FORMAT", requires = "output", default_value = "text")]
-    format: FormatName,
+    format: ReportFormat,
     #[command(flatten)]
     clock: ClockArgs,
 }
@@ -70,15 +71,15 @@ struct Add {
 #[derive(clap::Subcommand)]
 enum Command {
     /// Show all watches
-    List(List),
+    List(ListWatches),
     /// Show the newest report of a watch, or make one now
-    Report(Box<Report>),
+    Report(Box<ReportNow>),
     /// Remove a watch and its reports
-    Remove(Remove),
+    Remove(RemoveWatch),
 }
 
 #[derive(clap::Args)]
-struct List {
+struct ListWatches {
     #[command(flatten)]
     archive: ArchiveArgs,
     /// One JSON object per watch
@@ -87,14 +88,14 @@ struct List {
 }
 
 #[derive(clap::Args)]
-struct Report {
+struct ReportNow {
     /// Name of the watch
     name: String,
     #[command(flatten)]
     archive: ArchiveArgs,
     /// Format of the output; atom also has earlier reports
     #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: FormatName,
+    format: ReportFormat,
     /// Fetch the pages of the watch, and report their changes up to now
     #[arg(long)]
     now: bool,
@@ -110,7 +111,7 @@ struct Report {
 }
 
 #[derive(clap::Args)]
-struct Remove {
+struct RemoveWatch {
     /// Name of the watch
     name: String,
     #[command(flatten)]
@@ -119,7 +120,7 @@ struct Remove {
 
 /// Format of a report.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum FormatName {
+enum ReportFormat {
     /// Text for people to read
     Text,
     /// One JSON object
@@ -128,12 +129,12 @@ enum FormatName {
     Atom,
 }
 
-impl From<FormatName> for Format {
-    fn from(name: FormatName) -> Self {
+impl From<ReportFormat> for Format {
+    fn from(name: ReportFormat) -> Self {
         match name {
-            FormatName::Text => Self::Text,
-            FormatName::Json => Self::Json,
-            FormatName::Atom => Self::Atom,
+            ReportFormat::Text => Self::Text,
+            ReportFormat::Json => Self::Json,
+            ReportFormat::Atom => Self::Atom,
         }
     }
 }
@@ -156,7 +157,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         None => add(&args.add).map_err(as_usage)?,
         Some(Command::List(list)) => show(list)?,
         Some(Command::Remove(remove)) => {
-            open::check_exists(&remove.archive.path)?;
+            jobs::check_exists(&remove.archive.path)?;
             watch::remove(&remove.archive.path, &remove.name)?;
         }
         Some(Command::Report(args)) => return report(args),
@@ -168,16 +169,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn as_usage(error: anyhow::Error) -> anyhow::Error {
     use WatchError::{Name, Period, Query};
     match error.downcast_ref::<WatchError>() {
-        Some(Name(_) | Period) => UsageError(error.to_string()).into(),
-        Some(Query(query)) if query.is_mistake() => UsageError(error.to_string()).into(),
+        Some(Name(_) | Period) => usage(error.to_string()),
+        Some(Query(query)) if query.kind() == ErrorKind::Usage => usage(error.to_string()),
         _ => error,
     }
 }
 
-fn add(args: &Add) -> anyhow::Result<()> {
+fn add(args: &AddWatch) -> anyhow::Result<()> {
     if args.query.is_empty() {
         let text = "give a query: archive watch 'page host = \"example.org\"' --every week";
-        return Err(UsageError(text.to_owned()).into());
+        return Err(usage(text));
     }
     let store = Store::read_only(&args.archive.path)?;
     let output = match &args.output {
@@ -205,7 +206,7 @@ fn add(args: &Add) -> anyhow::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct WatchRow<'a> {
     #[serde(flatten)]
     watch: &'a Watch,
     due: String,
@@ -213,35 +214,32 @@ struct Row<'a> {
     reported: Option<String>,
 }
 
-fn show(args: &List) -> anyhow::Result<()> {
-    open::check_exists(&args.archive.path)?;
-    let mut table = output::table(&["name", "every", "next report", "last report", "query"], &[]);
+fn show(args: &ListWatches) -> anyhow::Result<()> {
+    jobs::check_exists(&args.archive.path)?;
+    let headings = ["name", "every", "next report", "last report", "query"];
+    let mut listing = Listing::new(args.json, &headings, &[]);
     for watch in watch::list(&args.archive.path)? {
         let last = watch::latest(&args.archive.path, &watch)?.map(|report| report.until);
-        if args.json {
-            let row =
-                Row { watch: &watch, due: output::utc(watch.due_at()), reported: last.map(output::utc) };
-            output::json_line(&row)?;
-            continue;
-        }
-        table.add_row([
-            watch.name.clone(),
-            indicatif::HumanDuration(Duration::from_secs(watch.every_seconds)).to_string(),
-            output::minute(watch.due_at()),
-            last.map_or("-".to_owned(), output::minute),
-            watch.query,
-        ]);
+        let row =
+            WatchRow { watch: &watch, due: output::utc(watch.due_at()), reported: last.map(output::utc) };
+        listing.add(&row, |_| {
+            let every = Duration::from_secs(watch.every_seconds);
+            [
+                watch.name.clone(),
+                indicatif::HumanDuration(every).to_string(),
+                output::minute(watch.due_at()),
+                last.map_or("-".to_owned(), output::minute),
+                watch.query.clone(),
+            ]
+        })?;
     }
-    if !args.json {
-        output::print(&table)?;
-    }
-    Ok(())
+    listing.end()
 }
 
-fn report(args: &Report) -> anyhow::Result<ExitCode> {
-    open::check_exists(&args.archive.path)?;
+fn report(args: &ReportNow) -> anyhow::Result<ExitCode> {
+    jobs::check_exists(&args.archive.path)?;
     let watch = watch::get(&args.archive.path, &args.name)?;
-    if args.now && make_now(args, &watch)? == End::Stopped {
+    if args.now && make_now(args)? == End::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     if watch::latest(&args.archive.path, &watch)?.is_none() {
@@ -254,40 +252,26 @@ fn report(args: &Report) -> anyhow::Result<ExitCode> {
     }
     let text = watch::render(&args.archive.path, &watch, args.format.into())?;
     match args.format {
-        FormatName::Text => text.lines().try_for_each(output::line)?,
+        ReportFormat::Text => text.lines().try_for_each(output::line)?,
         _ => output::text(&text)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fetches the pages of a watch and makes its report.
-fn make_now(args: &Report, watch: &Watch) -> anyhow::Result<End> {
-    let started = Instant::now();
-    let mut options = args.fetch.options(&args.archive.path, Manners::default())?;
-    options.account = Some(Run::begins("watch", options.fetch.clock.now()));
+/// Fetches the pages of a watch and makes its report, which is printed later, in the requested format.
+fn make_now(args: &ReportNow) -> anyhow::Result<End> {
+    let path = &args.archive.path;
+    let job = ReportJob {
+        time: args.time,
+        outputs: args.outputs.outputs.clone(),
+        manners: args.fetch.manners(),
+        options: args.fetch.options()?,
+        turns: args.turns.turns(),
+    };
     let stop = interrupt::install()?;
-    let mut store = args.turns.own(&args.archive.path, &options)?;
-    options.cluster = args.turns.place(&mut store)?;
-    let awaited = deliveries::awaited(vec![watch.clone()], &store, &options);
-    let pages = watch::pages_of(&awaited);
-    options.time = args.time.map(|time| left(time, started));
-    let mut progress = Progress::start(Some(pages.len() as u64));
-    let (end, status) =
-        archive_crawl::run(&mut store, Purpose::Refresh { pages }, &options, &stop, &mut |status| {
-            progress.show(status);
-        })?;
-    if end != End::Stopped {
-        let now = options.fetch.clock.now();
-        let deliveries = watch::deliver(awaited, &store, now, &args.outputs.outputs);
-        // The report itself is printed later, in the requested format.
-        deliveries.iter().for_each(deliveries::note_withheld);
-        let others: Vec<_> = deliveries
-            .into_iter()
-            .filter(|delivery| !matches!(delivery, watch::Delivery::Made { .. }))
-            .collect();
-        deliveries::print(&args.archive.path, &others, false)?;
-    }
-    recorder::close(store)?;
-    progress.finish(end, ALL_FETCHED, &status, &args.archive.path);
+    let mut hearing = Hearing::default();
+    let (end, status) = jobs::report(path, &args.name, job, &stop, &mut |event| hearing.hear(event))?;
+    hearing.end()?;
+    progress::finish(end, ALL_FETCHED, &status, path);
     Ok(end)
 }

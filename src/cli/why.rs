@@ -6,11 +6,10 @@ use archive_base::texts::Language;
 use archive_books::ledger::Tested;
 use archive_books::veil;
 use archive_choose::{FocusReport, NextVisit, PartVisit, RobotsAnswer, StoredVisit, Weights, Why};
-use archive_storage::Store;
 use chrono::Utc;
 use indicatif::HumanCount;
 
-use super::options::{ArchiveArgs, ReaderArgs};
+use super::options::ReadArgs;
 use super::output;
 
 /// Explain why a URL was or was not fetched: how it was found, which rule refused it, its budget, and when it is due.
@@ -26,9 +25,7 @@ pub(crate) struct Args {
     /// URL to explain
     url: String,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    archive: ReadArgs,
     /// Daily budget of refreshes from which to compute when the page is due [default: what the archive fetched per day]
     #[arg(long, value_name = "N")]
     fetches_per_day: Option<f64>,
@@ -48,10 +45,9 @@ const VISITS: usize = 10;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.fetches_per_day.is_some_and(|number| !(number > 0.0 && number.is_finite())) {
-        return Err(super::UsageError("--fetches-per-day has to be more than 0".to_owned()).into());
+        return Err(super::usage("--fetches-per-day has to be more than 0"));
     }
-    let mut store = Store::read_only(&args.archive.path)?;
-    let access = args.reader.access(&args.archive.path)?;
+    let (mut store, access) = args.archive.open()?;
     let id = super::find_shown(&store, &access, &args.url)?;
     veil::lay(&mut store, &access)?;
     let visits = || archive_choose::visits_of(&store, &access, id, args.visits.unwrap_or(VISITS));
@@ -214,22 +210,13 @@ fn robots(robots: &RobotsAnswer) -> String {
     format!("{} ({}, {}){delay}", verdict(robots), robots.url, output::local_or_none(robots.time))
 }
 
-/// What the server said when it was asked for robots.txt.
-pub(super) fn answer(robots: &RobotsAnswer) -> String {
-    match &robots.error {
-        Some(error) => format!("nothing answered: {}", output::visible(error)),
-        None if robots.status == 0 => "nothing answered".to_owned(),
-        None => format!("the answer was {}", robots.status),
-    }
-}
-
 /// Whether robots.txt allows the URL to be fetched, and why.
 fn verdict(robots: &RobotsAnswer) -> String {
     let verdict = if robots.allowed { "allowed" } else { "forbidden" };
     let ground = match (robots.line, &robots.pattern) {
         (Some(line), Some(pattern)) => format!("by line {line}: {pattern}"),
         _ if robots.status == 200 => "as no line matches".to_owned(),
-        _ => format!("as {}", answer(robots)),
+        _ => format!("as {}", robots.answer()),
     };
     format!("{verdict} {ground}")
 }

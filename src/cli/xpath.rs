@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::get::read_time;
 use super::options::{Meant, PagesArgs, duration};
-use super::{EXIT_STOPPED, UsageError, output, progress};
+use super::output::{self, Listing};
+use super::{EXIT_STOPPED, progress, usage};
 
 /// Maximum number of characters of a text in the table.
 const TEXT_SHOWN: usize = 200;
@@ -52,7 +53,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct NodeRow<'a> {
     url: &'a str,
     time: String,
     /// The line of a node; `None` for a value.
@@ -69,7 +70,7 @@ struct Row<'a> {
 
 /// Totals over all documents.
 #[derive(Default)]
-struct Sum {
+struct XPathSum {
     documents: u64,
     found: u64,
     /// Nodes beyond the limit, which are not listed.
@@ -84,30 +85,28 @@ struct Sum {
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let at = args.at.as_deref().map(read_time).transpose()?;
     let Some(deadline) = Instant::now().checked_add(args.time_max) else {
-        return Err(UsageError("--for is too long".to_owned()).into());
+        return Err(usage("--for is too long"));
     };
     if let Some(mistake) = xpath_mistake(&args.expression) {
         return Err(wrong(&mistake));
     }
     let Meant { store, access, pages, are_named } = args.pages.open()?;
-    let mut table = output::table(&["url", "line", "node", "text"], &[1]);
-    let mut sum = Sum { unread: pages.len() as u64, ..Sum::default() };
+    let mut listing = Listing::new(args.json, &["url", "line", "node", "text"], &[1]);
+    let mut sum = XPathSum { unread: pages.len() as u64, ..XPathSum::default() };
     let bar = progress::counting(sum.unread, "pages");
     for id in pages {
         if Instant::now() > deadline {
             break;
         }
         let is_xml = ask(&store, &access, id, (at, &args.expression), &mut sum, &mut |row| {
-            if args.json {
-                return output::json_line(&row);
-            }
-            let text = row.text.split_whitespace().collect::<Vec<_>>().join(" ");
-            let shown: String = text.chars().take(TEXT_SHOWN).collect();
-            let cut = if shown.len() < text.len() { "…" } else { "" };
-            let line = row.line.map_or(String::new(), |line| line.to_string());
-            let name = if row.name.is_empty() { row.kind } else { row.name };
-            table.add_row([row.url.to_owned(), line, name.to_owned(), shown + cut]);
-            Ok(())
+            listing.add(row, |row| {
+                let text = row.text.split_whitespace().collect::<Vec<_>>().join(" ");
+                let shown: String = text.chars().take(TEXT_SHOWN).collect();
+                let cut = if shown.len() < text.len() { "…" } else { "" };
+                let line = row.line.map_or(String::new(), |line| line.to_string());
+                let name = if row.name.is_empty() { row.kind } else { row.name };
+                [row.url.to_owned(), line, name.to_owned(), shown + cut]
+            })
         })?;
         if are_named && !is_xml {
             output::note(format_args!("{} is not an XML document", store.state().url(id)?));
@@ -116,8 +115,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bar.inc(1);
     }
     progress::end();
-    if sum.found > 0 && !args.json {
-        output::print(&table)?;
+    if sum.found > 0 {
+        listing.end()?;
     }
     Ok(sum.note())
 }
@@ -128,8 +127,8 @@ fn ask(
     access: &Access,
     id: UrlId,
     (at, expression): (Option<DateTime<Utc>>, &str),
-    sum: &mut Sum,
-    report: &mut dyn FnMut(Row<'_>) -> anyhow::Result<()>,
+    sum: &mut XPathSum,
+    report: &mut dyn FnMut(NodeRow<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let at = at.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
     let Some((_, capture)) = version_near(store, access, id, at)? else { return Ok(false) };
@@ -158,16 +157,16 @@ fn ask(
     let time = output::utc_micros(DateTime::from_timestamp_micros(capture.time).unwrap_or_default());
     for Found { kind, name, line, text, xml } in &found {
         let line = Some(*line).filter(|line| *line > 0);
-        report(Row { url: &url, time: time.clone(), line, kind, name, text, xml: xml.as_deref() })?;
+        report(NodeRow { url: &url, time: time.clone(), line, kind, name, text, xml: xml.as_deref() })?;
     }
     Ok(true)
 }
 
 fn wrong(mistake: &str) -> anyhow::Error {
-    UsageError(format!("the XPath expression is wrong: {mistake}")).into()
+    usage(format!("the XPath expression is wrong: {mistake}"))
 }
 
-impl Sum {
+impl XPathSum {
     /// Reports what was found and what was not read, and returns the exit code.
     fn note(&self) -> ExitCode {
         for (why, documents) in &self.failed {

@@ -5,6 +5,7 @@ use std::io::{BufWriter, Seek as _, Write as _};
 use std::time::{Duration, Instant};
 
 use archive_ask::query::Limits;
+use archive_base::error::{Classified, ErrorKind};
 use archive_base::remote::causes;
 use archive_peers::nodes::{ANSWERS_BYTES_MAX, Ask, AskError, AskedFolder, REQUEST_BYTES_MAX};
 use bytes::Bytes;
@@ -55,10 +56,10 @@ pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> 
     let written = write(seen, origins, request, &mut out);
     match written.and_then(|()| out.file.rewind().map_err(into)) {
         Ok(()) => Reply { file: Some(out.file), ..Reply::of(200, "application/x-ndjson", "") },
-        Err(error) if out.is_over() || error.is_late() => {
+        Err(error) if out.is_over() || error.kind() == ErrorKind::Stopped => {
             Reply::no_data(503, "this answer is too long, or takes too long: narrow the request down")
         }
-        Err(error) if error.is_mistake() => Reply::no_data(400, &error.to_string()),
+        Err(error) if error.kind() == ErrorKind::Usage => Reply::no_data(400, &error.to_string()),
         Err(error) => Reply::no_data(500, &causes(&error)),
     }
 }

@@ -15,6 +15,7 @@ mod typed;
 use std::collections::HashMap;
 
 use archive_base::access::Access;
+use archive_base::error::{Classified, ErrorKind};
 use archive_books::change::{self, VersionError};
 use archive_books::search::{self, Evidences, Found, Marked, Snippet, TextQuery, View, is_searched};
 use archive_storage::{Capture, CaptureId, StateError, Store, UrlId};
@@ -165,11 +166,9 @@ impl From<Late> for FindError {
     }
 }
 
-impl FindError {
-    /// Whether the search ran out of time.
-    #[must_use]
-    pub fn is_late(&self) -> bool {
-        matches!(self, Self::Query(error) if error.is_late())
+impl Classified for FindError {
+    fn kind(&self) -> ErrorKind {
+        if let Self::Query(error) = self { error.kind() } else { ErrorKind::of_causes(self) }
     }
 }
 

@@ -39,6 +39,8 @@ pub enum LibrarianError {
     Column(#[from] ColumnError),
 }
 
+impl archive_base::error::Classified for LibrarianError {}
+
 /// What was learned from the decisions on an archive's sites.
 #[derive(Debug)]
 pub struct Librarian {

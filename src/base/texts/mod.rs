@@ -206,6 +206,12 @@ impl Language {
     }
 }
 
+/// Formats a count with its English noun: `1 page`, `1,234 pages`.
+#[must_use]
+pub fn count(number: u64, one: &str) -> String {
+    format!("{} {one}{}", Language::English.count(number), if number == 1 { "" } else { "s" })
+}
+
 /// Replaces each `{}` of a text with a value.
 #[must_use]
 pub fn put(text: &str, values: &[&dyn Display]) -> String {

@@ -132,6 +132,8 @@ pub enum ClusterError {
     },
 }
 
+impl archive_base::error::Classified for ClusterError {}
+
 impl ClusterError {
     /// Whether a retry may succeed.
     #[must_use]

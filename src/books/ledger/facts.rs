@@ -2,7 +2,7 @@
 
 use archive_storage::address::is_url_in_bounds;
 use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED};
-use archive_storage::{Digest, NAME_BYTES_MAX};
+use archive_storage::{Capture, CaptureKind, Digest, NAME_BYTES_MAX, Store, StoreError};
 use archive_web::parse::{DocumentKind, Link, LinkKind};
 
 /// Maximum number of links kept of one page; further ones are neither followed nor credited.
@@ -118,6 +118,19 @@ pub struct Facts {
 impl Facts {
     /// Problem of a body that is incomplete, because the connection was lost.
     pub const CUT_OFF: &str = "the body is cut (disconnect)";
+
+    /// Returns why a fetch failed, and when and why a capture was erased, in the words stored with the capture; nothing
+    /// for a capture that has content.
+    ///
+    /// # Errors
+    /// If the record cannot be read.
+    pub fn failure(store: &Store, capture: &Capture) -> Result<(Option<String>, Option<String>), StoreError> {
+        if capture.kind != CaptureKind::Failed {
+            return Ok((None, None));
+        }
+        let facts = Self::from_fields(&store.record(capture.location)?.fields());
+        Ok((facts.error, facts.erased.map(|erased| erased.sentence())))
+    }
 
     /// Whether the connection was lost before the end of the body.
     pub(super) fn is_cut_off(&self) -> bool {

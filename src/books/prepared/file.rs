@@ -48,6 +48,8 @@ pub struct PreparedError {
     source: io::Error,
 }
 
+impl archive_base::error::Classified for PreparedError {}
+
 impl PreparedError {
     /// Returns the cause.
     pub(super) fn reason(&self) -> &io::Error {

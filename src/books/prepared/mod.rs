@@ -75,6 +75,8 @@ pub enum Error {
     File(#[from] PreparedError),
 }
 
+impl archive_base::error::Classified for Error {}
+
 /// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

@@ -68,6 +68,8 @@ pub enum RecorderError {
     ThreadEnded,
 }
 
+impl archive_base::error::Classified for RecorderError {}
+
 impl RecorderError {
     /// Whether the disk was full: the operation may be retried once there is space.
     pub fn is_disk_full(&self) -> bool {

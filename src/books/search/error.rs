@@ -62,6 +62,8 @@ pub enum Error {
     },
 }
 
+impl archive_base::error::Classified for Error {}
+
 /// Errors of reading by which the content of the index, and not the disk, is at fault.
 const DAMAGE: [io::ErrorKind; 2] = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
 

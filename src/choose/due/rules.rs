@@ -152,6 +152,8 @@ pub enum WeightError {
     Missing(String),
 }
 
+impl archive_base::error::Classified for WeightError {}
+
 /// Page weights for a refresh.
 #[derive(Debug, Default)]
 pub struct Weights {

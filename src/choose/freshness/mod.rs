@@ -96,6 +96,8 @@ pub enum CopiesError {
     Weight(#[from] WeightError),
 }
 
+impl archive_base::error::Classified for CopiesError {}
+
 /// Returns the copies of an archive, or of the pages in `selection`, with weights by the rules of the archive.
 ///
 /// # Errors

@@ -1,27 +1,18 @@
 //! Decisions and erasures that are ordered for all partitions of a cluster; each partition carries them out for its own
 //! sites.
 
-use std::path::Path;
-
-use archive_base::decisions::Decision;
-use archive_books::cluster::{Partition, Publications};
-use archive_peers::share::orders::{self, Order, OrderDone, OrderList};
+use archive_books::cluster::Publications;
+use archive_peers::share::orders::{Order, OrderList};
 use archive_peers::share::{ListProgress, OrderProgress, ShareError};
-use archive_storage::Store;
-use archive_web::fetch;
 use serde::Serialize;
 
-use super::super::open::SegmentArgs;
-use super::super::{UsageError, open, output};
+use super::super::{output, usage};
 
 /// Maximum number of partitions named in a message.
 const NAMED_MAX: usize = 10;
 
 /// Maximum number of orders shown of each list; the newest are shown.
 const SHOWN_MAX: u64 = 20;
-
-/// Maximum number of conflicts named in a message.
-pub(crate) const CONFLICTS_NAMED_MAX: usize = 20;
 
 /// Publication of an order to a cluster, instead of a change to one archive.
 #[derive(clap::Args)]
@@ -33,7 +24,7 @@ pub(crate) struct OrderArgs {
 }
 
 #[derive(Serialize)]
-struct Published<'a> {
+struct OrderRow<'a> {
     list: &'a str,
     number: u64,
     partitions: &'a [u16],
@@ -43,21 +34,20 @@ struct Published<'a> {
 pub(crate) fn publish(url: &str, order: &Order, json: bool) -> anyhow::Result<()> {
     let mut published = Publications::look(url)?;
     let number = order.publish(&mut published).map_err(|error| match error {
-        ShareError::Order(problem) => UsageError(format!("{problem}; nothing was published")).into(),
+        ShareError::Order(problem) => usage(format!("{problem}; nothing was published")),
         error => anyhow::Error::from(error),
     })?;
     let (list, partitions): (_, Vec<u16>) =
         (order.list().name(), order.partitions(&published).into_iter().collect());
-    if json {
-        return output::json_line(&Published { list, number, partitions: &partitions });
-    }
-    let whole = partitions.len() == usize::from(published.partition(1).count);
-    let partitions = if whole {
-        "all partitions".to_owned()
-    } else {
-        named(partitions.iter().map(u16::to_string).collect())
-    };
-    output::line(&format!("{list}: order {number} is published, for {partitions}"))
+    output::summary(json, &OrderRow { list, number, partitions: &partitions }, || {
+        let whole = partitions.len() == usize::from(published.partition(1).count);
+        let partitions = if whole {
+            "all partitions".to_owned()
+        } else {
+            named(partitions.iter().map(u16::to_string).collect())
+        };
+        format!("{list}: order {number} is published, for {partitions}")
+    })
 }
 
 fn named(mut partitions: Vec<String>) -> String {
@@ -66,82 +56,6 @@ fn named(mut partitions: Vec<String>) -> String {
     partitions.truncate(NAMED_MAX);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{what} {}{more}", partitions.join(", "))
-}
-
-/// Opens an archive for writing. If it is to work in a cluster, it first carries out the cluster's orders; `wanted` is
-/// its partition if it may not have one yet.
-pub(crate) fn own(
-    path: &Path,
-    segments: SegmentArgs,
-    fetch: &fetch::Settings,
-    cluster: Option<&str>,
-    wanted: Option<&Partition>,
-) -> anyhow::Result<Store> {
-    let mut store = open::own(path, segments, Some(fetch))?;
-    let Some(cluster) = cluster else { return Ok(store) };
-    let mut published = Publications::look(cluster)?;
-    if !orders::are_waiting(&published, path)? {
-        return Ok(store);
-    }
-    // Readers do not see a new archive before its first checkpoint.
-    store.checkpoint_waiting()?;
-    drop(store);
-    let mut failed = None;
-    carry_out(&mut published, path, wanted, &mut |heard| match heard {
-        Heard::Done(text) | Heard::LeftOut(text) => output::note(format_args!("{text}")),
-        Heard::Failed(text) => failed = Some(text),
-    })?;
-    // Otherwise erased pages would be fetched again, or decisions ignored.
-    failed.map_or_else(|| open::own(path, segments, Some(fetch)), |why| anyhow::bail!("{why}"))
-}
-
-/// Messages about orders for the user.
-pub(super) enum Heard {
-    /// An order was carried out.
-    Done(String),
-    /// An order was skipped in part or entirely.
-    LeftOut(String),
-    /// An order could not be carried out, and will be retried.
-    Failed(String),
-}
-
-/// Carries out the orders that an archive has not carried out yet.
-pub(super) fn carry_out(
-    published: &mut Publications,
-    archive: &Path,
-    wanted: Option<&Partition>,
-    hear: &mut dyn FnMut(Heard),
-) -> Result<(), ShareError> {
-    let (shown, options) = (archive.display(), open::erase_options());
-    orders::carry_out(published, archive, wanted, &options, &mut |list, number, done| {
-        let order = format!("{shown}: {}: order {number}", list.name());
-        let OrderDone { outcome, conflicts, copies } = match done {
-            Ok(done) => done,
-            Err(error) if error.is_for_good() => {
-                let text = format!("{order} is set aside, so it erases nothing here: {error}");
-                return hear(Heard::LeftOut(text));
-            }
-            Err(error) => {
-                let waits = if error.is_locked() { "waits" } else { "is not carried out" };
-                return hear(Heard::Failed(format!("{order} {waits}: {error}")));
-            }
-        };
-        let what = match list {
-            OrderList::Erasures if outcome.named > 0 => {
-                output::count(outcome.named, "page") + " that match its query are named by further orders"
-            }
-            OrderList::Decisions => output::count(outcome.taken, "decision") + " taken in",
-            OrderList::Erasures => output::count(outcome.taken, "page") + " erased",
-        };
-        hear(Heard::Done(format!("{order}: {what}")));
-        for (subject, Decision { by, .. }) in conflicts.iter().take(CONFLICTS_NAMED_MAX) {
-            let text = format!("{order}: {subject} is left alone: {by} has decided since the export");
-            hear(Heard::LeftOut(text));
-        }
-        for place in copies {
-            output::note(format_args!("{}", output::copies_hold(&place.url)));
-        }
-    })
 }
 
 /// Prints how far the partitions have got with a list, if it has any orders.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use archive::jobs::{self, OrderNews};
 use archive_base::access::AccessError;
 use archive_base::control::Control;
 use archive_books::cluster::{FileVersion, Publications};
@@ -14,8 +15,8 @@ use chrono::Utc;
 use serde::Serialize;
 
 use super::super::options::duration;
-use super::super::{EXIT_STOPPED, UsageError, interrupt, open, output};
-use super::orders::{self, Heard};
+use super::super::{EXIT_STOPPED, interrupt, output, usage};
+use super::orders;
 
 /// Publish access rules, topics and watches to all nodes of a cluster, list them, or update archives with them.
 ///
@@ -61,7 +62,7 @@ pub(crate) struct ShareArgs {
 }
 
 #[derive(Serialize)]
-struct Listed<'a> {
+struct FileRow<'a> {
     file: &'a str,
     version: u64,
     removed: bool,
@@ -87,7 +88,7 @@ fn publish(args: &ShareArgs) -> anyhow::Result<()> {
             }
             error => error.to_string(),
         };
-        UsageError(format!("{problem}; nothing was published"))
+        usage(format!("{problem}; nothing was published"))
     })?;
     let mut published = Publications::look(&args.cluster)?;
     for (file, bytes) in checked {
@@ -102,14 +103,12 @@ fn remove(args: &ShareArgs, file: &str) -> anyhow::Result<()> {
         let text = format!(
             "the orders in '{file}' cannot be removed; reverse them with `archive review undo` or `archive erase --lift`, with --cluster"
         );
-        return Err(UsageError(text).into());
+        return Err(usage(text));
     }
     let mut published = Publications::look(&args.cluster)?;
     if published.newest.get(file).is_none_or(|version| version.is_removed) {
         let file = output::visible(file);
-        return Err(
-            UsageError(format!("no file '{file}' is published; without --remove all are listed")).into()
-        );
+        return Err(usage(format!("no file '{file}' is published; without --remove all are listed")));
     }
     let version = published.publish(file, Vec::new())?;
     output::line(&format!("{file}: version {version} removes it"))
@@ -123,7 +122,7 @@ fn show(args: &ShareArgs) -> anyhow::Result<()> {
     for (file, version) in published.newest.iter().filter(|(file, _)| !is_list(file)) {
         let FileVersion { number, is_removed } = *version;
         if args.json {
-            output::json_line(&Listed { file, version: number, removed: is_removed })?;
+            output::json_line(&FileRow { file, version: number, removed: is_removed })?;
         } else {
             output::line(&format!("{}: {version}", output::visible(file)))?;
         }
@@ -138,7 +137,7 @@ fn is_list(file: &str) -> bool {
 /// Takes over what is published, once or repeatedly; unchanged problems are reported only once.
 fn take_over(args: &ShareArgs, control: &Control) -> anyhow::Result<ExitCode> {
     for archive in &args.archives {
-        open::check_exists(archive)?;
+        jobs::check_exists(archive)?;
     }
     let mut before = newest_over(args, &BTreeSet::new())?;
     let Some(every) = args.every else {
@@ -191,10 +190,11 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
     printed?;
     for archive in &args.archives {
         let mut printed = Ok(());
-        let carried = orders::carry_out(&mut published, archive, None, &mut |heard| match heard {
-            Heard::Done(text) if printed.is_ok() => printed = output::line(&text),
-            Heard::Done(_) => {}
-            Heard::LeftOut(why) | Heard::Failed(why) => refuse(&mut refused, why),
+        let carried = jobs::carry_out_orders(&mut published, archive, None, &mut |news| match news {
+            OrderNews::Done(text) if printed.is_ok() => printed = output::line(&text),
+            OrderNews::Done(_) => {}
+            OrderNews::LeftOut(why) | OrderNews::Failed(why) => refuse(&mut refused, why),
+            OrderNews::Notice(text) => output::note(format_args!("{text}")),
         });
         printed?;
         if let Err(error) = carried {

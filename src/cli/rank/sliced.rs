@@ -12,7 +12,7 @@ use archive_math::importance::ranking::Method;
 use serde::Serialize;
 
 use super::{Args, read_chosen, threads, write_values};
-use crate::cli::{UsageError, output};
+use crate::cli::{output, usage};
 
 #[derive(Serialize)]
 struct SlicedLine {
@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> anyhow::Result<Ex
         Method::PageRank => SlicedMethod::Direct,
         Method::Interest => SlicedMethod::Inverse,
         Method::Combined => SlicedMethod::Combined,
-        method => return Err(UsageError(format!("{method} does not work in slices")).into()),
+        method => return Err(usage(format!("{method} does not work in slices"))),
     };
     let threads = threads(args);
     let temporary = tempfile::tempdir()?;
@@ -82,14 +82,12 @@ pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> anyhow::Result<Ex
         residual: outcome.residual,
         peak_bytes: peak_bytes(),
     };
-    if args.json {
-        output::json_line(&line)?;
-    } else {
-        output::line(&format!(
+    output::summary(args.json, &line, || {
+        format!(
             "{} pages, {} links in {} slices: {} iterations, {:.3} s each, residual {:.1e}",
             line.pages, line.links, line.slices, line.iterations, line.seconds_per_iteration, line.residual
-        ))?;
-    }
+        )
+    })?;
     if let Some(path) = &args.output {
         let column = |name, values: Option<Vec<f64>>| values.map(|values| (name, values));
         let columns: Vec<(&str, Vec<f64>)> =

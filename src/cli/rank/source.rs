@@ -17,7 +17,7 @@ use super::{Args, read_chosen};
 use crate::cli::options::Answering;
 
 /// See the module documentation.
-pub(super) enum Source<'a> {
+pub(super) enum RankSource<'a> {
     /// A recorded or generated graph, optionally with URLs.
     Graph(Option<Vec<String>>),
     /// The pages of an archive, and access rules that determine which may be shown.
@@ -36,7 +36,7 @@ pub(super) enum Source<'a> {
     },
 }
 
-impl Source<'_> {
+impl RankSource<'_> {
     pub(super) fn read(args: &Args) -> anyhow::Result<(Graph, Self)> {
         if let Some(path) = &args.graph {
             let recorded = graphs::read(path)?;

@@ -9,20 +9,20 @@ use archive_math::graphs::parts::{Chaotic, ChaoticRanking};
 use archive_math::importance::rank::{Damping, Ranking};
 use archive_math::importance::ranking::{Column, Method};
 
-use super::source::Source;
-use super::{Args, Found, threads};
+use super::source::RankSource;
+use super::{Args, RankedGraph, threads};
 use crate::cli::options::Answering;
-use crate::cli::{UsageError, output};
+use crate::cli::{output, usage};
 
 /// Ranks the pages or sites of several archives as if they were one.
-pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Found<'a>> {
+pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<RankedGraph<'a>> {
     let (name, damping) = match args.method {
         Method::PageRank => ("pagerank", Damping::Constant(args.damping)),
         Method::Opic => ("opic", Damping::OneMoreLink),
-        method => return Err(UsageError(format!("--method {method} works only for a single archive")).into()),
+        method => return Err(usage(format!("--method {method} works only for a single archive"))),
     };
     if args.chosen.is_some() || args.chosen_query.is_some() {
-        return Err(UsageError("--chosen and --chosen-query choose pages of one archive".to_owned()).into());
+        return Err(usage("--chosen and --chosen-query choose pages of one archive"));
     }
     let start = Instant::now();
     let temporary = tempfile::tempdir()?;
@@ -33,7 +33,7 @@ pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<
         Some(mut asked) => {
             let outlines = asked.outlines(args.work.as_deref(), args.memory.filter(|_| !args.sites))?;
             let Joined { parts, ids } = join(args, &outlines, &how)?;
-            (parts, Source::Asked { answering, asked, outlines, are_sites: args.sites, ids })
+            (parts, RankSource::Asked { answering, asked, outlines, are_sites: args.sites, ids })
         }
         None => {
             let folders = answering.archives();
@@ -41,7 +41,7 @@ pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<
                 folders.iter().map(|(store, _)| Folder::of(store)).collect::<Result<_, _>>()?;
             let Joined { parts, ids } = join(args, &folders, &how)?;
             let kind = if args.sites { RowKind::Site } else { RowKind::Page };
-            (parts, Source::Together(answering, kind, ids))
+            (parts, RankSource::Together(answering, kind, ids))
         }
     };
     let load_seconds = start.elapsed().as_secs_f64();
@@ -59,7 +59,7 @@ pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<
     ));
     let ranking = Ranking { values, iterations: sweeps.ceil() as u32, residual: bound, operations };
     let columns = vec![Column { name, ranking, prepare_seconds: 0.0, seconds }];
-    Ok(Found { source, columns, pages, arcs, threads, load_seconds })
+    Ok(RankedGraph { source, columns, pages, arcs, threads, load_seconds })
 }
 
 fn join<B: Books>(args: &Args, archives: &[B], how: &How<'_>) -> Result<Joined, JoinError> {

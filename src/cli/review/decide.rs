@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
+use archive::jobs::{self, CONFLICTS_NAMED_MAX};
 use archive_ask::review::Rating;
 use archive_base::decisions::{Compared, Decision, Decisions, Import, Row, Said, Subject, Verdict, What};
 use archive_base::texts::Language;
@@ -11,9 +12,10 @@ use archive_storage::Store;
 use chrono::{DateTime, SubsecRound, Utc};
 use serde::Serialize;
 
-use super::super::cluster::orders::{self, CONFLICTS_NAMED_MAX, OrderArgs};
+use super::super::cluster::orders::{self, OrderArgs};
 use super::super::options::ArchiveArgs;
-use super::super::{UsageError, open, output};
+use super::super::output::{self, Listing};
+use super::super::usage;
 
 /// The person who decides, and for which archive or cluster.
 #[derive(clap::Args)]
@@ -147,7 +149,7 @@ pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
         let import = args.by.import(true, vec![Row::new(said, None)]);
         return orders::publish(cluster, &Order::Decide(Resolution::Import(import)), false);
     }
-    open::check_exists(&args.by.archive.path)?;
+    jobs::check_exists(&args.by.archive.path)?;
     if let Subject::Site(site) = &args.subject {
         let store = Store::read_only(&args.by.archive.path)?;
         let state = store.state();
@@ -164,7 +166,7 @@ pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<()> {
         let (order, time, by) = (args.number, now(), args.by.by.trim().to_owned());
         return orders::publish(cluster, &Order::Decide(Resolution::Undo { order, time, by }), false);
     }
-    open::check_exists(&args.by.archive.path)?;
+    jobs::check_exists(&args.by.archive.path)?;
     add(&args.by, What::Undoes(args.number))
 }
 
@@ -188,7 +190,7 @@ fn add(by: &By, what: What) -> anyhow::Result<()> {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct DecisionRow<'a> {
     number: u64,
     undone: bool,
     #[serde(flatten)]
@@ -196,9 +198,10 @@ struct Line<'a> {
 }
 
 pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
-    open::check_exists(&args.archive.path)?;
+    jobs::check_exists(&args.archive.path)?;
     let decisions = Decisions::read(&args.archive.path)?;
-    let mut table = output::table(&["number", "time", "by", "subject", "decision"], &[0]);
+    let headings = ["number", "time", "by", "subject", "decision"];
+    let mut listing = Listing::new(args.json, &headings, &[0]);
     for (place, decision) in decisions.log().iter().enumerate() {
         let number = place as u64 + 1;
         let is_asked = |said: &Said| args.subject.as_ref().is_none_or(|subject| *subject == said.on);
@@ -208,15 +211,13 @@ pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
             _ => continue,
         };
         let undone = decisions.is_undone(number);
-        if args.json {
-            output::json_line(&Line { number, undone, decision })?;
-            continue;
-        }
-        let text = if undone { format!("{text} (undone)") } else { text };
-        let time = output::minute(decision.time);
-        table.add_row([number.to_string(), time, decision.by.clone(), subject, text]);
+        listing.add(DecisionRow { number, undone, decision }, |line| {
+            let text = if undone { format!("{text} (undone)") } else { text };
+            let Decision { time, by, .. } = line.decision;
+            [number.to_string(), output::minute(*time), by.clone(), subject, text]
+        })?;
     }
-    if args.json { Ok(()) } else { output::print(&table) }
+    listing.end()
 }
 
 #[derive(Serialize)]
@@ -233,7 +234,7 @@ fn sheet(args: &ImportArgs) -> anyhow::Result<(Import, Vec<u64>)> {
         let subject: Subject = rating
             .site
             .parse()
-            .map_err(|problem| UsageError(format!("{}, line {line}: {problem}", args.file.display())))?;
+            .map_err(|problem| usage(format!("{}, line {line}: {problem}", args.file.display())))?;
         let exported = rating.exported;
         rows.push(Row::new(said(subject, rating), exported));
         lines.push(line);
@@ -246,7 +247,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     if let Some(cluster) = &args.by.order.cluster {
         return orders::publish(cluster, &Order::Decide(Resolution::Import(sheet)), args.json);
     }
-    open::check_exists(&args.by.archive.path)?;
+    jobs::check_exists(&args.by.archive.path)?;
     let Compared { new, conflicts, .. } = sheet.compare(&Decisions::read(&args.by.archive.path)?);
     let conflicts: Vec<_> =
         conflicts.into_iter().map(|(row, other)| (lines[row], &sheet.rows[row].said.on, other)).collect();

@@ -13,7 +13,8 @@ use archive_storage::{SiteId, Store};
 use chrono::Utc;
 
 use super::super::options::AskArgs;
-use super::super::{UsageError, output};
+use super::super::output::{self, Listing};
+use super::super::usage;
 
 /// Maximum number of reasons in a table row.
 const REASONS_MAX: usize = 2;
@@ -52,9 +53,7 @@ pub(crate) struct Args {
 fn among(store: &Store, access: &Access, query: &str, are_several: bool) -> anyhow::Result<HashSet<SiteId>> {
     let question = Question::new(store, access.clone(), query, Utc::now())?;
     if !question.plan.asks_for_sites() {
-        return Err(
-            UsageError("--query has to ask for sites: 'site tags contains \"maps\"'".to_owned()).into()
-        );
+        return Err(usage("--query has to ask for sites: 'site tags contains \"maps\"'"));
     }
     if are_several {
         question.plan.expect_of_each()?;
@@ -93,22 +92,23 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         }
         None => (next(&answering.archives(), args)?, answering.exit_code()),
     };
-    if args.json {
-        next.rows.iter().try_for_each(output::json_line)?;
-        return Ok(code);
-    }
-    let mut table = output::table(&["site", "importance", "gain", "advice", "because"], &[1, 2]);
+    let headings = ["site", "importance", "gain", "advice", "because"];
+    let mut listing = Listing::new(args.json, &headings, &[1, 2]);
     for row in &next.rows {
-        let reasons: Vec<&str> = row.reasons.iter().take(REASONS_MAX).map(|why| why.words.as_str()).collect();
-        table.add_row([
-            row.site.clone(),
-            format!("{:.2}", row.importance),
-            format!("{:.2}", row.gain),
-            row.advice.name().to_owned(),
-            reasons.join("; "),
-        ]);
+        listing.add(row, |row| {
+            let reasons = row.reasons.iter().take(REASONS_MAX).map(|why| why.words.as_str());
+            [
+                row.site.clone(),
+                format!("{:.2}", row.importance),
+                format!("{:.2}", row.gain),
+                row.advice.name().to_owned(),
+                reasons.collect::<Vec<_>>().join("; "),
+            ]
+        })?;
     }
-    output::print(&table)?;
-    output::note(format_args!("{}", next.sentence(Language::English)));
+    listing.end()?;
+    if !args.json {
+        output::note(format_args!("{}", next.sentence(Language::English)));
+    }
     Ok(code)
 }

@@ -4,10 +4,9 @@ use archive_ask::review::score::{
     Agreement, Disagreement, MEASURES, MeasureScore, RaterScore, Ratings, ScoreError, Scores,
 };
 use archive_base::decisions::Decisions;
-use archive_storage::Store;
 
-use super::super::options::{ArchiveArgs, ReaderArgs};
-use super::super::{UsageError, output};
+use super::super::options::ReadArgs;
+use super::super::{output, usage};
 
 /// Maximum number of sites listed on which raters differ.
 const DISAGREEMENTS_MAX: usize = 10;
@@ -33,30 +32,24 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1)]
     rng: u64,
     #[command(flatten)]
-    archive: ArchiveArgs,
-    #[command(flatten)]
-    reader: ReaderArgs,
+    archive: ReadArgs,
     /// One JSON object per rater, per measure, and per site on which raters differ, and one for their agreement
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let path = &args.archive.path;
-    let decisions = Decisions::read(path)?;
+    let decisions = Decisions::read(args.archive.path())?;
     if Ratings::of_sites(&decisions).sites().next().is_none() {
-        return Err(UsageError(
-            "nobody has rated a site yet: `archive review set SITE --rating 4`".to_owned(),
-        )
-        .into());
+        return Err(usage("nobody has rated a site yet: `archive review set SITE --rating 4`".to_owned()));
     }
     let measures = if args.by.is_empty() { MEASURES.map(str::to_owned).to_vec() } else { args.by.clone() };
-    let (store, access) = (Store::read_only(path)?, args.reader.access(path)?);
+    let (store, access) = args.archive.open()?;
     let scores = Scores::of(&store, &access, &decisions, &measures, args.repeat as usize, args.rng);
     let scores = match scores {
         Err(ScoreError::Several(measure)) => {
             let text = format!("'{measure}' is more than one calculation: give --by once for each");
-            return Err(UsageError(text).into());
+            return Err(usage(text));
         }
         // A mistake in a query has its own exit code.
         Err(ScoreError::Query(error)) => return Err(error.into()),

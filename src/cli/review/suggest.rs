@@ -9,7 +9,8 @@ use chrono::Utc;
 use serde::Serialize;
 
 use super::super::options::ArchiveArgs;
-use super::super::{UsageError, output};
+use super::super::output::{self, Listing};
+use super::super::usage;
 
 /// Maximum number of reasons listed.
 const REASONS_MAX: usize = 3;
@@ -58,7 +59,7 @@ pub(crate) struct LearnArgs {
 }
 
 #[derive(Serialize)]
-struct Kept {
+struct LikelySummary {
     chosen: usize,
     sites: usize,
     time: String,
@@ -70,20 +71,19 @@ pub(crate) fn learn(args: &LearnArgs) -> anyhow::Result<()> {
     let librarian = Librarian::learn(&store, &Decisions::read(&args.archive.path)?)?;
     let sites = librarian.keep(&store, args.share)?;
     let time = output::utc(Utc::now());
-    let kept = Kept { chosen: librarian.chosen.len(), sites, time };
-    if args.json {
-        return output::json_line(&kept);
-    }
-    output::line(&format!(
-        "learned from {} that people chose; `likely` is known of {} that nobody has decided on",
-        output::count(kept.chosen as u64, "site"),
-        output::count(kept.sites as u64, "site")
-    ))
+    let kept = LikelySummary { chosen: librarian.chosen.len(), sites, time };
+    output::summary(args.json, &kept, || {
+        format!(
+            "learned from {} that people chose; `likely` is known of {} that nobody has decided on",
+            output::count(kept.chosen as u64, "site"),
+            output::count(kept.sites as u64, "site")
+        )
+    })
 }
 
 fn check(share: f64) -> anyhow::Result<()> {
     let is_share = share > 0.0 && share < 1.0;
-    if is_share { Ok(()) } else { Err(UsageError("--share has to be between 0 and 1".to_owned()).into()) }
+    if is_share { Ok(()) } else { Err(usage("--share has to be between 0 and 1")) }
 }
 
 #[derive(Serialize)]
@@ -102,7 +102,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let librarian = Librarian::learn(&store, &Decisions::read(&args.archive.path)?)?;
     let Librarian { hosts, learned, sites, .. } = &librarian;
     let credits = Credits::open(state)?;
-    let mut table = output::table(&["site", "likely", "importance", "pages", "because"], &[1, 2, 3]);
+    let headings = ["site", "likely", "importance", "pages", "because"];
+    let mut listing = Listing::new(args.json, &headings, &[1, 2, 3]);
     for host in librarian.undecided().into_iter().take(args.limit) {
         let name = &hosts.names()[host];
         let site =
@@ -114,22 +115,20 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             captured_pages: site.map_or(0, |site| site.fetched),
             reasons: learned.reasons_in_words(hosts, host, REASONS_MAX),
         };
-        if args.json {
-            output::json_line(&suggestion)?;
-            continue;
-        }
-        table.add_row([
-            suggestion.site,
-            format!("{:.1} %", 100.0 * suggestion.probability),
-            format!("{:.2}", suggestion.importance),
-            suggestion.captured_pages.to_string(),
-            suggestion.reasons.join("; "),
-        ]);
+        listing.add(suggestion, |suggestion| {
+            [
+                suggestion.site,
+                format!("{:.1} %", 100.0 * suggestion.probability),
+                format!("{:.2}", suggestion.importance),
+                suggestion.captured_pages.to_string(),
+                suggestion.reasons.join("; "),
+            ]
+        })?;
     }
+    listing.end()?;
     if args.json {
         return Ok(());
     }
-    output::print(&table)?;
     if let Some(time) = columns::computed(&args.archive.path, RowKind::Site, LIKELY) {
         let time = output::minute(time);
         output::note(format_args!(

@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 use archive_base::control::Control;
 use archive_base::decisions::Decisions;
 use archive_base::erased::Erased;
+use archive_base::error::{Classified, ErrorKind};
 use archive_books::cluster::{ClusterError, Slots};
 use archive_books::ledger::{Candidate, Credits, PutOff};
 use archive_books::recorder::{Recorder, RecorderError, Said, Settings};
@@ -105,6 +106,15 @@ pub enum CrawlError {
     /// A thread ended unexpectedly.
     #[error("a thread of the crawl has ended unexpectedly")]
     ThreadEnded,
+}
+
+impl Classified for CrawlError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Settings(_) => ErrorKind::Usage,
+            error => ErrorKind::of_causes(error),
+        }
+    }
 }
 
 impl<E: Into<RecorderError>> From<E> for CrawlError {

@@ -110,6 +110,8 @@ pub enum PublishError {
     },
 }
 
+impl archive_base::error::Classified for PublishError {}
+
 /// An announced URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Announcement {

@@ -57,6 +57,8 @@ pub enum NoticeError {
     },
 }
 
+impl archive_base::error::Classified for NoticeError {}
+
 /// Channel of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

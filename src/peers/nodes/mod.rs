@@ -28,6 +28,7 @@ use archive_ask::find::FindError;
 use archive_ask::query::{ArchiveRowsError, RowsError};
 use archive_ask::review::next::NextError;
 use archive_base::decisions::DecisionsError;
+use archive_base::error::{Classified, ErrorKind};
 use archive_books::ledger::{AnsweringError, CreditError};
 use archive_books::stored_graph::JoinError;
 use archive_choose::freshness::CopiesError;
@@ -162,24 +163,13 @@ pub enum AskError {
     Nobody(String),
 }
 
-impl AskError {
-    /// Whether the time limit was exceeded.
-    #[must_use]
-    pub fn is_late(&self) -> bool {
+impl Classified for AskError {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Query(error) => error.is_late(),
-            Self::Find(error) => error.is_late(),
-            _ => false,
-        }
-    }
-
-    /// Whether the request itself is wrong, as opposed to a failure while answering it.
-    #[must_use]
-    pub fn is_mistake(&self) -> bool {
-        match self {
-            Self::Query(error) => error.is_mistake(),
-            Self::Wrong(_) => true,
-            _ => false,
+            Self::Query(error) => error.kind(),
+            Self::Find(error) => error.kind(),
+            Self::Wrong(_) => ErrorKind::Usage,
+            error => ErrorKind::of_causes(error),
         }
     }
 }

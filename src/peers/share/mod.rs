@@ -19,6 +19,7 @@ use archive_ask::watch::{self, Watch, WatchError};
 use archive_base::access::{self, Access, AccessError};
 use archive_base::decisions::DecisionsError;
 use archive_base::erased::{Erased, ErasedError};
+use archive_base::error::{Classified, ErrorKind};
 use archive_base::files::{self, FileError, WholeFile};
 use archive_books::cluster::{ClusterError, FileVersion, Publications};
 use archive_books::ledger::CreditError;
@@ -97,6 +98,8 @@ pub enum ShareError {
     Cluster(#[from] ClusterError),
 }
 
+impl archive_base::error::Classified for ShareError {}
+
 /// What happened to a published file in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAdoption {
@@ -154,7 +157,7 @@ impl ShareError {
         use query::Error::{NoIndex, NoVersions, TooMuch};
         match self {
             Self::Query(error) => {
-                error.is_mistake() || matches!(error, NoIndex | NoVersions(_) | TooMuch { .. })
+                error.kind() == ErrorKind::Usage || matches!(error, NoIndex | NoVersions(_) | TooMuch { .. })
             }
             _ => false,
         }

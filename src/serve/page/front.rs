@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use archive_ask::find::{Options, Typed};
+use archive_base::error::{Classified, ErrorKind};
 use archive_peers::nodes::{AskError, Missing};
 use archive_storage::address::{host_key, site_of};
 use chrono::Utc;
@@ -49,7 +50,7 @@ pub(super) fn page(front: &Front, asked: &Request<'_>) -> Option<Result<Reply, P
                 let asking = front.ask(role, |all| all.query(text, Utc::now(), Some(query::ROWS)));
                 match asking {
                     Ok(((answer, _), missing)) => Ok(Ok((answer, missing))),
-                    Err(error) if error.is_mistake() => Ok(Err(error.to_string())),
+                    Err(error) if error.kind() == ErrorKind::Usage => Ok(Err(error.to_string())),
                     Err(error) => Err(problem(error)),
                 }
             }));
@@ -130,7 +131,7 @@ pub(super) fn missing(t: Speech, missing: &[Missing]) -> Markup {
 
 fn problem(error: AskError) -> Problem {
     match error {
-        error if error.is_mistake() => Problem::Mistake(error.to_string()),
+        error if error.kind() == ErrorKind::Usage => Problem::Mistake(error.to_string()),
         error @ AskError::Nobody(_) => Problem::Absent(error.to_string()),
         error => Problem::Failed(error.to_string()),
     }

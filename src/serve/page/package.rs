@@ -7,6 +7,7 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::time::{Duration, Instant};
 
 use archive_ask::query::Question;
+use archive_base::error::{Classified, ErrorKind};
 use archive_grammar::Quoted;
 use archive_peers::export::{self, ExportError, Selection};
 use chrono::Utc;
@@ -43,7 +44,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     };
     let (store, access) = (asked.opened.store, &asked.opened.access);
     let pages = match Question::new(store, access.clone(), &text, Utc::now()) {
-        Err(error) if error.is_mistake() => return Err(Problem::Mistake(error.to_string())),
+        Err(error) if error.kind() == ErrorKind::Usage => return Err(Problem::Mistake(error.to_string())),
         question => question?.pages()?,
     };
     if pages.len() > PAGES_MAX {

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use archive_ask::query::{self, Answer, Error, Plan, Question, Running, Value};
 use archive_ask::review::guarded;
+use archive_base::error::{Classified, ErrorKind};
 use archive_peers::nodes::Missing;
 use bytes::Bytes;
 use chrono::Utc;
@@ -51,7 +52,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     query(asked, |text| {
         let opened = asked.opened;
         let mut question = match Question::new(opened.store, opened.access.clone(), text, Utc::now()) {
-            Err(error) if error.is_mistake() => return Ok(Err(error.to_string())),
+            Err(error) if error.kind() == ErrorKind::Usage => return Ok(Err(error.to_string())),
             question => question?.within(Running::new(limits(), false)),
         };
         question.plan.limit_if_unlimited(ROWS);

@@ -28,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive_base::erased::ErasedError;
+use archive_base::error::{Classified, ErrorKind};
 use archive_base::files::FileError;
 use archive_base::remote::{self, RemoteError};
 use archive_books::cluster::ClusterError;
@@ -192,11 +193,16 @@ impl CopyError {
             _ => false,
         }
     }
+}
 
-    /// Whether another process is using the archive, or another copy got the number.
-    #[must_use]
-    pub fn is_in_use(&self) -> bool {
-        matches!(self, Self::UnderWay(_) | Self::Overtaken { .. })
+impl Classified for CopyError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::UnderWay(_) | Self::Overtaken { .. } => ErrorKind::Busy,
+            Self::Open(RemoteError::Url { .. }) => ErrorKind::Usage,
+            Self::Stopped => ErrorKind::Stopped,
+            error => ErrorKind::of_causes(error),
+        }
     }
 }
 

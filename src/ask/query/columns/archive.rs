@@ -64,6 +64,8 @@ pub enum ArchiveRowsError {
     Prepared(#[from] PreparedError),
 }
 
+impl archive_base::error::Classified for ArchiveRowsError {}
+
 /// The rows of an archive as of its last checkpoint.
 #[derive(Debug)]
 pub struct ArchiveRows<'a> {

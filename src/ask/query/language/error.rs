@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use archive_base::error::{Classified, ErrorKind};
 use archive_books::search;
 
 /// Why rows could not be read: the store's own error, boxed.
@@ -95,25 +96,19 @@ pub enum Error {
     Search(#[source] RowsError),
 }
 
-impl Error {
-    /// Whether the query timed out.
-    #[must_use]
-    pub fn is_late(&self) -> bool {
-        matches!(self, Self::Late(_))
-    }
-
-    /// Whether the query itself is at fault, rather than the store or index.
-    #[must_use]
-    pub fn is_mistake(&self) -> bool {
-        matches!(
-            self,
+impl Classified for Error {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Late(_) => ErrorKind::Stopped,
+            // The query itself is at fault, rather than the store or index.
             Self::Query(_)
-                | Self::Sites
-                | Self::NotPages { .. }
-                | Self::NotElsewhere { .. }
-                | Self::NotOfEach
-                | Self::NotWhole
-        )
+            | Self::Sites
+            | Self::NotPages { .. }
+            | Self::NotElsewhere { .. }
+            | Self::NotOfEach
+            | Self::NotWhole => ErrorKind::Usage,
+            error => ErrorKind::of_causes(error),
+        }
     }
 }
 

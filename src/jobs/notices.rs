@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use archive_base::control::Control;
 use archive_base::runs::{Run, Tallies};
+use archive_base::texts::count;
 use archive_crawl::publish::{Pending, Taken};
-use archive_crawl::{End, Options, Purpose};
+use archive_crawl::{End, HarvestRules, Options, Purpose};
 use archive_storage::Store;
 
-use super::output;
+use super::{Hear, JobError, JobEvent};
 
 /// Maximum time for fetching key files, in absolute terms and as a fraction of the run; slower ones wait for the next
 /// run.
@@ -23,19 +24,20 @@ const KEYS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 
 /// Processes the waiting notices with at most `keys_max` requests. Returns the number of key files requested, and the
 /// pages that are now fetched first.
-pub(crate) fn settle(
+pub(super) fn settle(
     store: &mut Store,
     options: &Options,
     keys_max: usize,
     stop: &Control,
-) -> anyhow::Result<(usize, Tallies)> {
+    hear: &mut Hear<'_>,
+) -> Result<(usize, Tallies), JobError> {
     let pending = Pending::begin(store, keys_max, options.fetch.clock.now())?;
     let keys = pending.keys.len();
     if keys > 0 {
         let (most, part) = if options.cluster.is_some() { KEYS_TIME_IN_CLUSTER } else { KEYS_TIME };
         let time = options.time.map_or(most, |time| (time / part).min(most));
         // Key files are not part of a harvest.
-        let harvest = archive_crawl::HarvestRules::default();
+        let harvest = HarvestRules::default();
         let patience = Some(time.min(KEYS_PATIENCE));
         let account = Some(Run::begins("pings", options.fetch.clock.now()));
         let options =
@@ -49,12 +51,10 @@ pub(crate) fn settle(
     let Taken { pages, dropped, waiting } = pending.settle(store, options.fetch.clock.now())?;
     let found: u64 = pages.0.iter().map(|tally| tally.count).sum();
     if found > 0 || dropped > 0 || waiting > 0 {
-        output::note(format_args!(
-            "notices: {} to be fetched first; {} rejected (invalid or too old), {} not yet checked",
-            output::count(found, "page"),
-            dropped,
-            waiting
-        ));
+        hear(JobEvent::Notice(format!(
+            "notices: {} to be fetched first; {dropped} rejected (invalid or too old), {waiting} not yet checked",
+            count(found, "page"),
+        )));
     }
     Ok((keys, pages))
 }

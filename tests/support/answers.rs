@@ -38,7 +38,12 @@ impl Answers {
 
     /// Returns the options that direct every host here, without delay or full-text index and with little patience.
     pub(crate) fn at_once(&self) -> Vec<String> {
-        let options = ["--delay", "0", "--patience", "2s", "--no-full-text"].map(str::to_owned);
+        self.with_patience("2s")
+    }
+
+    /// The same, with a patience that is too short to ask anything again if it is shorter than two seconds.
+    pub(crate) fn with_patience(&self, patience: &str) -> Vec<String> {
+        let options = ["--delay", "0", "--patience", patience, "--no-full-text"].map(str::to_owned);
         options.into_iter().chain(self.connection()).collect()
     }
 

@@ -54,7 +54,12 @@ impl TestWeb {
 
     /// Returns the options that direct the program to this web, without delay and with little patience.
     pub(crate) fn at_once(&self) -> Vec<String> {
-        let mut options = ["--delay", "0", "--patience", "2s"].map(str::to_owned).to_vec();
+        self.with_patience("2s")
+    }
+
+    /// The same, with a patience that is too short to ask anything again if it is shorter than two seconds.
+    pub(crate) fn with_patience(&self, patience: &str) -> Vec<String> {
+        let mut options = ["--delay", "0", "--patience", patience].map(str::to_owned).to_vec();
         options.extend(self.connection());
         options
     }
@@ -135,6 +140,11 @@ pub(crate) fn nobody_at(last: u8) -> SocketAddr {
 /// Returns how often a test kills its command: `$ARCHIVE_KILLS` times, or `usual` times.
 pub(crate) fn kills(usual: u64) -> u64 {
     env::var("ARCHIVE_KILLS").map_or(usual, |kills| kills.parse().expect("a number"))
+}
+
+/// Returns how much of something a test tries: `usual`, or `all` of it if `$ARCHIVE_TEST_WHOLE` is set.
+pub(crate) fn in_full<T>(usual: T, all: T) -> T {
+    if env::var_os("ARCHIVE_TEST_WHOLE").is_some() { all } else { usual }
 }
 
 /// Returns the files of a folder whose names end in one of these.

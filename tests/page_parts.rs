@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex};
+use std::thread;
 
 use archive_storage::{Capture, CaptureKind, Digest};
 use chrono::{DateTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
@@ -355,8 +356,10 @@ fn right(world: &World) -> (f64, f64) {
 #[test]
 fn parts_are_right_within_their_pages_interval_at_little_cost() {
     let (with, without) = (lively(), lively());
-    let (bytes, parts) = live(&with, &[]);
-    let (bytes_without, none) = live(&without, &["--parts", "0"]);
+    let [(bytes, parts), (bytes_without, none)] = thread::scope(|scope| {
+        let lives = [scope.spawn(|| live(&with, &[])), scope.spawn(|| live(&without, &["--parts", "0"]))];
+        lives.map(|life| life.join().unwrap())
+    });
     assert!(none.iter().all(|parts| *parts == 0));
     let ((exact, near), (exact_without, near_without)) = (right(&with), right(&without));
     let more = bytes as f64 / bytes_without as f64 - 1.0;

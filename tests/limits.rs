@@ -16,7 +16,7 @@ use crate::support::program::{start, within};
 /// The answer is the same for any memory limit; with little memory, part of the data is in files.
 #[test]
 fn an_answer_does_not_depend_on_its_memory() {
-    let (_, archive) = crawled(lively(741, 8, 1200));
+    let (_, archive) = crawled(lively(741, 8, 700));
     let links = archive.json("query", &["count links"])[0]["count"].as_u64().unwrap();
     assert!(links > 4000, "{links} links take more than a megabyte");
     for query in [

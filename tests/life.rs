@@ -100,7 +100,7 @@ impl Life {
     /// Runs a command at the town's time; no URL may be requested twice.
     fn run(&mut self, mut command: Command) {
         let now = self.served.web.clock().now();
-        command.args(["--for", "20s", "--clock", &now.to_rfc3339()]).args(self.served.at_once());
+        command.args(["--for", "20s", "--clock", &now.to_rfc3339()]).args(self.served.with_patience("0s"));
         let finished = start(&mut command).wait();
         println!("{now}: {:?} in {:?}: {}", finished.code, finished.elapsed, finished.errors.trim_end());
         let mut requests = BTreeMap::<String, usize>::new();

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::thread;
 
 use base64::Engine as _;
 use serde_json::{Value, json};
@@ -13,13 +15,16 @@ use crate::support::judges;
 use crate::support::program::start;
 use crate::support::served::Served;
 use crate::support::warc::answer;
-use crate::support::{Archive, TestWeb};
+use crate::support::{Archive, TestWeb, in_full};
 
 const TAB: &str = "\u{e004}";
 const ENTER: &str = "\u{e007}";
 
 const WIDTHS: [u32; 3] = [360, 800, 1400];
 const THEMES: [&str; 2] = ["light", "dark"];
+
+/// Number of browsers that judge pages at the same time.
+const BROWSERS: usize = 2;
 
 /// The fonts that most systems have, one of them as its own. `tests/run` installs them.
 const FONTS: [&str; 3] = ["DejaVu Sans", "Liberation Sans", "Noto Sans"];
@@ -166,7 +171,8 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
 }
 
 /// Returns the violations that axe-core finds on a page, and the elements that do not fit, at all widths, in both themes
-/// and in all fonts.
+/// and in all fonts. Unless in whole runs, axe-core does not judge the middle width, which has the styles of the largest,
+/// and judges targets in other fonts only at the smallest, where they are nearest to each other.
 pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
     browser.go(url);
     browser.run(axe, &json!([]));
@@ -175,11 +181,14 @@ pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
         found.extend(what.as_array().unwrap().iter().map(|line| format!("{how} {url}: {line}")));
     };
     for width in WIDTHS {
+        let (is_judged, is_narrow) = (in_full(width != WIDTHS[1], true), in_full(width == WIDTHS[0], true));
         // A theme changes nothing but colours.
         for (theme, rules) in THEMES.iter().zip([json!([]), json!([["color-contrast"]])]) {
             browser.show(width, theme);
             photograph(browser, &format!("{width} {theme} {url}"));
-            note(&format!("{width} {theme}"), browser.run_later(JUDGE, &rules));
+            if is_judged {
+                note(&format!("{width} {theme}"), browser.run_later(JUDGE, &rules));
+            }
         }
         for font in FONTS {
             if browser.run(IN_FONT, &json!([font])) != true {
@@ -187,12 +196,30 @@ pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
                 continue;
             }
             note(&format!("{width} {font}"), browser.run(TOO_WIDE, &json!([])));
-            note(&format!("{width} {font}"), browser.run_later(JUDGE, &json!([["target-size"]])));
+            if is_narrow {
+                note(&format!("{width} {font}"), browser.run_later(JUDGE, &json!([["target-size"]])));
+            }
         }
         browser.run("document.adoptedStyleSheets = []", &json!([]));
         note(&format!("{width}"), browser.run(TOO_WIDE, &json!([])));
     }
     found
+}
+
+/// Judges pages with several browsers.
+fn judged_by_several(axe: &str, urls: Vec<String>) -> Vec<String> {
+    let todo = Mutex::new(urls.into_iter());
+    let judge = || {
+        let (browser, mut found) = (Browser::start(true).unwrap(), Vec::new());
+        while let Some(url) = { todo.lock().unwrap().next() } {
+            found.extend(judged(&browser, axe, &url));
+        }
+        found
+    };
+    thread::scope(|scope| {
+        let browsers = [(); BROWSERS].map(|()| scope.spawn(judge));
+        browsers.into_iter().flat_map(|browser| browser.join().unwrap()).collect()
+    })
 }
 
 /// Saves a screenshot of a page to the folder `$ARCHIVE_TEST_PICTURES`, for people to look at.
@@ -211,18 +238,15 @@ fn every_page_can_be_used_by_everybody() {
     let (Some(axe), Some(browser)) = (judges::axe(), Browser::start(true)) else { return };
     let archive = archive();
     let served = Served::with(&archive, &["--review", "--by", "anna"]);
-    let mut found = Vec::new();
     let mut paths = addresses(&archive);
     paths.push("/search?q=library".to_owned());
     for site in sites(&archive).iter().take(2) {
         paths.extend([format!("/site?name={site}"), format!("/review/site?name={site}&by=anna")]);
     }
-    for path in paths {
-        found.extend(judged(&browser, &axe, &format!("http://{}{path}", served.application)));
-    }
-    for path in ["/", "/web/2026/http://none.test/", "/nothing"] {
-        found.extend(judged(&browser, &axe, &format!("http://{}{path}", served.replay)));
-    }
+    let shown = ["/", "/web/2026/http://none.test/", "/nothing"];
+    let urls = paths.iter().map(|path| format!("http://{}{path}", served.application));
+    let urls = urls.chain(shown.map(|path| format!("http://{}{path}", served.replay)));
+    let mut found = judged_by_several(&axe, urls.collect());
     let web = TestWeb::start(crate::crawl::lively(315, 4, 300));
     let crawled = Archive::new();
     let crawl = slow(&web, &crawled);

@@ -97,8 +97,8 @@ fn an_import_never_merges_two_urls() {
 /// Number of pages of the web of sessions.
 const PAGES: usize = 60;
 
-/// A host on which every link has a new session at each answer, in three places.
-fn sessions() -> Answers {
+/// A host of so many pages on which every link has a new session at each answer, in these places.
+fn sessions(pages: usize, places: &'static [&'static str]) -> Answers {
     let number = AtomicU64::new(1);
     Answers::start(move |_, path| {
         if is_other(path) {
@@ -106,17 +106,14 @@ fn sessions() -> Answers {
         }
         let session = number.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let bare = path.split([';', '?']).next().unwrap_or(path);
-        let link = |number: usize| {
-            let at = ["?PHPSESSID=", ";jsessionid=", "?utm_source=n&utm_campaign="][number % 3];
-            format!("/p{number}{at}{session:016x}")
-        };
-        page(bare, (0..PAGES).map(link))
+        let link = |number: usize| format!("/p{number}{}{session:016x}", places[number % places.len()]);
+        page(bare, (0..pages).map(link))
     })
 }
 
 #[test]
 fn sessions_in_every_link_cost_a_few_tests() {
-    let web = sessions();
+    let web = sessions(PAGES, &["?PHPSESSID=", ";jsessionid=", "?utm_source=n&utm_campaign="]);
     let archive = Archive::new();
     crawl(&archive, &web, "http://a.test/", &["--workers", "2"]);
     let asked = web.take_asked();
@@ -141,6 +138,43 @@ fn sessions_in_every_link_cost_a_few_tests() {
     start(&mut archive.command("rebuild")).wait().succeeded();
     let why = archive.run("why", &[spelled]).succeeded().text();
     assert!(why.contains("PHPSESSID: left out of links"), "{why}");
+    ledger_balances(&archive.path);
+}
+
+/// However many requests may be under way, pages wait until it is known whether their sessions make a difference.
+#[test]
+fn sessions_are_tested_before_they_are_followed() {
+    const FEW: usize = 13;
+    /// robots.txt, the usual sitemap, three tests of two requests each, and some of other values under way when these end.
+    const MORE_MAX: usize = 2 + 6 + 6;
+    let web = sessions(FEW, &["?PHPSESSID="]);
+    let archive = Archive::new();
+    crawl(&archive, &web, "http://a.test/", &[]);
+    let asked = web.take_asked();
+    println!("{} requests for {FEW} pages", asked.len());
+    assert!(asked.len() <= 1 + FEW + MORE_MAX, "{} requests: {asked:?}", asked.len());
+    let bare: BTreeSet<&str> = asked.iter().map(|url| url.split('?').next().unwrap_or_default()).collect();
+    assert!((0..FEW).all(|number| bare.contains(format!("a.test/p{number}").as_str())), "{bare:?}");
+    ledger_balances(&archive.path);
+}
+
+/// Pages that wait for tests are fetched as they are linked when nothing comes of the tests.
+#[test]
+fn tests_that_may_not_be_made_keep_nothing_back() {
+    const FEW: usize = 9;
+    let web = Answers::start(|_, path| match path {
+        "/robots.txt" => {
+            whole(200, "", b"User-agent: *\nDisallow: /p*0$\nDisallow: /p*1$\nDisallow: /p*2$\n")
+        }
+        path if is_other(path) => nothing(),
+        "/" => page("/", (0..FEW).map(|number| format!("/p{}{}?sid={number:015}f", number, number % 3))),
+        _ => page(path, std::iter::empty()),
+    });
+    let archive = Archive::new();
+    crawl(&archive, &web, "http://a.test/", &[]);
+    let asked = web.take_asked();
+    let pages = asked.iter().filter(|url| url.contains("?sid=")).count();
+    assert_eq!(pages, FEW, "{asked:?}");
     ledger_balances(&archive.path);
 }
 

@@ -70,6 +70,7 @@ impl Credits {
         }
         refuse_in(&mut page, Some(why));
         state.set_page(id, &page)?;
+        self.parameters.give_up(page.host, id);
         Ok(page)
     }
 

@@ -7,6 +7,9 @@ use archive_storage::{HostId, UrlId};
 
 use super::{CrawlError, Run};
 
+/// Maximum number of pages that wait for tests of their parameters; others are fetched at once.
+const UNTESTED_MAX: usize = 100_000;
+
 impl Run<'_> {
     /// Lets another URL stand for one whose turn has come, if they differ in parameters that make no difference;
     /// returns whether it does.
@@ -26,6 +29,48 @@ impl Run<'_> {
         self.frontier.cancelled(host, now);
         candidate.map_or(Ok(()), |candidate| self.enqueue(candidate, now))?;
         Ok(true)
+    }
+
+    /// Lets a page wait whose parameters are being tested: it may be another spelling of one that is known. Returns
+    /// whether it does.
+    pub(super) fn awaits_tests(
+        &mut self,
+        host: HostId,
+        id: UrlId,
+        url: &str,
+        now: Instant,
+    ) -> Result<bool, CrawlError> {
+        if !self.discovering || self.untested.len() >= UNTESTED_MAX {
+            return Ok(false);
+        }
+        let waits = self.recorder.credits().awaits_tests(self.recorder.state(), id, url)?;
+        if waits {
+            self.frontier.cancelled(host, now);
+            self.untested.push(id);
+        }
+        Ok(waits)
+    }
+
+    /// Queues the pages again that wait for tests, if one has ended.
+    pub(super) fn queue_tested(&mut self, now: Instant) -> Result<(), CrawlError> {
+        if self.untested.is_empty() || !self.recorder.books().0.has_ended_tests() {
+            return Ok(());
+        }
+        for id in std::mem::take(&mut self.untested) {
+            self.frontier.unpick(id);
+            let waited = self.recorder.credits().has_waited(self.recorder.state(), id)?;
+            waited.map_or(Ok(()), |candidate| self.enqueue(candidate, now))?;
+        }
+        Ok(())
+    }
+
+    /// Gives up the tests that pages still wait for when nothing else is left to do; returns whether there were any.
+    pub(super) fn give_up_tests(&mut self) -> Result<bool, CrawlError> {
+        for id in &self.untested {
+            let (credits, state) = self.recorder.books();
+            credits.give_up_tests(state, *id)?;
+        }
+        Ok(!self.untested.is_empty())
     }
 
     /// Acts on what the books have learned from a capture.

@@ -35,7 +35,7 @@ use archive_books::cluster::{ClusterError, Slots};
 use archive_books::ledger::{Candidate, Credits, PutOff};
 use archive_books::recorder::{Recorder, RecorderError, Said, Settings};
 use archive_choose::{CrawlPolicy, Ended, Focused, Ordering, RefreshRules, UnderWay};
-use archive_storage::{CaptureId, HostId, Store};
+use archive_storage::{CaptureId, HostId, Store, UrlId};
 use archive_vault::copy::CopyError;
 use archive_web::fetch::{BodyMemory, Fetcher};
 use archive_web::parse::Limits;
@@ -215,6 +215,7 @@ pub fn run(
             later: Later::default(),
             put_off,
             candidates: Vec::new(),
+            untested: Vec::new(),
             discovering: matches!(plan, Purpose::Discover { .. }),
             under_way: 0,
             started: Instant::now(),
@@ -288,6 +289,8 @@ struct Run<'a> {
     /// What earlier runs left to this one.
     put_off: PutOff,
     candidates: Vec<Candidate>,
+    /// Pages that wait for tests of their parameters.
+    untested: Vec<UrlId>,
     /// Whether new pages are fetched, or only those of the plan and their requisites.
     discovering: bool,
     under_way: usize,
@@ -358,7 +361,7 @@ impl Run<'_> {
                     && !self.waits_for_slot()
                     && !self.wake_later(now)? =>
                 {
-                    if self.nothing_waits_anywhere()? {
+                    if !self.give_up_tests()? && self.nothing_waits_anywhere()? {
                         let waits = self.next_wake().is_some() || !self.later.is_empty();
                         return Ok(if waits { End::Waiting } else { End::Complete });
                     }

@@ -22,6 +22,7 @@ use super::{CrawlError, Run};
 impl Run<'_> {
     /// Submits as many requests as may be in flight.
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
+        self.queue_tested(now)?;
         while self.under_way < self.operation.workers && !self.robots_are_spent() {
             self.frontier.set_floor(if self.is_full() { LEVEL_REQUISITE } else { 0 });
             if !self.has_slot(now) {
@@ -78,7 +79,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let url = self.recorder.state().url(id)?;
-        if self.is_meant_otherwise(host, id, &url, now)? {
+        if self.is_meant_otherwise(host, id, &url, now)? || self.awaits_tests(host, id, &url, now)? {
             return Ok(None);
         }
         let verdict = match Url::parse(&url) {

@@ -287,10 +287,15 @@ impl Frontier {
     /// # Errors
     /// As [`Frontier::push`].
     pub fn push_again(&mut self, url: UrlId, host: HostId, level: u8, now: Instant) -> Result<(), Refusal> {
+        self.unpick(url);
+        self.push(url, host, level, now)
+    }
+
+    /// Lets a URL that was picked in this run be added once more.
+    pub fn unpick(&mut self, url: UrlId) {
         if let Some(known) = self.level_of.get_mut(url.index()) {
             *known = 0;
         }
-        self.push(url, host, level, now)
     }
 
     /// Leaves a host alone until a time, as it asked an earlier run.

@@ -26,11 +26,47 @@ impl Credits {
     /// # Errors
     /// When the store fails.
     pub fn meant(&self, state: &State, id: UrlId, url: &str) -> Result<Option<String>, StateError> {
-        let Page { host, flags, hop, .. } = state.page(id)?;
-        let known = self.parameters.hosts.get(&host.0);
-        let is_tested = known.is_some_and(|known| known.tests.iter().any(|test| test.urls.contains(&id.0)));
-        let is_asked_for = flags.has_any(flags::SEED | flags::FETCHED) || hop == b'R';
-        Ok(if is_tested || is_asked_for { None } else { self.parameters.meant(host, url) })
+        let page = state.page(id)?;
+        Ok(if self.is_asked_for(id, &page) { None } else { self.parameters.meant(page.host, url) })
+    }
+
+    /// Whether a page that waits to be fetched is to wait for tests of its parameters: they may make no difference.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn awaits_tests(&self, state: &State, id: UrlId, url: &str) -> Result<bool, StateError> {
+        let page = state.page(id)?;
+        let known = self.parameters.hosts.get(&page.host.0);
+        Ok(known.is_some_and(|known| known.is_testing(url)) && !self.is_asked_for(id, &page))
+    }
+
+    /// Whether a page is fetched under its own URL whatever its parameters are.
+    fn is_asked_for(&self, id: UrlId, page: &Page) -> bool {
+        let is_tested = self.parameters.hosts.get(&page.host.0).is_some_and(|known| known.tests(id));
+        is_tested || page.flags.has_any(flags::SEED | flags::FETCHED) || page.hop == b'R'
+    }
+
+    /// Whether a test has ended since the last call.
+    pub fn has_ended_tests(&mut self) -> bool {
+        std::mem::take(&mut self.parameters.has_ended)
+    }
+
+    /// Gives up the tests of the host of a page.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn give_up_tests(&mut self, state: &State, id: UrlId) -> Result<(), StateError> {
+        self.parameters.keep_tests(state.page(id)?.host, |_| false);
+        self.parameters.has_ended = true;
+        Ok(())
+    }
+
+    /// Returns a page that has waited for tests, if it still is to be fetched.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn has_waited(&self, state: &State, id: UrlId) -> Result<Option<Candidate>, StateError> {
+        Ok(self.candidate(id, &state.page(id)?))
     }
 
     /// Returns the URL under which the archive may have a page whose own URL it does not know: without parameters that
@@ -233,6 +269,7 @@ impl Credits {
         }
         if known.tests.len() >= TESTS_MAX {
             known.tests.remove(0);
+            self.parameters.has_ended = true;
         }
         known.tests.push(Test { names, urls, found: [None; 2] });
         self.parameters.opened.extend([target, other]);

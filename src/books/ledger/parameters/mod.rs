@@ -59,6 +59,9 @@ pub(super) struct Parameters {
     /// Pages of tests that were fetched before.
     #[serde(skip)]
     known: Vec<UrlId>,
+    /// Whether a test has ended.
+    #[serde(skip)]
+    has_ended: bool,
 }
 
 /// What is known about the parameters of a host.
@@ -244,7 +247,7 @@ impl Parameters {
         let Some(known) = self.hosts.get_mut(&host.0) else { return };
         let done = known.tests.extract_if(.., |test| test.found.iter().all(Option::is_some));
         for Test { names, found, .. } in done.collect::<Vec<_>>() {
-            self.is_changed = true;
+            (self.is_changed, self.has_ended) = (true, true);
             let is_same = match found {
                 [Some(Found::Page(one)), Some(Found::Page(other))] => one == other || is_alike(one, other),
                 [Some(Found::Nothing), Some(Found::Nothing)] => continue,
@@ -272,14 +275,31 @@ impl Parameters {
     }
 
     /// Gives up the tests of a page.
-    fn give_up(&mut self, host: HostId, id: UrlId) {
-        if let Some(known) = self.hosts.get_mut(&host.0) {
-            known.tests.retain(|test| !test.urls.contains(&id.0));
-        }
+    pub(super) fn give_up(&mut self, host: HostId, id: UrlId) {
+        self.keep_tests(host, |test| !test.urls.contains(&id.0));
+    }
+
+    fn keep_tests(&mut self, host: HostId, is_kept: impl Fn(&Test) -> bool) {
+        let Some(known) = self.hosts.get_mut(&host.0) else { return };
+        let before = known.tests.len();
+        known.tests.retain(is_kept);
+        self.has_ended |= known.tests.len() < before;
     }
 }
 
 impl Host {
+    /// Whether a page has a part in a test.
+    fn tests(&self, id: UrlId) -> bool {
+        self.tests.iter().any(|test| test.urls.contains(&id.0))
+    }
+
+    /// Whether a parameter of a URL is being tested, and has not mattered so far.
+    fn is_testing(&self, url: &str) -> bool {
+        let is_tested = |name: &str| self.tests.iter().flat_map(|test| &test.names).any(|(it, _)| it == name);
+        let is_open = |name: &str| self.names.get(name).is_some_and(|known| known.different == 0);
+        !self.tests.is_empty() && parameters(url).any(|it| is_tested(it.name) && is_open(it.name))
+    }
+
     /// Takes the result of a test; returns whether it shows that a parameter was dropped by mistake.
     fn judge(&mut self, names: &[(String, u64)], is_same: bool) -> bool {
         let is_single = names.len() == 1;

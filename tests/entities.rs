@@ -147,3 +147,35 @@ fn entities_stay_within_their_budget_and_the_archive() {
     let why = archive.json("why", &["http://a.example/file.xml"]).remove(0);
     assert_eq!(why["missing_entities"], serde_json::json!(["file:///etc/passwd", "/etc/passwd"]));
 }
+
+/// Topics are learned from documents with their entities, and documents are judged with them.
+#[test]
+fn topics_see_what_external_entities_say() {
+    const EACH: usize = 8;
+    let archive = Archive::new();
+    let records = (0..2 * EACH).flat_map(|number| {
+        let text =
+            format!("<!DOCTYPE d [<!ENTITY c SYSTEM '/c/{number}.xml'>]><d><title>Papers</title>&c;</d>");
+        let words = [["bread", "yeast", "oven", "dough"], ["river", "reed", "heron", "marsh"]][number % 2];
+        let words = (0..20).map(|word| words[(number + word) % 4]).collect::<Vec<_>>().join(" ");
+        [xml(&format!("d/{number}.xml"), 1, &text), chapter(u32::try_from(number).unwrap(), 1, &words)]
+    });
+    imported(&archive, "papers.warc", &records.collect::<Vec<_>>());
+    let [baking, others] =
+        ["[02468]", "[13579]"].map(|digits| format!("page url matches \"/d/[0-9]*{digits}\\.xml\""));
+    archive.run("topic learn", &["baking", "--where", &baking, "--against", &others]).succeeded();
+    let rows = archive.json("query", &["page url ~ \"*/d/*.xml\" select url, topic(baking) as p"]);
+    assert_eq!(rows.len(), 2 * EACH);
+    for row in rows {
+        let number: usize = row["url"]
+            .as_str()
+            .unwrap()
+            .trim_end_matches(".xml")
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert_eq!(row["p"].as_f64().unwrap() > 0.5, number.is_multiple_of(2), "{row}");
+    }
+}

@@ -228,7 +228,8 @@ pub fn text_of(store: &Store, access: &Access, capture: &Capture) -> Result<(Str
     Ok((stored.text(), has_parts))
 }
 
-/// Returns the parsed content of a capture alone; empty if it takes too long to read.
+/// Returns the parsed content of a capture without its external entities, as a crawl sees a document when it comes: its parts
+/// are fetched afterwards. Empty if it takes too long to read.
 ///
 /// # Errors
 /// If its record cannot be read.

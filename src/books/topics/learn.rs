@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use archive_base::access::Access;
 use archive_math::learn::{Platt, log_odds, measures};
 use archive_math::topic::{ContextGraph, Knowledge, LabelledPage, Lead, Model, held_out};
 use archive_storage::{Store, UrlId};
@@ -10,7 +11,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use super::{About, Branch, CLASS, RELEVANT, Sight, Topic, TopicError, check_name, likeliest, wanted};
-use crate::change::parsed;
+use crate::change::parsed_in_time;
 
 /// Minimum number of examples of each kind.
 pub const EXAMPLES_MIN: usize = 5;
@@ -96,11 +97,11 @@ pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<Document>, Top
     for &id in ids.iter().filter(|id| met.insert(**id)) {
         let Some((_, capture)) = store.state().newest_version(id)? else { continue };
         let url = store.state().url(id)?;
-        let Ok(parsed) = parsed(store, &capture) else {
+        let Ok(parsed) = parsed_in_time(store, &Access::unlimited(), &capture) else {
             tracing::warn!(url, "a page cannot be read and is left out");
             continue;
         };
-        let sight = Sight::of(&url, &parsed);
+        let sight = parsed.and_then(|parsed| Sight::of(&url, &parsed));
         documents.extend(sight.map(|sight| Document { id, url, sight }));
         if documents.len() == EXAMPLES_MAX {
             break;

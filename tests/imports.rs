@@ -455,16 +455,27 @@ fn records_that_hold_no_capture_are_counted_by_type() {
         other("continuation", 3),
         other("metadata", 4),
         other("screenshot", 5),
+        // What a crawler says of a page of which there is no capture.
+        record(
+            &[
+                "WARC-Type: metadata",
+                "WARC-Record-ID: <urn:other:6>",
+                &format!("WARC-Date: {DAY}"),
+                "WARC-Target-URI: http://a.example/lone",
+                "Content-Type: application/warc-fields",
+            ],
+            "fetchTimeMs: 12\r\noutlink: http://a.example/linked L a/@href\r\n",
+        ),
     ];
     let (findings, summary) = import(&archive, &[("a.warc", file.concat())]);
     assert_eq!(kinds(&findings), ["left-out"]);
     let what = findings[0]["what"].as_str().unwrap();
-    for words in ["2 conversion", "1 continuation", "1 metadata", "1 of other types"] {
+    for words in ["2 conversion", "1 continuation", "2 metadata", "1 of other types"] {
         assert!(what.contains(words), "{what}");
     }
     assert_eq!(
         (&summary["records"], &summary["captures"], &summary["left_out"]),
-        (&7.into(), &1.into(), &6.into())
+        (&8.into(), &1.into(), &7.into())
     );
     assert_eq!(summary["left_out_types"]["warcinfo"], 1);
     let again = start(archive.command("import").arg(archive.folder().join("a.warc"))).wait().succeeded();

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use crate::imports::import;
 use crate::nodes_asked::post;
-use crate::ranking::unchunked;
 use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::{answer, member, response};
 use crate::support::{Archive, Dice};
@@ -363,7 +362,7 @@ fn names(served: &Served) -> BTreeSet<String> {
         let asked = format!("{{\"version\":2,\"ask\":{asked}}}");
         let answer = post(served, &["Content-Type: application/json"], &asked);
         assert_eq!(answer.status, 200);
-        let lines = String::from_utf8(unchunked(&answer.body)).unwrap();
+        let lines = String::from_utf8(answer.content()).unwrap();
         for line in lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
             // A hidden site has a number without a name.
             let row = line["row"].as_array().into_iter().flatten().filter_map(Value::as_str);

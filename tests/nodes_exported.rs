@@ -5,7 +5,6 @@ use std::io::Read as _;
 use std::path::Path;
 use std::process::Command;
 
-use archive_storage::warc::dechunk;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::{Value, json};
@@ -42,8 +41,8 @@ fn answer(served: &Served, rows: &str, from: &Value, room: u64) -> (Vec<u8>, Val
     let wanted = json!({"rows": rows, "chosen": null, "from": from, "room": room});
     let request = json!({"version": 2, "ask": {"export": wanted}}).to_string();
     let answer = post(served, &["Content-Type: application/json"], &request);
-    assert_eq!((answer.status, answer.get("transfer-encoding")), (200, Some("chunked")));
-    let text = String::from_utf8(dechunk(&answer.body.into()).to_vec()).unwrap();
+    assert_eq!(answer.status, 200);
+    let text = String::from_utf8(answer.content()).unwrap();
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let pieces = lines.iter().filter_map(|line| line["row"].as_str());
     let pieces = pieces.flat_map(|piece| BASE64_STANDARD.decode(piece).unwrap()).collect();
@@ -276,7 +275,7 @@ fn a_plan_for_nodes_is_that_for_their_folders() {
         let wanted = json!({"chosen": null, "now": 1_780_000_000_000_000_u64, "every": every});
         let request = json!({"version": 2, "ask": {"copies": wanted}}).to_string();
         let answer = post(&served[0], &["Content-Type: application/json"], &request);
-        let text = String::from_utf8(dechunk(&answer.body.into()).to_vec()).unwrap();
+        let text = String::from_utf8(answer.content()).unwrap();
         let line: Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
         (line["end"]["count"].clone(), line["end"]["copies"].as_array().unwrap().clone())
     };

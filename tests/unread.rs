@@ -163,6 +163,49 @@ fn costly_queries_delay_no_health_and_no_start_page() {
     drop(clients);
 }
 
+/// What long answers to queries may take in memory beside what the server takes anyway, in MiB: much less than one of them.
+const ANSWERS_MIB: u64 = 48;
+
+#[test]
+fn long_answers_to_queries_take_no_memory() {
+    const PAGES: usize = 200;
+    const COLUMNS: usize = 1000;
+    let archive = Archive::new();
+    let title = "herons ".repeat(40);
+    let pages: Vec<u8> = (0..PAGES)
+        .flat_map(|number| {
+            let (id, url) = (format!("urn:test:{number}"), format!("http://a.test/{number}"));
+            response(&id, &url, "2024-01-01T00:00:00Z", &format!("<title>{title}{number}</title>"))
+        })
+        .collect();
+    import(&archive, &[("a.warc", pages)]);
+    let served = served(&archive);
+    let path = |columns: usize, format: &str| {
+        let query = format!("page limit {PAGES} select url{}", ", title".repeat(columns));
+        let query: String = url::form_urlencoded::byte_serialize(query.as_bytes()).collect();
+        format!("/query?q={query}&format={format}")
+    };
+    assert_eq!(ask(&served.application, "GET", &path(1, "csv"), &[]).status, 200);
+    let before = peak(&served);
+    let request = |format: &str| {
+        format!("GET {} HTTP/1.1\r\nHost: {}\r\n\r\n", path(COLUMNS, format), served.application)
+    };
+    let clients = unread(&served.application, &request("csv"), 4, 1);
+    let csv = ask(&served.application, "GET", &path(COLUMNS, "csv"), &[]);
+    assert_eq!((csv.status, csv.body.iter().filter(|byte| **byte == b'\n').count()), (200, PAGES + 1));
+    assert!(csv.body.len() > PAGES * COLUMNS * title.len());
+    println!("{before} MiB, then {} MiB", peak(&served));
+    assert!(peak(&served) < before + ANSWERS_MIB, "{before} MiB, then {} MiB", peak(&served));
+    drop(clients);
+    let json = ask(&served.application, "GET", &path(1, "json"), &[]);
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&json.body).unwrap();
+    assert!(rows.len() == PAGES && rows.iter().all(|row| row["title"].as_str().unwrap().contains("herons")));
+    // What is too long for a page says so.
+    let page = ask(&served.application, "GET", &path(COLUMNS, "html"), &[]);
+    let text = String::from_utf8(page.body).unwrap();
+    assert!(page.status == 400 && text.contains("this answer is too long"), "{} {text}", page.status);
+}
+
 #[test]
 fn a_long_record_is_read_as_far_as_it_is_asked_for() {
     let archive = archive(LONG_BYTES);
@@ -201,7 +244,7 @@ fn a_long_record_is_read_as_far_as_it_is_asked_for() {
     assert!(get(&path, None).body == long(0, LONG_BYTES), "the whole body");
     let got = get(&format!("/warc/20240101000000/{LONG}plain"), None);
     let again = Archive::new();
-    import(&again, &[("again.warc.gz", unchunked(&got.body))]);
+    import(&again, &[("again.warc.gz", got.content())]);
     assert_eq!(again.verify(), 1);
 
     // Many at once, of whom some never read.
@@ -216,14 +259,6 @@ fn a_long_record_is_read_as_far_as_it_is_asked_for() {
     drop(clients);
     println!("{} MiB", peak(&served));
     assert!(peak(&served) < MEMORY_MIB, "{} MiB", peak(&served));
-}
-
-/// A body without its chunks.
-fn unchunked(body: &[u8]) -> Vec<u8> {
-    let mut chunks = archive_storage::warc::Dechunker::default();
-    let mut plain = Vec::new();
-    chunks.feed(body, |data| plain.extend_from_slice(data));
-    plain
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Answers to programs that query this archive together with others ([`archive_peers::nodes`]). An answer is written to an
-//! unnamed temporary file and sent from there, as packages are.
+//! Answers to programs that query this archive together with others ([`archive_peers::nodes`]). An answer is written before
+//! it is sent, as packages are.
 
-use std::io::{BufWriter, Seek as _, Write as _};
-use std::time::{Duration, Instant};
+use std::io::{BufWriter, Write as _};
+use std::time::Duration;
 
 use archive_ask::query::Limits;
 use archive_base::error::{Classified, ErrorKind};
@@ -14,7 +14,8 @@ use hyper::HeaderMap;
 use hyper::body::Incoming;
 
 use super::opened::Seen;
-use super::page::{Bounded, Reply};
+use super::page::Reply;
+use super::unsent::{FileRoom, Unsent};
 
 /// Path of the requests.
 pub(super) const PATH: &str = "/ask";
@@ -23,7 +24,7 @@ pub(super) const PATH: &str = "/ask";
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(30);
 
 /// Time limit for making an answer.
-const TIME_MAX: Duration = Duration::from_secs(50);
+pub(super) const TIME_MAX: Duration = Duration::from_secs(50);
 
 /// Limits for making an answer.
 pub(super) fn limits() -> Limits {
@@ -47,15 +48,13 @@ pub(super) async fn read(head: &HeaderMap, body: Incoming) -> Result<Bytes, Repl
 }
 
 /// Answers a request to an archive whose application and replay have these origins.
-pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> Reply {
-    let file = match tempfile::tempfile() {
-        Ok(file) => file,
-        Err(error) => return Reply::no_data(500, &error.to_string()),
-    };
-    let mut out = Bounded { file, left: ANSWERS_BYTES_MAX, until: Instant::now() + TIME_MAX };
-    let written = write(seen, origins, request, &mut out);
-    match written.and_then(|()| out.file.rewind().map_err(into)) {
-        Ok(()) => Reply { file: Some(out.file), ..Reply::of(200, "application/x-ndjson", "") },
+pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], room: &FileRoom) -> Reply {
+    let mut out = Unsent::new(room, ANSWERS_BYTES_MAX, TIME_MAX);
+    match write(seen, origins, request, &mut out) {
+        Ok(()) => match out.reply("application/x-ndjson") {
+            Ok(reply) => reply,
+            Err(error) => Reply::no_data(500, &error.to_string()),
+        },
         Err(error) if out.is_over() || error.kind() == ErrorKind::Stopped => {
             Reply::no_data(503, "this answer is too long, or takes too long: narrow the request down")
         }
@@ -64,7 +63,7 @@ pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8]) -> 
     }
 }
 
-fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Bounded) -> Result<(), AskError> {
+fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Unsent) -> Result<(), AskError> {
     let mut out = BufWriter::new(out);
     let kept = Some(seen.lately.kept());
     let folder = AskedFolder { store: seen.store, access: &seen.access, limits: limits(), kept };

@@ -366,7 +366,9 @@ impl Received {
         let seen = archive.seen(&opened, self.who.role)?;
         match self.origin {
             Origin::Application => Ok(match &self.ask {
-                Some(asked) => ask::answer(&seen, [&self.application, &self.replay], asked),
+                Some(asked) => {
+                    ask::answer(&seen, [&self.application, &self.replay], asked, &shared.limits.files)
+                }
                 None => page::answer(&request.of(&seen)),
             }),
             Origin::Replay => {

@@ -24,6 +24,7 @@ mod page;
 mod people;
 mod pings;
 mod sending;
+mod unsent;
 
 use std::future::poll_fn;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -52,6 +53,7 @@ pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, 
 use self::options::{following, origins};
 use self::people::People;
 use self::sending::Sending;
+use self::unsent::FileRoom;
 
 /// Maximum number of clients that follow runs concurrently; others are refused.
 const LISTENERS_MAX: usize = 16;
@@ -177,6 +179,7 @@ struct Limits {
     listeners: Arc<Semaphore>,
     packages: Arc<Semaphore>,
     asking: Arc<Semaphore>,
+    files: FileRoom,
     clients: Arc<Clients>,
     /// Whether the server is shutting down, so that event streams must end.
     ends: watch::Sender<bool>,
@@ -360,6 +363,7 @@ impl Limits {
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             packages: Arc::new(Semaphore::new(PACKAGES_MAX)),
             asking: Arc::new(Semaphore::new(ASKING_MAX)),
+            files: FileRoom::default(),
             ends: watch::Sender::new(false),
             clients: Arc::new(Clients::new(clients::CONNECTIONS_MAX)),
         }

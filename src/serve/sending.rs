@@ -1,7 +1,6 @@
 //! Bodies of answers: those in memory, which have a share of it until they are sent, and those that are made while they
 //! are sent.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,13 +14,15 @@ use hyper::body::{Body, Frame};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
+use super::unsent::UnsentFile;
+
 /// Bytes of all answers that are kept until their clients have taken them, except the short ones; and how long an answer
 /// waits for its share before it is refused. With short ones for all connections, that is half a gibibyte.
 const KEPT_BYTES_MAX: usize = 384 << 20;
 const KEEPING_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// Bytes of a short answer: it needs no share.
-const SHORT_BYTES_MAX: usize = 256 << 10;
+/// Bytes of a short answer: it needs no share, and no file.
+pub(super) const SHORT_BYTES_MAX: usize = 256 << 10;
 
 /// Bytes of an answer in pieces that are in memory at once: a frame of a record.
 const PIECE_BYTES: usize = 4 << 20;
@@ -83,10 +84,10 @@ impl Sending {
     }
 
     /// A file, from its current position to its end.
-    pub(super) fn file(&self, file: File, shares: Shares) -> Sent {
+    pub(super) fn file(&self, unsent: UnsentFile, shares: Shares) -> Sent {
         let pieces = std::iter::from_fn(move || {
             let mut piece = Vec::with_capacity(FILE_PIECE_BYTES);
-            let read = (&file).take(FILE_PIECE_BYTES as u64).read_to_end(&mut piece);
+            let read = (&unsent.file).take(FILE_PIECE_BYTES as u64).read_to_end(&mut piece);
             read.map(|read| (read > 0).then(|| Bytes::from(piece))).transpose()
         });
         self.making(Box::new(pieces), shares)

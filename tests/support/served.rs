@@ -99,6 +99,16 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, fields: &[&str]) -> A
 }
 
 impl Answer {
+    /// Its body without chunks.
+    pub(crate) fn content(&self) -> Vec<u8> {
+        if self.get("transfer-encoding") != Some("chunked") {
+            return self.body.clone();
+        }
+        let (mut chunks, mut content) = (archive_storage::warc::Dechunker::default(), Vec::new());
+        chunks.feed(&self.body, |data| content.extend_from_slice(data));
+        content
+    }
+
     /// Returns the value of a field by its lower-case name.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())

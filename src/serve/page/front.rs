@@ -46,10 +46,14 @@ pub(super) fn page(front: &Front, asked: &Request<'_>) -> Option<Result<Reply, P
             return Some(search::search(asked, find, times));
         }
         "/query" => {
-            return Some(query::query(asked, |text| {
+            return Some(query::query(asked, |text, rows| {
                 let asking = front.ask(role, |all| all.query(text, Utc::now(), Some(query::ROWS)));
                 match asking {
-                    Ok(((answer, _), missing)) => Ok(Ok((answer, missing))),
+                    Ok(((answer, _), missing)) => {
+                        rows.begin(&answer.headings)?;
+                        answer.rows.into_iter().try_for_each(|row| rows.take(row))?;
+                        Ok(Ok((answer.matched, missing)))
+                    }
                     Err(error) if error.kind() == ErrorKind::Usage => Ok(Err(error.to_string())),
                     Err(error) => Err(problem(error)),
                 }

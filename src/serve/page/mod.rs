@@ -19,7 +19,6 @@ mod start;
 mod times;
 mod watches;
 
-use std::fs::File;
 use std::ops::Deref;
 
 use archive_base::texts::Language;
@@ -42,6 +41,7 @@ use super::front::Front;
 use super::http::Received;
 use super::opened::Seen;
 use super::people::Who;
+use super::unsent::UnsentFile;
 use super::{Review, Shared};
 
 const STYLE: &str = include_str!("style.css");
@@ -88,7 +88,7 @@ pub(super) struct Reply {
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: Bytes,
     /// A file to send as the body, from its current position to its end.
-    pub(super) file: Option<File>,
+    pub(super) file: Option<UnsentFile>,
     /// An archived body to send as the body.
     pub(super) long: Option<archive_replay::Long>,
 }
@@ -428,7 +428,7 @@ pub(super) fn wants_json(accept: Option<&str>) -> bool {
 }
 
 pub(super) use front::led;
-pub(super) use package::{Bounded, is_package};
+pub(super) use package::is_package;
 pub(super) use runs::{Which, report, run_at};
 
 fn layout(t: Speech, title: &str, asked: Option<&Request<'_>>, content: &Markup) -> Markup {

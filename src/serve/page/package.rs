@@ -1,10 +1,8 @@
-//! Packages: the captures of a site, or of the pages that a query finds, as WACZ. A package is written to an unnamed
-//! temporary file and sent from there, so that the archive is held open only while it is made, and failures are
-//! reported before the first byte.
+//! Packages: the captures of a site, or of the pages that a query finds, as WACZ. A package is written before it is sent, so
+//! that the archive is held open only while it is made, and failures are reported before the first byte.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
-use std::time::{Duration, Instant};
+use std::io::BufWriter;
+use std::time::Duration;
 
 use archive_ask::query::Question;
 use archive_base::error::{Classified, ErrorKind};
@@ -13,6 +11,7 @@ use archive_peers::export::{self, ExportError, Selection};
 use chrono::Utc;
 
 use super::{Asked, Problem, Reply, Speech};
+use crate::serve::unsent::Unsent;
 
 /// Maximum size of a package in bytes.
 const BYTES_MAX: u64 = 512 << 20;
@@ -52,7 +51,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }
     let selection = Selection::of_pages(store, access, pages.into_iter().collect(), text)?;
     let selection = selection.up_to(RECORD_BYTES_MAX);
-    let mut out = Bounded { file: tempfile::tempfile()?, left: BYTES_MAX, until: Instant::now() + TIME_MAX };
+    let mut out = Unsent::new(&asked.server.limits.files, BYTES_MAX, TIME_MAX);
     match export::package(store, &selection, BufWriter::new(&mut out)) {
         Err(ExportError::Nothing(_)) => {
             return Err(Problem::Missing(t.say("Nothing that was captured fits.").to_owned()));
@@ -63,63 +62,11 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     };
     let name = if site.is_empty() { "query" } else { site };
     let name: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    let reply = Reply::of(200, "application/wacz", "")
-        .with("Content-Disposition", format!("attachment; filename=\"{name}.wacz\""))
-        .with("Content-Length", out.file.metadata()?.len().to_string());
-    out.file.rewind()?;
-    Ok(Reply { file: Some(out.file), ..reply })
+    let disposition = format!("attachment; filename=\"{name}.wacz\"");
+    Ok(out.reply("application/wacz")?.with("Content-Disposition", disposition))
 }
 
 fn too_much(t: Speech) -> Problem {
     let what = "This package would be larger than {} or {} pages, or take too long; make it with `archive export wacz`.";
     Problem::Wrong(t.fill(what, &[&indicatif::HumanBytes(BYTES_MAX), &PAGES_MAX]))
-}
-
-/// A file limited in size and in writing time.
-pub(in super::super) struct Bounded {
-    pub(in super::super) file: File,
-    pub(in super::super) left: u64,
-    pub(in super::super) until: Instant,
-}
-
-impl Bounded {
-    pub(in super::super) fn is_over(&self) -> bool {
-        self.left == 0 || Instant::now() >= self.until
-    }
-}
-
-impl Write for Bounded {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.left = self.left.saturating_sub(buffer.len() as u64);
-        if self.is_over() {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.file.write(buffer)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
-    }
-}
-
-impl Seek for Bounded {
-    fn seek(&mut self, position: SeekFrom) -> io::Result<u64> {
-        self.file.seek(position)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_takes_no_more_than_it_may() {
-        let bounded =
-            |left| Bounded { file: tempfile::tempfile().unwrap(), left, until: Instant::now() + TIME_MAX };
-        let (mut enough, mut short) = (bounded(4), bounded(3));
-        assert!(enough.write_all(b"abc").is_ok() && !enough.is_over());
-        assert!(short.write_all(b"abc").is_err() && short.is_over());
-        let mut late = Bounded { until: Instant::now(), ..bounded(9) };
-        assert!(late.write_all(b"abc").is_err());
-    }
 }

@@ -1,9 +1,10 @@
 //! The query page: an input with completion, errors below it, and the answer as a table, JSON or CSV.
 
 use std::collections::BTreeMap;
+use std::io::{self, BufWriter, Write as _};
 use std::sync::LazyLock;
 
-use archive_ask::query::{self, Answer, Error, Plan, Question, Running, Value};
+use archive_ask::query::{self, Answer, Error, Heading, Plan, Question, Running, Value};
 use archive_ask::review::guarded;
 use archive_base::error::{Classified, ErrorKind};
 use archive_peers::nodes::Missing;
@@ -13,10 +14,19 @@ use maud::{Markup, html};
 use serde_json::{Map, Value as Json, json};
 
 use super::{Asked, Problem, Reply, Request, Speech, front};
-use crate::serve::ask::limits;
+use crate::serve::ask::{TIME_MAX, limits};
+use crate::serve::unsent::Unsent;
 
 /// Number of rows shown, unless the query has a limit.
 pub(super) const ROWS: usize = 100;
+
+/// Maximum length of an answer as CSV or JSON in bytes.
+const BYTES_MAX: u64 = 512 << 20;
+
+/// Maximum size of the rows on a page in bytes: in memory, where their markup takes a few times as many.
+const SHOWN_BYTES_MAX: usize = 16 << 20;
+
+const TOO_LONG: &str = "this answer is too long, or many others are being sent: add `limit N`, select less, or use `archive query`";
 
 /// From this number on, digits are grouped.
 const UNGROUPED: u64 = 10_000;
@@ -49,44 +59,135 @@ pub(super) fn script() -> Reply {
 }
 
 pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
-    query(asked, |text| {
+    query(asked, |text, rows| {
         let opened = asked.opened;
         let mut question = match Question::new(opened.store, opened.access.clone(), text, Utc::now()) {
             Err(error) if error.kind() == ErrorKind::Usage => return Ok(Err(error.to_string())),
             question => question?.within(Running::new(limits(), false)),
         };
         question.plan.limit_if_unlimited(ROWS);
-        match question.answer() {
+        rows.begin(question.plan.headings())?;
+        match question.each(&mut |row| rows.take(row).map_err(Error::Spill)) {
             Err(error @ (Error::NoIndex | Error::NoVersions(_) | Error::TooMuch { .. } | Error::Late(_))) => {
                 Ok(Err(error.to_string()))
             }
-            answer => Ok(Ok((answer?, Missing::rows(question.unread())))),
+            matched => Ok(Ok((Some(matched?), Missing::rows(question.unread())))),
         }
     })
 }
 
-/// An answer with the archives that are missing from it, or the mistake in the query.
-type Answered = Result<(Answer, Vec<Missing>), String>;
+/// How many rows matched, if that is known, and the archives that are missing from the answer; or the mistake in the query.
+type Answered = Result<(Option<u64>, Vec<Missing>), String>;
 
-/// The page for a query that `ask` answers.
+/// The page for a query whose rows `ask` gives.
 pub(super) fn query(
     asked: &Request<'_>,
-    ask: impl FnOnce(&str) -> Result<Answered, Problem>,
+    ask: impl FnOnce(&str, &mut GivenRows) -> Result<Answered, Problem>,
 ) -> Result<Reply, Problem> {
     let (t, text) = (asked.speech, asked.parameter("q"));
     if text.is_empty() {
         return Ok(asked.reply(t.say("Query"), &Json::Null, || shown(t, "", None, None)).with_script(None));
     }
-    let (answer, missing) = match ask(text)? {
-        Ok(answered) => answered,
-        Err(mistake) => return Ok(mistaken(asked, text, &mistake)),
+    let mut rows = GivenRows::of(asked);
+    let answered = ask(text, &mut rows).and_then(|answered| {
+        rows.end()?;
+        Ok(answered)
+    });
+    let (matched, missing) = match answered {
+        Err(_) if rows.is_over() => return Ok(mistaken(asked, text, TOO_LONG)),
+        Err(problem) => return Err(problem),
+        Ok(Err(mistake)) => return Ok(mistaken(asked, text, &mistake)),
+        Ok(Ok(answered)) => answered,
     };
-    if asked.parameter("format") == "csv" {
-        return csv(&answer).map(|reply| reply.without(&missing));
+    let GivenRows { headings, out, .. } = rows;
+    let reply = match out {
+        RowForm::Csv(out) => {
+            out.into_inner().map_err(csv::IntoInnerError::into_error)?.reply("text/csv; charset=utf-8")?
+        }
+        RowForm::Json(out) => out
+            .into_inner()
+            .map_err(io::IntoInnerError::into_error)?
+            .reply("application/json")?
+            .with_script(None),
+        RowForm::Shown(rows, _) => {
+            let answer = Answer { headings, rows, matched };
+            let content = shown(t, text, Some((&answer, missing.as_slice())), None);
+            Reply::html(200, t, t.say("Query"), Some(asked), &content).with_script(None)
+        }
+    };
+    Ok(reply.without(&missing))
+}
+
+/// The rows of an answer in the form that was asked for. As data they are written as they come.
+pub(super) struct GivenRows {
+    headings: Vec<Heading>,
+    count: u64,
+    out: RowForm,
+}
+
+enum RowForm {
+    /// For a page, with their size by estimate.
+    Shown(Vec<Vec<Value>>, usize),
+    Csv(csv::Writer<Unsent>),
+    Json(BufWriter<Unsent>),
+}
+
+impl GivenRows {
+    fn of(asked: &Request<'_>) -> Self {
+        let unsent = || Unsent::new(&asked.server.limits.files, BYTES_MAX, TIME_MAX);
+        let out = match asked.parameter("format") {
+            "csv" => RowForm::Csv(csv::Writer::from_writer(unsent())),
+            _ if asked.wants_json => RowForm::Json(BufWriter::new(unsent())),
+            _ => RowForm::Shown(Vec::new(), 0),
+        };
+        Self { headings: Vec::new(), count: 0, out }
     }
-    let json: Vec<Json> = if asked.wants_json { objects(&answer) } else { Vec::new() };
-    let content = || shown(t, text, Some((&answer, missing.as_slice())), None);
-    Ok(asked.reply(t.say("Query"), &json, content).with_script(None).without(&missing))
+
+    /// Begins with the headings.
+    pub(super) fn begin(&mut self, headings: &[Heading]) -> io::Result<()> {
+        self.headings = headings.to_vec();
+        match &mut self.out {
+            RowForm::Shown(..) => Ok(()),
+            RowForm::Csv(out) => Ok(out.write_record(headings.iter().map(|heading| &heading.name))?),
+            RowForm::Json(out) => out.write_all(b"["),
+        }
+    }
+
+    /// Takes the next row.
+    pub(super) fn take(&mut self, row: Vec<Value>) -> io::Result<()> {
+        self.count += 1;
+        match &mut self.out {
+            RowForm::Shown(rows, bytes) => {
+                *bytes += row.iter().map(Value::bytes).sum::<usize>();
+                rows.push(row);
+                if self.is_over() { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
+            }
+            RowForm::Csv(out) => Ok(out.write_record(row.iter().map(as_text))?),
+            RowForm::Json(out) => {
+                if self.count > 1 {
+                    out.write_all(b",")?;
+                }
+                Ok(serde_json::to_writer(out, &as_object(&self.headings, row))?)
+            }
+        }
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        match &mut self.out {
+            RowForm::Shown(..) => Ok(()),
+            RowForm::Csv(out) => out.flush(),
+            RowForm::Json(out) => out.write_all(b"]\n").and_then(|()| out.flush()),
+        }
+    }
+
+    /// Whether the answer is too long for its form.
+    fn is_over(&self) -> bool {
+        match &self.out {
+            RowForm::Shown(_, bytes) => *bytes > SHOWN_BYTES_MAX,
+            RowForm::Csv(out) => out.get_ref().is_over(),
+            RowForm::Json(out) => out.get_ref().is_over(),
+        }
+    }
 }
 
 fn mistaken(asked: &Request<'_>, text: &str, mistake: &str) -> Reply {
@@ -180,27 +281,17 @@ fn cell(t: Speech, heading: &str, value: &Value) -> Markup {
     }
 }
 
-/// Converts rows to objects, keyed by heading.
-fn objects(answer: &Answer) -> Vec<Json> {
-    let value = |value: &Value| serde_json::to_value(value).unwrap_or(Json::Null);
-    let object = |row: &Vec<Value>| {
-        let fields =
-            answer.headings.iter().zip(row).map(|(heading, cell)| (heading.name.clone(), value(cell)));
-        Json::Object(fields.collect::<Map<_, _>>())
-    };
-    answer.rows.iter().map(object).collect()
+/// A row as an object, keyed by heading.
+fn as_object(headings: &[Heading], row: Vec<Value>) -> Map<String, Json> {
+    let value = |value: Value| serde_json::to_value(value).unwrap_or(Json::Null);
+    headings.iter().zip(row).map(|(heading, cell)| (heading.name.clone(), value(cell))).collect()
 }
 
-fn csv(answer: &Answer) -> Result<Reply, Problem> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(answer.headings.iter().map(|heading| &heading.name))?;
-    for row in &answer.rows {
-        writer.write_record(row.iter().map(|value| match serde_json::to_value(value) {
-            Ok(Json::String(text)) => guarded(&text),
-            Ok(Json::Null) | Err(_) => String::new(),
-            Ok(other) => other.to_string(),
-        }))?;
+/// A value as a cell of a table for spreadsheets.
+fn as_text(value: &Value) -> String {
+    match serde_json::to_value(value) {
+        Ok(Json::String(text)) => guarded(&text),
+        Ok(Json::Null) | Err(_) => String::new(),
+        Ok(other) => other.to_string(),
     }
-    let body = writer.into_inner().map_err(|error| Problem::Failed(error.to_string()))?;
-    Ok(Reply::of(200, "text/csv; charset=utf-8", body))
 }

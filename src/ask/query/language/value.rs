@@ -48,7 +48,8 @@ impl Value {
     }
 
     /// Bytes of memory used.
-    pub(crate) fn bytes(&self) -> usize {
+    #[must_use]
+    pub fn bytes(&self) -> usize {
         size_of::<Self>() + if let Self::Text(text) = self { text.len() } else { 0 }
     }
 

@@ -1,8 +1,9 @@
 //! Connections: how many there may be, which of them makes room for another, and how slowly a client may read.
 //!
 //! Clients that send requests and never read, or connect and say nothing, must not keep others out. So nobody waits to
-//! be accepted: of too many connections, one is dropped (`least_worthy`). What a client takes of an answer is counted
-//! where it is written; who takes nothing, or next to nothing, is dropped as well.
+//! be accepted: of too many connections, of all or of one client, one is dropped (`least_worthy`). What a client takes of
+//! an answer is counted where it is written; who takes nothing, or next to nothing, is dropped as well. And nobody has
+//! more than a part of the places in which answers are made.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -10,17 +11,24 @@ use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+use super::lanes::OwnPlaces;
 
 /// Maximum number of concurrent connections.
 pub(super) const CONNECTIONS_MAX: usize = 512;
+
+/// Maximum number of concurrent connections of one client, which is an address, or of IPv6 a network: others find room
+/// however many it makes. A browser has six to each origin.
+pub(super) const CONNECTIONS_OF_ONE_MAX: usize = 128;
 
 /// How long a connection is a new one, which does not make room while others have been answered already.
 const NEW_MAX: Duration = Duration::from_secs(2);
@@ -30,6 +38,9 @@ const LEAVING_MAX: Duration = Duration::from_secs(1);
 
 /// A client that takes nothing of an answer for this time is dropped.
 const UNREAD_MAX: Duration = Duration::from_secs(10);
+
+/// Number of networks from which on those without a connection are forgotten.
+const NETWORKS_MAX: usize = 4 * CONNECTIONS_MAX;
 
 /// Bytes a second that a client must take of a waiting answer, and how far it may fall behind: otherwise a byte every nine
 /// seconds would hold an answer for days.
@@ -45,15 +56,27 @@ const UNSENT_BYTES_MAX: u32 = 64 << 10;
 pub(super) struct Clients {
     places: Arc<Semaphore>,
     all: Mutex<HashMap<u64, Arc<Client>>>,
+    /// The networks of clients that are connected, or named by a web server in front.
+    networks: Mutex<HashMap<IpAddr, Weak<Network>>>,
     /// Number of connections so far.
     number: AtomicU64,
     began: Instant,
 }
 
+/// What one client has many of, and another does not: its address, or of IPv6 its network.
+#[derive(Debug)]
+pub(super) struct Network {
+    address: IpAddr,
+    /// Its places in each lane.
+    pub(super) places: OwnPlaces,
+}
+
 /// A connection.
 #[derive(Debug)]
 pub(super) struct Client {
-    network: IpAddr,
+    network: Arc<Network>,
+    /// Whether it is one of a web server in front, which has those of all its clients.
+    is_front: bool,
     /// When the server began, and when the connection did.
     began: Instant,
     since: Instant,
@@ -63,7 +86,9 @@ pub(super) struct Client {
     is_known: AtomicBool,
     is_answered: AtomicBool,
     is_waiting: AtomicBool,
-    dropped: Notify,
+    is_dropped: AtomicBool,
+    /// The task that serves it, once it is there.
+    serving: OnceLock<AbortHandle>,
 }
 
 /// The place of a connection.
@@ -78,7 +103,13 @@ pub(super) struct Place {
 impl Clients {
     pub(super) fn new(most: usize) -> Self {
         let places = Arc::new(Semaphore::new(most));
-        Self { places, all: Mutex::default(), number: AtomicU64::new(0), began: Instant::now() }
+        Self {
+            places,
+            all: Mutex::default(),
+            networks: Mutex::default(),
+            number: AtomicU64::new(0),
+            began: Instant::now(),
+        }
     }
 
     fn all(&self) -> MutexGuard<'_, HashMap<u64, Arc<Client>>> {
@@ -86,25 +117,48 @@ impl Clients {
     }
 
     /// Admits a connection, for which another one is dropped if there are too many. `None` if that one does not end.
-    pub(super) async fn admit(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+    pub(super) async fn admit(self: &Arc<Self>, address: IpAddr, is_front: bool) -> Option<Place> {
+        let network = self.network(address);
+        let is_of_it = |client: &Client| !client.is_front && Arc::ptr_eq(&client.network, &network);
+        if !is_front
+            && self.all().values().filter(|client| is_of_it(client)).count() >= CONNECTIONS_OF_ONE_MAX
+        {
+            self.drop_one(is_of_it);
+        }
         let place = match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => permit,
             Err(_) => {
-                self.drop_one();
+                self.drop_one(|_| true);
                 timeout(LEAVING_MAX, Arc::clone(&self.places).acquire_owned()).await.ok()?.ok()?
             }
         };
         let number = self.number.fetch_add(1, Ordering::Relaxed);
-        let client = Arc::new(Client::new(address, self.began));
+        let client = Arc::new(Client::new(network, is_front, self.began));
         self.all().insert(number, Arc::clone(&client));
         Some(Place { clients: Arc::clone(self), number, client, _permit: place })
     }
 
-    fn drop_one(&self) {
+    /// The network of a client.
+    pub(super) fn network(&self, address: IpAddr) -> Arc<Network> {
+        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        let address = network(address);
+        if let Some(known) = networks.get(&address).and_then(Weak::upgrade) {
+            return known;
+        }
+        if networks.len() >= NETWORKS_MAX {
+            networks.retain(|_, network| network.strong_count() > 0);
+        }
+        let new = Arc::new(Network { address, places: OwnPlaces::default() });
+        networks.insert(address, Arc::downgrade(&new));
+        new
+    }
+
+    /// Drops the least worthy of some connections.
+    fn drop_one(&self, is_one: impl Fn(&Client) -> bool) {
         let mut all = self.all();
         // It is removed at once, so that the next connection does not choose the same one.
-        if let Some(client) = least_worthy(&all).and_then(|number| all.remove(&number)) {
-            client.dropped.notify_one();
+        if let Some(client) = least_worthy(&all, is_one).and_then(|number| all.remove(&number)) {
+            client.drop_it();
         }
     }
 }
@@ -113,38 +167,42 @@ impl Clients {
 /// address with the most connections; rather one that has been answered than a new one, which otherwise would leave before
 /// its request is read while others ask over and over; rather one whose client is to act than one that waits for the
 /// server; and the one that has been still for the longest time.
-fn least_worthy(all: &HashMap<u64, Arc<Client>>) -> Option<u64> {
+fn least_worthy(all: &HashMap<u64, Arc<Client>>, is_one: impl Fn(&Client) -> bool) -> Option<u64> {
     let mut counts = HashMap::<IpAddr, usize>::new();
-    all.values().for_each(|client| *counts.entry(client.network).or_default() += 1);
+    all.values().for_each(|client| *counts.entry(client.network.address).or_default() += 1);
     let worth = |client: &Client| {
         let is = |fact: &AtomicBool| fact.load(Ordering::Relaxed);
         let moved = client.moved.load(Ordering::Relaxed);
         let is_new = !is(&client.is_answered) && client.since.elapsed() < NEW_MAX;
-        let count = Reverse(counts.get(&client.network).copied());
+        let count = Reverse(counts.get(&client.network.address).copied());
         (is(&client.is_known), count, is_new, is(&client.is_waiting), moved)
     };
-    all.iter().min_by_key(|(_, client)| worth(client)).map(|(number, _)| *number)
+    let of = all.iter().filter(|(_, client)| is_one(client));
+    of.min_by_key(|(_, client)| worth(client)).map(|(number, _)| *number)
 }
 
-/// What one client has many of, and another does not: its address, or of IPv6 its network.
+/// An address, or of IPv6 its network.
 fn network(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
+    // A listener at `::` names IPv4 clients as parts of one network.
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & !u128::from(u64::MAX)).into(),
     }
 }
 
 impl Client {
-    fn new(address: IpAddr, began: Instant) -> Self {
+    fn new(network: Arc<Network>, is_front: bool, began: Instant) -> Self {
         let client = Self {
-            network: network(address),
+            network,
+            is_front,
             began,
             since: Instant::now(),
             moved: AtomicU64::new(0),
             is_known: AtomicBool::new(false),
             is_answered: AtomicBool::new(false),
             is_waiting: AtomicBool::new(false),
-            dropped: Notify::new(),
+            is_dropped: AtomicBool::new(false),
+            serving: OnceLock::new(),
         };
         client.moves();
         client
@@ -159,18 +217,29 @@ impl Client {
         self.is_known.store(true, Ordering::Relaxed);
     }
 
+    /// Its network, unless a web server in front names another client.
+    pub(super) fn network(&self) -> &Arc<Network> {
+        &self.network
+    }
+
+    /// Notes the task that serves it.
+    pub(super) fn is_served_by(&self, task: AbortHandle) {
+        let task = self.serving.get_or_init(|| task);
+        // It may have had to make room before.
+        if self.is_dropped.load(Ordering::SeqCst) {
+            task.abort();
+        }
+    }
+
+    fn drop_it(&self) {
+        self.is_dropped.store(true, Ordering::SeqCst);
+        self.serving.get().into_iter().for_each(AbortHandle::abort);
+    }
+
     /// Notes that it waits for an answer, or has got one.
     pub(super) fn waits(&self, is_waiting: bool) {
-        self.moves();
         self.is_waiting.store(is_waiting, Ordering::Relaxed);
         self.is_answered.fetch_or(!is_waiting, Ordering::Relaxed);
-    }
-}
-
-impl Place {
-    /// Returns once the connection has to make room.
-    pub(super) async fn is_dropped(&self) {
-        self.client.dropped.notified().await;
     }
 }
 
@@ -196,8 +265,12 @@ impl Pace {
         since + UNREAD_MAX.min(BEHIND_MAX.saturating_sub(self.behind))
     }
 
-    fn takes(&mut self, bytes: usize, now: Instant) {
-        let waited = self.since.take().map_or(Duration::ZERO, |since| now - since);
+    /// Notes what it has taken. The time matters only if it has waited.
+    fn takes(&mut self, bytes: usize, now: impl FnOnce() -> Instant) {
+        if self.since.is_none() && self.behind.is_zero() {
+            return;
+        }
+        let waited = self.since.take().map_or(Duration::ZERO, |since| now() - since);
         let worth = Duration::from_secs(1) * u32::try_from(bytes).unwrap_or(u32::MAX) / RATE_MIN;
         self.behind = (self.behind + waited).saturating_sub(worth);
     }
@@ -232,7 +305,7 @@ impl Watched {
             return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
         }
         if let Poll::Ready(Ok(bytes)) = outcome {
-            self.pace.takes(bytes, Instant::now());
+            self.pace.takes(bytes, Instant::now);
             self.client.moves();
         }
         self.timer = None;
@@ -309,7 +382,7 @@ mod tests {
         let mut take = |bytes: usize| {
             let until = pace.until(now);
             now += Duration::from_secs(9);
-            pace.takes(bytes, now);
+            pace.takes(bytes, || now);
             until.duration_since(now - Duration::from_secs(9))
         };
         let often: Vec<u64> = (0..100).map(|_| take(9 * RATE_MIN as usize).as_secs()).collect();
@@ -325,8 +398,9 @@ mod tests {
     fn strangers_and_the_many_make_room_first() {
         let began = Instant::now();
         let mut all = HashMap::new();
+        let clients = Clients::new(9);
         let mut add = |number: u64, address: &str, is_known: bool, is_waiting: bool, moved: u64| {
-            let client = Client::new(address.parse().unwrap(), began);
+            let client = Client::new(clients.network(address.parse().unwrap()), false, began);
             client.is_known.store(is_known, Ordering::Relaxed);
             client.is_answered.store(number != 3, Ordering::Relaxed);
             client.is_waiting.store(is_waiting, Ordering::Relaxed);
@@ -341,7 +415,7 @@ mod tests {
             add(number, "192.0.2.2", true, false, 0);
         }
         let mut order = Vec::new();
-        while let Some(next) = least_worthy(&all).filter(|_| all.len() > 4) {
+        while let Some(next) = least_worthy(&all, |_| true).filter(|_| all.len() > 4) {
             all.remove(&next);
             order.push(next);
         }
@@ -353,17 +427,56 @@ mod tests {
     async fn a_newcomer_gets_the_place_of_one_that_is_dropped() {
         let clients = Arc::new(Clients::new(2));
         let address = "192.0.2.1".parse().unwrap();
-        let first = clients.admit(address).await.unwrap();
-        let second = clients.admit(address).await.unwrap();
+        let first = clients.admit(address, false).await.unwrap();
+        let second = clients.admit(address, false).await.unwrap();
         second.client.is_proved();
-        let leaving = tokio::spawn(async move {
-            first.is_dropped().await;
-            drop(first);
-        });
-        let third = clients.admit(address).await.unwrap();
-        leaving.await.unwrap();
+        serve(first);
+        let third = clients.admit(address, false).await.unwrap();
         assert_eq!(clients.all().len(), 2);
         drop((second, third));
         assert!(clients.all().is_empty());
+    }
+
+    /// Serves a connection until it is dropped.
+    fn serve(place: Place) {
+        let client = Arc::clone(&place.client);
+        let serving = tokio::spawn(async move {
+            std::future::pending::<()>().await;
+            drop(place);
+        });
+        client.is_served_by(serving.abort_handle());
+    }
+
+    #[tokio::test]
+    async fn nobody_has_more_connections_than_one_may_have() {
+        let clients = Arc::new(Clients::new(CONNECTIONS_MAX));
+        let of = |network: &str| {
+            let network = clients.network(network.parse().unwrap());
+            clients.all().values().filter(|client| Arc::ptr_eq(&client.network, &network)).count()
+        };
+        // The addresses of a network are one client, and another network is another.
+        for number in 0..CONNECTIONS_OF_ONE_MAX + 9 {
+            let address = format!("2001:db8:0:7::{number:x}").parse().unwrap();
+            serve(clients.admit(address, false).await.unwrap());
+            assert_eq!(of("2001:db8:0:7::"), CONNECTIONS_OF_ONE_MAX.min(number + 1));
+        }
+        serve(clients.admit("2001:db8:0:8::1".parse().unwrap(), false).await.unwrap());
+        assert_eq!((of("2001:db8:0:7::"), of("2001:db8:0:8::")), (CONNECTIONS_OF_ONE_MAX, 1));
+        // A web server in front has the connections of all its clients.
+        for number in 0..=CONNECTIONS_OF_ONE_MAX {
+            serve(clients.admit("127.0.0.1".parse().unwrap(), true).await.unwrap());
+            assert_eq!(of("127.0.0.1"), number + 1);
+        }
+    }
+
+    #[test]
+    fn networks_that_are_gone_are_forgotten() {
+        let clients = Clients::new(1);
+        let stays = clients.network("192.0.2.1".parse().unwrap());
+        for number in 0..2 * NETWORKS_MAX as u32 {
+            clients.network(std::net::Ipv4Addr::from_bits(number).into());
+            assert!(clients.networks.lock().unwrap().len() <= NETWORKS_MAX);
+        }
+        assert!(Arc::ptr_eq(&stays, &clients.network("::ffff:192.0.2.1".parse().unwrap())));
     }
 }

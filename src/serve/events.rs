@@ -102,7 +102,7 @@ async fn follow(
 
 /// The current state of a run, and whether it is final; `None` if the run cannot be read.
 async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>) -> Option<(String, bool)> {
-    let turn = shared.limits.lanes.turn(Kind::Quick, role).await?;
+    let turn = shared.limits.lanes.turn(Kind::Quick, role, None).await?;
     let shared = Arc::clone(shared);
     turn.run(move || report(shared.archive()?.path(), which, t, role)).await?.0
 }

@@ -78,8 +78,8 @@ impl Request<'_> {
             return Err(self.refusal(403, what));
         }
         // A web server in front may name this one as it likes.
-        if let Some(own) = shared.place.own_names().filter(|_| shared.user_header.is_none()) {
-            self.under_own_name(&own)?;
+        if let Some(own) = shared.place.own_names.as_ref().filter(|_| shared.user_header.is_none()) {
+            self.under_own_name(own)?;
         }
         match &shared.people {
             Some(people) => self.of_people(people, self.address(shared)).await,
@@ -182,14 +182,13 @@ impl Request<'_> {
     }
 
     /// The client's address. A web server in front is trusted if it is on this machine.
-    fn address(&self, shared: &Shared) -> IpAddr {
+    pub(super) fn address(&self, shared: &Shared) -> IpAddr {
         let named = || {
             // The client may have sent earlier entries; that server appends its own.
             let last = self.head.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
             last.rsplit(',').next()?.trim().parse().ok()
         };
-        let is_trusted = self.peer.is_loopback() && shared.place.public.is_some();
-        is_trusted.then(named).flatten().unwrap_or(self.peer)
+        shared.place.trusts(self.peer).then(named).flatten().unwrap_or(self.peer)
     }
 
     fn is_secure(&self) -> bool {

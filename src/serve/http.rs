@@ -82,8 +82,10 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Some(place) = shared.limits.clients.admit(peer.ip()).await else { continue };
-        let (shared, client) = (Arc::clone(shared), Arc::clone(&place.client));
+        let is_front = shared.place.trusts(peer.ip());
+        let Some(place) = shared.limits.clients.admit(peer.ip(), is_front).await else { continue };
+        let (shared, client, served) =
+            (Arc::clone(shared), Arc::clone(&place.client), Arc::clone(&place.client));
         let stream = LongHeads::new(Watched::new(stream, Arc::clone(&client)));
         let service = service_fn(move |request| {
             answer(request, peer.ip(), origin, Arc::clone(&shared), Arc::clone(&client))
@@ -95,13 +97,12 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
             .max_headers(FIELDS_MAX)
             .serve_connection(TokioIo::new(stream), service);
         let connection = all.0.watch(connection);
-        tokio::spawn(async move {
-            tokio::select! {
-                // There is nothing to do if a client disconnects or does not speak HTTP.
-                _ = connection => {}
-                () = place.is_dropped() => {}
-            }
+        let serving = tokio::spawn(async move {
+            // There is nothing to do if a client disconnects or does not speak HTTP.
+            let _ = connection.await;
+            drop(place);
         });
+        served.is_served_by(serving.abort_handle());
     }
 }
 
@@ -204,7 +205,7 @@ async fn answered(
         speech: t,
         form: form.as_ref(),
     };
-    let who = request.enter(shared).await?;
+    let (who, address) = (request.enter(shared).await?, request.address(shared));
     if who.name.is_some() {
         client.is_proved();
     }
@@ -251,7 +252,11 @@ async fn answered(
         return Err(Reply::problem(503, t, "Other packages are being made. Come back later."));
     };
     let kind = Kind::of(origin, &received.path);
-    let Some(turn) = shared.limits.lanes.turn(kind, received.who.role).await else {
+    let named = (address != peer).then(|| shared.limits.clients.network(address));
+    // A web server in front that names nobody asks for all its clients.
+    let own = named.as_ref().or_else(|| (!shared.place.trusts(peer)).then(|| client.network()));
+    let own = own.map(|network| &network.places);
+    let Some(turn) = shared.limits.lanes.turn(kind, received.who.role, own).await else {
         return Err(busy(t));
     };
     let work = Arc::clone(shared);
@@ -399,6 +404,11 @@ impl Received {
 }
 
 impl Place {
+    /// Whether this is the address of a web server in front, which names its clients.
+    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
+        peer.is_loopback() && self.public.is_some()
+    }
+
     /// Whether `host` is the public name of one of the two origins.
     fn is_public(&self, host: &str) -> bool {
         self.public
@@ -415,7 +425,7 @@ impl Place {
     /// Origins without a web server in front.
     pub(super) fn local_origins(&self, host: &str) -> [String; 2] {
         let named = |host: &str, address: SocketAddr| format!("http://{}", with_port(host, address.port()));
-        if let Some(own) = self.own_names() {
+        if let Some(own) = &self.own_names {
             let is_of_replay = host_name(host).eq_ignore_ascii_case(&own[1]);
             let application = if is_of_replay { &own[0] } else { host };
             return [named(application, self.application), named(&own[1], self.replay)];
@@ -426,13 +436,12 @@ impl Place {
         })
     }
 
-    /// Names under which browsers see application and replay if both listen at the same address of this machine. A
-    /// browser sends all cookies of a host to each of its ports, so archived pages need another name.
-    pub(super) fn own_names(&self) -> Option<[String; 2]> {
-        let ip = self.application.ip();
+    /// Names of two origins without public ones, see [`Place::own_names`].
+    pub(super) fn names_at([application, replay]: [SocketAddr; 2]) -> Option<[String; 2]> {
+        let ip = application.ip();
         let is_named = ip == IpAddr::from(Ipv4Addr::LOCALHOST) || ip == IpAddr::from(Ipv6Addr::LOCALHOST);
-        (self.public.is_none() && ip == self.replay.ip() && is_named)
-            .then(|| [host_name(&self.application.to_string()).to_owned(), "localhost".to_owned()])
+        (ip == replay.ip() && is_named)
+            .then(|| [host_name(&application.to_string()).to_owned(), "localhost".to_owned()])
     }
 }
 

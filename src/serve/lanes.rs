@@ -1,7 +1,8 @@
 //! Lanes: which requests are answered at once, so that those that take long do not delay the others.
 //!
 //! Each kind of request has places, and threads, of its own. Costly ones are answered by threads of low priority: beside
-//! them, a crawl and the other lanes hardly get slower. Operators have a lane to themselves.
+//! them, a crawl and the other lanes hardly get slower. Operators have a lane to themselves. Nobody else has more than a
+//! part of the places for pages, or for what is costly: other requests of a client wait until it has its earlier answers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +10,20 @@ use std::time::Duration;
 use archive_base::access::Role;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use url::form_urlencoded;
 
 use super::http::Origin;
 
-/// Maximum number of requests that are answered concurrently, by lane; others wait.
-const QUICK_MAX: usize = 4;
+/// Maximum number of requests that are answered concurrently, by lane; others wait. With fewer quick ones, waiting for a
+/// place costs as much as the answer.
+const QUICK_MAX: usize = 8;
 const OPERATORS_MAX: usize = 2;
 const PAGES_MAX: usize = 8;
 const COSTLY_MAX: usize = 4;
+
+/// Maximum number of them for one client.
+const PAGES_OF_ONE_MAX: usize = PAGES_MAX * 3 / 4;
+const COSTLY_OF_ONE_MAX: usize = COSTLY_MAX / 2;
 
 /// Threads for them, except for the costly ones.
 pub(super) const THREADS: usize = QUICK_MAX + OPERATORS_MAX + PAGES_MAX;
@@ -59,13 +66,26 @@ impl Kind {
     pub(super) fn of(origin: Origin, path: &str) -> Self {
         let bare = path.split('?').next().unwrap_or_default();
         match (origin, bare.split('/').nth(1).unwrap_or_default()) {
-            (Origin::Application, "query" | "search" | "pictures" | "compare" | "read" | "wacz" | "ask")
-            | (Origin::Replay, "cdx") => Self::Costly,
+            (Origin::Application, "query" | "search" | "pictures" | "compare" | "read" | "wacz" | "ask") => {
+                Self::Costly
+            }
+            // The captures of one URL are as quick as its TimeMap.
+            (Origin::Replay, "cdx") if asks_for_many(path) => Self::Costly,
             (Origin::Application, "page" | "site" | "review")
-            | (Origin::Replay, "web" | "timegate" | "timemap" | "warc") => Self::Page,
+            | (Origin::Replay, "web" | "timegate" | "timemap" | "warc" | "cdx") => Self::Page,
             _ => Self::Quick,
         }
     }
+}
+
+/// Whether a CDX query asks for the captures of more than one URL.
+fn asks_for_many(path: &str) -> bool {
+    let query = path.split_once('?').map_or("", |(_, query)| query);
+    form_urlencoded::parse(query.as_bytes()).any(|(name, value)| match &*name {
+        "matchType" => value != "exact",
+        "url" => value.starts_with("*.") || value.ends_with('*'),
+        _ => false,
+    })
 }
 
 /// The lanes of a server.
@@ -84,20 +104,41 @@ struct Lane {
     threads: Handle,
 }
 
-/// A request's turn. Whoever has it may use a thread.
+/// The part of a client in the places of lanes.
+#[derive(Debug)]
+pub(super) struct OwnPlaces {
+    pages: Arc<Semaphore>,
+    costly: Arc<Semaphore>,
+}
+
+impl Default for OwnPlaces {
+    fn default() -> Self {
+        let of = |places: usize| Arc::new(Semaphore::new(places));
+        Self { pages: of(PAGES_OF_ONE_MAX), costly: of(COSTLY_OF_ONE_MAX) }
+    }
+}
+
+/// A request's turn: its place in the lane, and in its client's part of it. Whoever has it may use a thread.
 #[derive(Debug)]
 pub(super) struct Turn {
     threads: Handle,
-    permit: OwnedSemaphorePermit,
+    places: TurnPlaces,
 }
+
+/// The places of a request.
+type TurnPlaces = (OwnedSemaphorePermit, Option<OwnedSemaphorePermit>);
 
 impl Lane {
     fn new(places: usize, threads: &Handle) -> Self {
         Self { places: Arc::new(Semaphore::new(places)), threads: threads.clone() }
     }
 
-    fn turn(&self, permit: OwnedSemaphorePermit) -> Turn {
-        Turn { threads: self.threads.clone(), permit }
+    fn turn(&self, places: TurnPlaces) -> Turn {
+        Turn { threads: self.threads.clone(), places }
+    }
+
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.places).try_acquire_owned().ok()
     }
 }
 
@@ -112,25 +153,31 @@ impl Lanes {
         }
     }
 
-    /// Waits for the turn of a request; `None` if that takes too long.
-    pub(super) async fn turn(&self, kind: Kind, role: Option<Role>) -> Option<Turn> {
-        let lane = match kind {
-            Kind::Costly => &self.costly,
-            _ if role == Some(Role::Operator) => &self.operators,
-            Kind::Page => &self.pages,
-            Kind::Quick => &self.quick,
+    /// Waits for the turn of a request, of a client with these places of its own; `None` if that takes too long.
+    pub(super) async fn turn(&self, kind: Kind, role: Option<Role>, own: Option<&OwnPlaces>) -> Option<Turn> {
+        let (lane, part) = match kind {
+            Kind::Costly => (&self.costly, own.map(|own| &own.costly)),
+            _ if role == Some(Role::Operator) => (&self.operators, None),
+            Kind::Page => (&self.pages, own.map(|own| &own.pages)),
+            Kind::Quick => (&self.quick, None),
         };
         // A costly request of an operator does not stand behind those of others, but leaves one place free.
-        let own = &self.operators;
+        let operators = &self.operators;
         if kind == Kind::Costly
             && role == Some(Role::Operator)
-            && own.places.available_permits() > 1
-            && let Ok(permit) = Arc::clone(&own.places).try_acquire_owned()
+            && operators.places.available_permits() > 1
+            && let Some(place) = operators.place()
         {
-            return Some(own.turn(permit));
+            return Some(operators.turn((place, None)));
         }
-        let place = Arc::clone(&lane.places).acquire_owned();
-        Some(lane.turn(tokio::time::timeout(TURN_WAIT_MAX, place).await.ok()?.ok()?))
+        let waiting = async {
+            let part = match part {
+                Some(part) => Some(Arc::clone(part).acquire_owned().await.ok()?),
+                None => None,
+            };
+            Some((Arc::clone(&lane.places).acquire_owned().await.ok()?, part))
+        };
+        Some(lane.turn(tokio::time::timeout(TURN_WAIT_MAX, waiting).await.ok()??))
     }
 }
 
@@ -140,9 +187,9 @@ impl Turn {
     pub(super) async fn run<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Option<(T, OwnedSemaphorePermit)> {
-        let Self { threads, permit } = self;
-        threads.spawn_blocking(move || (work(), permit)).await.ok()
+    ) -> Option<(T, TurnPlaces)> {
+        let Self { threads, places } = self;
+        threads.spawn_blocking(move || (work(), places)).await.ok()
     }
 }
 
@@ -151,27 +198,45 @@ mod tests {
     use super::*;
 
     /// The turn of a request, if it has it at once.
-    async fn now(lanes: &Lanes, kind: Kind, role: Option<Role>) -> Option<Turn> {
-        tokio::time::timeout(Duration::from_millis(50), lanes.turn(kind, role)).await.ok()?
+    async fn now(lanes: &Lanes, kind: Kind, role: Option<Role>, own: &OwnPlaces) -> Option<Turn> {
+        tokio::time::timeout(Duration::from_millis(50), lanes.turn(kind, role, Some(own))).await.ok()?
+    }
+
+    #[tokio::test]
+    async fn nobody_has_more_places_than_one_may_have() {
+        let lanes = Lanes::new(&Handle::current(), &Handle::current());
+        for (kind, most) in [(Kind::Page, PAGES_OF_ONE_MAX), (Kind::Costly, COSTLY_OF_ONE_MAX)] {
+            let [one, other] = [OwnPlaces::default(), OwnPlaces::default()];
+            let mut held = Vec::new();
+            for _ in 0..most {
+                held.push(now(&lanes, kind, None, &one).await.unwrap());
+            }
+            assert!(now(&lanes, kind, None, &one).await.is_none(), "{kind:?}");
+            assert!(now(&lanes, kind, None, &other).await.is_some(), "{kind:?}");
+            held.pop();
+            assert!(now(&lanes, kind, None, &one).await.is_some(), "{kind:?}");
+        }
     }
 
     #[tokio::test]
     async fn costly_requests_leave_room_for_the_others_and_for_operators() {
         let (lanes, operator) = (Lanes::new(&Handle::current(), &Handle::current()), Some(Role::Operator));
         let mut held = Vec::new();
-        for _ in 0..COSTLY_MAX {
-            held.extend(now(&lanes, Kind::Costly, None).await);
+        let [one, other] = [OwnPlaces::default(), OwnPlaces::default()];
+        for own in [&one, &other].into_iter().cycle().take(COSTLY_MAX) {
+            held.extend(now(&lanes, Kind::Costly, None, own).await);
         }
-        assert!(now(&lanes, Kind::Costly, None).await.is_none());
-        held.extend(now(&lanes, Kind::Costly, operator).await);
+        let one = &OwnPlaces::default();
+        assert!(now(&lanes, Kind::Costly, None, one).await.is_none());
+        held.extend(now(&lanes, Kind::Costly, operator, one).await);
         assert_eq!(held.len(), COSTLY_MAX + 1);
-        assert!(now(&lanes, Kind::Costly, operator).await.is_none(), "one is left for the start page");
-        assert!(now(&lanes, Kind::Quick, operator).await.is_some());
+        assert!(now(&lanes, Kind::Costly, operator, one).await.is_none(), "one is left for the start page");
+        assert!(now(&lanes, Kind::Quick, operator, one).await.is_some());
         for kind in [Kind::Quick, Kind::Page] {
-            assert!(now(&lanes, kind, None).await.is_some());
+            assert!(now(&lanes, kind, None, one).await.is_some());
         }
         held.clear();
-        assert!(now(&lanes, Kind::Costly, None).await.is_some());
+        assert!(now(&lanes, Kind::Costly, None, one).await.is_some());
     }
 
     #[test]
@@ -183,7 +248,9 @@ mod tests {
             (Origin::Application, "/review/site?name=a", Kind::Page),
             (Origin::Application, "/page?url=a", Kind::Page),
             (Origin::Application, "/cdx?url=a", Kind::Quick),
-            (Origin::Replay, "/cdx?url=a", Kind::Costly),
+            (Origin::Replay, "/cdx?url=a", Kind::Page),
+            (Origin::Replay, "/cdx?url=a.org/*", Kind::Costly),
+            (Origin::Replay, "/cdx?matchType=domain&url=a.org", Kind::Costly),
             (Origin::Replay, "/web/2020id_/http://a.org/query", Kind::Page),
         ] {
             assert_eq!(Kind::of(origin, path), kind, "{path}");

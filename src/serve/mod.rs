@@ -169,6 +169,9 @@ struct Place {
     application: SocketAddr,
     replay: SocketAddr,
     public: Option<[String; 2]>,
+    /// Names under which browsers see application and replay if both listen at the same address of this machine. A
+    /// browser sends all cookies of a host to each of its ports, so archived pages need another name.
+    own_names: Option<[String; 2]>,
 }
 
 /// Limits shared by all archives.
@@ -176,10 +179,10 @@ struct Place {
 struct Limits {
     lanes: Lanes,
     sending: Sending,
+    files: FileRoom,
     listeners: Arc<Semaphore>,
     packages: Arc<Semaphore>,
     asking: Arc<Semaphore>,
-    files: FileRoom,
     clients: Arc<Clients>,
     /// Whether the server is shutting down, so that event streams must end.
     ends: watch::Sender<bool>,
@@ -311,7 +314,7 @@ impl Site {
     /// Browsers look for `localhost` at `::1` first; so the replay that has this name is there as well, if the port is
     /// free.
     fn of_name(shared: &Arc<Shared>, runtime: &runtime::Runtime) -> Option<Self> {
-        shared.place.own_names().filter(|_| shared.place.replay.is_ipv4())?;
+        shared.place.own_names.as_ref().filter(|_| shared.place.replay.is_ipv4())?;
         let socket = std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, shared.place.replay.port())).ok()?;
         socket.set_nonblocking(true).ok()?;
         let _inside = runtime.enter();
@@ -360,10 +363,10 @@ impl Limits {
         Self {
             lanes,
             sending: Sending::new(),
+            files: FileRoom::default(),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             packages: Arc::new(Semaphore::new(PACKAGES_MAX)),
             asking: Arc::new(Semaphore::new(ASKING_MAX)),
-            files: FileRoom::default(),
             ends: watch::Sender::new(false),
             clients: Arc::new(Clients::new(clients::CONNECTIONS_MAX)),
         }
@@ -378,11 +381,11 @@ impl Options {
             archive.file_name().unwrap_or(archive.as_os_str()).to_string_lossy().into_owned()
         }));
         let mut public = public.into_iter();
-        let place = |(name, pair): (String, &[(SocketAddr, TcpListener)])| Place {
-            name,
-            application: pair[0].0,
-            replay: pair[1].0,
-            public: public.next(),
+        let place = |(name, pair): (String, &[(SocketAddr, TcpListener)])| {
+            let [application, replay] = [pair[0].0, pair[1].0];
+            let public = public.next();
+            let own_names = if public.is_none() { Place::names_at([application, replay]) } else { None };
+            Place { name, application, replay, public, own_names }
         };
         names.zip(listeners.chunks(2)).map(place).collect()
     }

@@ -166,7 +166,7 @@ pub(super) async fn answer(
         },
         false => Bytes::new(),
     };
-    let Some(turn) = shared.limits.lanes.turn(Kind::Page, None).await else {
+    let Some(turn) = shared.limits.lanes.turn(Kind::Page, None, None).await else {
         return Reply::plain(503, "The server is busy. Come back later.\n").with("Retry-After", "60");
     };
     let (work, path) = (Arc::clone(shared), path.to_owned());

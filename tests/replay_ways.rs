@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read as _;
-use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -17,13 +18,16 @@ use crate::replay_browser::{answered, live};
 use crate::support::browser::Browser;
 use crate::support::served::Served;
 use crate::support::warc::answer;
-use crate::support::{Archive, installed};
+use crate::support::{Archive, installed, judges};
 
 const DAY: &str = "2014-01-03T03:03:21Z";
 const STAMP: &str = "20140103030321";
 
 /// How long a page with all ways, and another document, may take until what it begins arrives.
 const SETTLING: [Duration; 2] = [Duration::from_millis(2500), Duration::from_millis(800)];
+
+/// Seconds that another replay may take until it listens.
+const STARTING_MAX: usize = 60;
 
 /// How often the live page is visited until its ways are seen: on a busy machine a browser leaves it before it looks up a name.
 const LIVE_VISITS_MAX: usize = 5;
@@ -316,21 +320,9 @@ fn no_way_leads_out_of_a_replayed_page() {
     println!("live: {} names, {connections} connections, {datagrams} datagrams: {names:?}", names.len());
     assert!(missing.is_empty() && connections > 10 && datagrams > 0, "{missing:?} are no ways any more");
 
-    let documents = documents(&closed);
-    let records = documents.iter().enumerate().map(|(number, (path, media_type, body))| {
-        let block = answered("200 OK", media_type, body).replace("Content-Type: \r\n", "");
-        answer(&format!("urn:uuid:{number}"), &format!("http://a.org{path}"), DAY, &[], &block)
-    });
-    import(&folder, &[("all.warc", records.collect::<Vec<_>>().concat())]);
+    import(&folder, &[("all.warc", records(&closed))]);
     let served = Served::of(&folder);
-    let address = |modifier: &str, path: &str| {
-        format!("http://{}/web/{STAMP}{modifier}/http://a.org{path}", served.replay)
-    };
-    let modifiers = ["", "id_", "mp_", "if_", "fr_", "oe_", "js_", "cs_", "im_"];
-    let mut addresses: Vec<_> = modifiers.iter().map(|modifier| address(modifier, "/page")).collect();
-    for (path, ..) in &documents[1..] {
-        addresses.extend(["", "id_"].map(|modifier| address(modifier, path)));
-    }
+    let addresses = addresses(&closed, &format!("http://{}/web/", served.replay));
     // Each browser loads the first page without a worker, and what follows with one.
     let visited = &|number: usize| {
         let own = addresses[..1].iter().chain(addresses.iter().skip(number).step_by(BROWSERS));
@@ -341,4 +333,51 @@ fn no_way_leads_out_of_a_replayed_page() {
         browsers.into_iter().flat_map(|browser| browser.join().unwrap()).collect()
     });
     assert_eq!((names, closed.counts()), (BTreeSet::new(), [0, 0]));
+}
+
+/// The documents as a WARC file.
+fn records(listeners: &Listeners) -> Vec<u8> {
+    let records = documents(listeners).into_iter().enumerate().map(|(number, (path, media_type, body))| {
+        let block = answered("200 OK", media_type, &body).replace("Content-Type: \r\n", "");
+        answer(&format!("urn:uuid:{number}"), &format!("http://a.org{path}"), DAY, &[], &block)
+    });
+    records.collect::<Vec<_>>().concat()
+}
+
+/// Where a replay shows the documents, in all its forms.
+fn addresses(listeners: &Listeners, start: &str) -> Vec<String> {
+    let address = |modifier: &str, path: &str| format!("{start}{STAMP}{modifier}/http://a.org{path}");
+    let modifiers = ["", "id_", "mp_", "if_", "fr_", "oe_", "js_", "cs_", "im_"];
+    let mut addresses: Vec<_> = modifiers.iter().map(|modifier| address(modifier, "/page")).collect();
+    for (path, ..) in &documents(listeners)[1..] {
+        addresses.extend(["", "id_"].map(|modifier| address(modifier, path)));
+    }
+    addresses
+}
+
+#[test]
+#[ignore = "measures; prints the ways out of pywb's replay, as it is, and takes two minutes"]
+fn ways_out_of_another_replay_are_counted() {
+    let Some(judges) = judges::find() else { return };
+    let (listeners, folder) = (Listeners::start(), Archive::new());
+    let file = folder.file("all.warc", records(&listeners));
+    for arguments in [vec!["init", "all"], vec!["add", "all", file.to_str().unwrap()]] {
+        let mut command = judges.program("wb-manager");
+        judges::succeed(command.current_dir(folder.folder()).args(arguments), "");
+    }
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut command = judges.program("wayback");
+    command.current_dir(folder.folder()).args(["--bind", "127.0.0.1", "--port", &port.to_string()]);
+    let mut pywb = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    for _ in 0..STARTING_MAX {
+        if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+            break;
+        }
+        thread::sleep(Duration::from_secs(1));
+    }
+    let addresses = addresses(&listeners, &format!("http://127.0.0.1:{port}/all/"));
+    let names = visit(&listeners, &format!("{}/net.json", folder.folder().display()), &addresses);
+    let [connections, datagrams] = listeners.counts();
+    pywb.kill().and_then(|()| pywb.wait()).unwrap();
+    println!("pywb: {} names, {connections} connections, {datagrams} datagrams: {names:?}", names.len());
 }

@@ -25,12 +25,14 @@ pub enum AnsweringError {
 pub struct Answering(HashMap<String, (usize, bool)>);
 
 impl Answering {
-    /// Adds a site that an archive knows, and whether it has captured pages of it. Archives are added in order.
+    /// Adds a site that an archive knows, and whether it has captured pages of it. Archives are added in order. For a hidden
+    /// site, which has no name, nobody answers.
     ///
     /// # Errors
     /// When another archive has captured pages of it, too.
     pub fn add(&mut self, archive: usize, site: &str, has_pages: bool) -> Result<(), AnsweringError> {
         match self.0.get_mut(site) {
+            _ if site.is_empty() => {}
             Some((other, true)) if has_pages && *other != archive => {
                 let archives = [*other, archive];
                 return Err(AnsweringError::Overlap { site: site.to_owned(), archives });
@@ -103,6 +105,9 @@ pub fn answering_of(sites: &[Vec<(String, bool)>]) -> Result<Vec<Vec<usize>>, An
     for (archive, sites) in sites.iter().enumerate() {
         sites.iter().try_for_each(|(name, has_pages)| all.add(archive, name, *has_pages))?;
     }
-    let owner = |(name, _): &(String, bool)| all.of(name).unwrap_or_default();
-    Ok(sites.iter().map(|sites| sites.iter().map(owner).collect()).collect())
+    // A hidden site is its archive's own.
+    let owners = |(archive, sites): (usize, &Vec<(String, bool)>)| {
+        sites.iter().map(|(name, _)| all.of(name).unwrap_or(archive)).collect()
+    };
+    Ok(sites.iter().enumerate().map(owners).collect())
 }

@@ -28,24 +28,25 @@ fn archive() -> (Archive, PathBuf) {
     import(&archive, &[("sites.warc", pages.concat())]);
     let file = archive.folder().join("people");
     for (name, role) in PEOPLE {
-        set(&archive, name, role, &password(name));
+        account(&archive, name, role, &password(name));
     }
     (archive, file)
 }
 
-fn password(name: &str) -> String {
+pub(crate) fn password(name: &str) -> String {
     format!("the password of {name}")
 }
 
-fn account(archive: &Archive, command: &str, more: &[&str]) -> std::process::Command {
+fn command(archive: &Archive, command: &str, more: &[&str]) -> std::process::Command {
     let mut program = std::process::Command::new(env!("CARGO_BIN_EXE_archive"));
     program.args(["account", command]).args(more).arg("--file").arg(archive.folder().join("people"));
     program
 }
 
-fn set(archive: &Archive, name: &str, role: &str, password: &str) {
+/// Gives somebody an account in the file `people` of the archive's folder.
+pub(crate) fn account(archive: &Archive, name: &str, role: &str, password: &str) {
     let typed = archive.file("typed", format!("{password}\n"));
-    let mut program = account(archive, "set", &[name, "--role", role]);
+    let mut program = command(archive, "set", &[name, "--role", role]);
     let said = program.stdin(Stdio::from(fs::File::open(typed).unwrap())).output().unwrap();
     assert!(said.status.success(), "{said:?}");
 }
@@ -84,7 +85,7 @@ fn text(answer: &Answer) -> &str {
     std::str::from_utf8(&answer.body).unwrap()
 }
 
-fn basic(name: &str, password: &str) -> String {
+pub(crate) fn basic(name: &str, password: &str) -> String {
     format!("Authorization: Basic {}", base64::prelude::BASE64_STANDARD.encode(format!("{name}:{password}")))
 }
 
@@ -112,10 +113,10 @@ fn accounts_are_kept_in_a_private_file() {
     let (archive, file) = archive();
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert!(fs::read_to_string(&file).unwrap().starts_with("rita:reader:$argon2id$v=19$m=19456,t=2,p=1$"));
-    let listed = start(account(&archive, "list", &[]).arg("--json")).wait().succeeded().json();
+    let listed = start(command(&archive, "list", &[]).arg("--json")).wait().succeeded().json();
     assert_eq!(listed, PEOPLE.map(|(name, role)| json!({ "name": name, "role": role })));
-    start(&mut account(&archive, "remove", &["rita"])).wait().succeeded();
-    assert_eq!(start(&mut account(&archive, "remove", &["rita"])).wait().code, Some(1));
+    start(&mut command(&archive, "remove", &["rita"])).wait().succeeded();
+    assert_eq!(start(&mut command(&archive, "remove", &["rita"])).wait().code, Some(1));
     let serve = |more: &[&str]| archive.run("serve", more);
     let options = ["--password-file", file.to_str().unwrap(), "--listen", "127.0.0.1:0"];
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
@@ -298,8 +299,8 @@ fn a_changed_or_removed_person_is_logged_out() {
     let pages = passed(&served, &anna, "/");
     let program = basic("rita", &password("rita"));
     assert_eq!(get(&served.application, "/", &[&program]).status, 200);
-    start(&mut account(&archive, "remove", &["rita"])).wait().succeeded();
-    set(&archive, "anna", "reader", &password("anna"));
+    start(&mut command(&archive, "remove", &["rita"])).wait().succeeded();
+    account(&archive, "anna", "reader", &password("anna"));
     let gone = |address: &str, field: &str| {
         let begun = Instant::now();
         while get(address, "/", &[field]).status != 401 {

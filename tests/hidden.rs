@@ -1,31 +1,53 @@
-//! An archive with hidden captures answers everything that readers can ask, in every format, like one that never had
-//! them: what is asked comes from the server's own list of addresses, so that a new one is asked, too.
+//! Archives with hidden captures answer everything that people can ask, in every role, in every format, each for itself and
+//! several as one, like archives that never had them: what is asked comes from the server's own list of addresses, so that
+//! a new one is asked, too.
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::thread;
 
 use archive::serve::{self, Address};
 use serde_json::Value;
 
+use crate::accounts::{account, basic, password};
 use crate::imports::import;
-use crate::nodes_asked::post;
 use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::{answer, member, response};
 use crate::support::{Archive, Dice};
 
-/// All of a site, a folder, what is newer than a day, and what is of one year.
-const RULES: &str = "[[rule]]\nprefix = \"test,secret\"\n\n[[rule]]\nprefix = \"test,open)/closed\"\n\n\
-                     [[rule]]\nprefix = \"test,newest\"\nfrom = 2024-01-01\n\n\
+/// A site that nobody may see, a folder for reviewers, what is newer than a day for operators, and what is of one year for
+/// nobody.
+const RULES: &str = "[[rule]]\nprefix = \"test,secret\"\n\n\
+                     [[rule]]\nprefix = \"test,open)/closed\"\nshown_to = \"reviewer\"\n\n\
+                     [[rule]]\nprefix = \"test,newest\"\nfrom = 2024-01-01\nshown_to = \"operator\"\n\n\
                      [[rule]]\nprefix = \"test,between\"\nfrom = 2024-01-01\nto = 2024-12-31\n";
+
+/// Who sees a record, and as whom somebody is seen: everybody and readers; reviewers; operators; nobody.
+type Clearance = usize;
+const EVERYBODY: Clearance = 0;
+const REVIEWER: Clearance = 1;
+const OPERATOR: Clearance = 2;
+const NOBODY: Clearance = 3;
+
+/// The archives, by the hosts that they have.
+const HOSTS: [&[&str]; 2] = [&["open.test", "secret.test", "other.test"], &["newest.test", "between.test"]];
+
+/// People who ask, with their levels; one has no account, where there are none.
+const PEOPLE: [(&str, Clearance); 4] =
+    [("anybody", EVERYBODY), ("reader", EVERYBODY), ("reviewer", REVIEWER), ("operator", OPERATOR)];
+
+/// Of each address, everybody asks so many paths of each archive and of the front; together, they ask all.
+const PATHS_EACH: usize = 6;
 
 /// A web with hidden captures, and what can be asked about it.
 #[derive(Default)]
 struct Web {
-    /// WARC records, each with whether it is hidden.
-    records: Vec<(Vec<u8>, bool)>,
-    /// Words that only hidden records have.
-    untold: Vec<String>,
+    /// WARC records, each with its URL and the level that sees it.
+    records: Vec<(Vec<u8>, String, Clearance)>,
+    /// Words that only one record has, with the level that sees it.
+    told: Vec<(String, Clearance)>,
     urls: BTreeSet<String>,
     words: BTreeSet<String>,
 }
@@ -34,7 +56,7 @@ impl Web {
     fn random(dice: &mut Dice) -> Self {
         let mut web = Self::default();
         let mut names = vec![];
-        for host in ["open.test", "secret.test", "newest.test", "between.test", "other.test"] {
+        for host in HOSTS.concat() {
             for page in 0..3 {
                 let folder = if host == "open.test" && page == 2 { "closed/" } else { "" };
                 names.push(format!("http://{host}/{folder}p{page}"));
@@ -52,11 +74,14 @@ impl Web {
         // Years stay in order, as a crawl finds them; pages of a year do not.
         captures.sort_by_cached_key(|(_, year)| (*year, dice.below(1 << 30)));
         for (number, (url, year)) in captures.iter().enumerate() {
-            let is_hidden = url.contains("secret")
-                || url.contains("closed")
-                || (url.contains("newest") && *year >= 2024)
-                || (url.contains("between") && *year == 2024);
-            web.add(dice, number, (url, *year), &names, is_hidden);
+            let level = match (url, *year) {
+                (url, _) if url.contains("secret") => NOBODY,
+                (url, _) if url.contains("closed") => REVIEWER,
+                (url, 2024..) if url.contains("newest") => OPERATOR,
+                (url, 2024) if url.contains("between") => NOBODY,
+                _ => EVERYBODY,
+            };
+            web.add(dice, number, (url, *year), &names, level);
         }
         web.urls.extend(names);
         web.urls.insert("http://nowhere.test/never".to_owned());
@@ -69,8 +94,9 @@ impl Web {
         number: usize,
         (url, year): (&str, u32),
         names: &[String],
-        is_hidden: bool,
+        level: Clearance,
     ) {
+        let is_hidden = level > EVERYBODY;
         let mut word = || (0..9).map(|_| char::from(b'a' + dice.below(26) as u8)).collect::<String>();
         let [title, text, link, only] = [word(), word(), word(), word()];
         let targets = [
@@ -117,10 +143,8 @@ impl Web {
             ),
             _ => response(&id, url, &date, &body),
         };
-        self.records.push((record, is_hidden));
-        if is_hidden {
-            self.untold.extend([&title, &text, &link, &only].map(String::clone));
-        }
+        self.records.push((record, url.to_owned(), level));
+        self.told.extend([&title, &text, &link, &only].map(|word| (word.clone(), level)));
         self.urls.insert(unseen);
         // The text of a version that a hidden one followed is in no index.
         if is_hidden || !(url.contains("newest") || url.contains("between") && year < 2024) {
@@ -130,13 +154,18 @@ impl Web {
         }
     }
 
-    fn archive(&self, with_hidden: bool) -> Archive {
-        let archive = Archive::new();
-        let kept = self.records.iter().filter(|(_, is_hidden)| with_hidden || !is_hidden);
-        let file: Vec<u8> = kept.flat_map(|(record, _)| member(record)).collect();
-        import(&archive, &[("web.warc.gz", file)]);
-        fs::write(archive.path.join("access.toml"), RULES).unwrap();
-        archive
+    /// The archives of what a level sees.
+    fn archives(&self, level: Clearance) -> [Archive; 2] {
+        HOSTS.map(|hosts| {
+            let archive = Archive::new();
+            let is_kept =
+                |url: &str, needed: Clearance| needed <= level && hosts.iter().any(|host| url.contains(host));
+            let kept = self.records.iter().filter(|(_, url, needed)| is_kept(url, *needed));
+            let file: Vec<u8> = kept.flat_map(|(record, ..)| member(record)).collect();
+            import(&archive, &[("web.warc.gz", file)]);
+            fs::write(archive.path.join("access.toml"), RULES).unwrap();
+            archive
+        })
     }
 
     /// Values of a parameter.
@@ -269,6 +298,42 @@ fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
+/// Serves two archives, and both as one.
+fn served(archives: &[Archive; 2], people: Option<&Path>) -> Served {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
+    command.args([
+        "serve",
+        "--together",
+        "--review",
+        "--listen",
+        "127.0.0.1:0",
+        "--replay-listen",
+        "127.0.0.1:0",
+    ]);
+    for archive in archives {
+        command.arg("--archive").arg(&archive.path);
+    }
+    if let Some(people) = people {
+        command.arg("--password-file").arg(people).arg("--audit-log").arg(archives[0].folder().join("audit"));
+    }
+    command.env_remove("ARCHIVE_DIR").env("TZ", "UTC");
+    Served::spawn(&mut command, 1 + archives.len())
+}
+
+/// The addresses of application and replay: of the front, then of each archive.
+fn places(served: &Served) -> Vec<[&str; 2]> {
+    let further = served.further.iter().map(|(application, replay)| [application.as_str(), replay.as_str()]);
+    std::iter::once([served.application.as_str(), served.replay.as_str()]).chain(further).collect()
+}
+
+/// A file with an account for each of the people.
+fn people(archive: &Archive) -> PathBuf {
+    for (name, _) in &PEOPLE[1..] {
+        account(archive, name, name, &password(name));
+    }
+    archive.folder().join("people")
+}
+
 /// An answer without what must differ.
 fn told(answer: &Answer, served: &Served) -> String {
     // Dates, lengths of what is compared here, and numbers of captures, which show that there are others.
@@ -276,7 +341,12 @@ fn told(answer: &Answer, served: &Served) -> String {
     let fields = answer.fields.iter().filter(|(name, _)| !left_out.contains(&name.as_str()));
     let fields: Vec<String> = fields.map(|(name, value)| format!("{name}: {value}")).collect();
     // Ports are given by the system.
-    let neutral = |text: &str| text.replace(&served.application, "ONE").replace(&served.replay, "OTHER");
+    let neutral =
+        |text: &str| {
+            places(served).concat().iter().zip('A'..).fold(text.to_owned(), |text, (address, name)| {
+                text.replace(address, &format!("PLACE-{name}"))
+            })
+        };
     let body = neutral(&String::from_utf8_lossy(&answer.body));
     let body = match answer.get("content-type") {
         // Packages and records are compressed, and name times of their own.
@@ -354,13 +424,15 @@ fn without_places(part: &str) -> String {
 }
 
 /// The sites and URLs that an archive tells others.
-fn names(served: &Served) -> BTreeSet<String> {
+fn names(address: &str, fields: &[&str]) -> BTreeSet<String> {
     let pages: Vec<u32> = (0..200).collect();
     let asked = ["{\"sites\":{}}".to_owned(), format!("{{\"urls\":{{\"pages\":{pages:?}}}}}")];
     let mut names = BTreeSet::new();
     for asked in asked {
         let asked = format!("{{\"version\":2,\"ask\":{asked}}}");
-        let answer = post(served, &["Content-Type: application/json"], &asked);
+        let length = format!("Content-Length: {}", asked.len());
+        let own = [length.as_str(), "Content-Type: application/json"];
+        let answer = ask(address, "POST", "/ask", &[&own[..], fields, &["", &asked]].concat());
         assert_eq!(answer.status, 200);
         let lines = String::from_utf8(answer.content()).unwrap();
         for line in lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
@@ -372,50 +444,123 @@ fn names(served: &Served) -> BTreeSet<String> {
     names
 }
 
+/// What one of the people asks at one of the places.
+struct Inquiry<'a> {
+    web: &'a Web,
+    name: &'static str,
+    level: Clearance,
+    /// Field of the requests that says who asks.
+    fields: Vec<String>,
+    /// The archives with hidden captures, and those that never had them.
+    served: [&'a Served; 2],
+    place: usize,
+    /// Paths of the application, or of the replay.
+    asked: Vec<(bool, &'a String)>,
+}
+
+impl Inquiry<'_> {
+    /// What the two answer differently, or should not tell.
+    fn faults(&self) -> Vec<String> {
+        let fields: Vec<&str> = self.fields.iter().map(String::as_str).collect();
+        let answers = |served: &Served| {
+            let addresses = places(served)[self.place];
+            let of = |(is_replay, path): &(bool, &String)| {
+                let answer = ask(addresses[usize::from(*is_replay)], "GET", path, &fields);
+                (told(&answer, served), String::from_utf8_lossy(&answer.body).into_owned())
+            };
+            // The front knows what all know.
+            let known = places(served).into_iter().enumerate().filter(|(place, _)| match self.place {
+                0 => *place > 0,
+                own => *place == own,
+            });
+            let known: BTreeSet<String> =
+                known.flat_map(|(_, [address, _])| names(address, &fields)).collect();
+            (known, self.asked.iter().map(of).collect::<Vec<_>>())
+        };
+        let [(known, hidden), (expected, never)] = thread::scope(|scope| {
+            let answers = &answers;
+            self.served.map(|served| scope.spawn(move || answers(served))).map(|it| it.join().unwrap())
+        });
+        assert!(expected.len() > 5, "{expected:?}");
+        assert_eq!(known, expected, "{} at {}", self.name, self.place);
+        // Not even in what is left out below.
+        let unknown = self.web.urls.iter().filter(|url| !expected.contains(*url));
+        let untold = self.web.told.iter().filter(|(_, level)| *level > self.level).map(|(word, _)| word);
+        let untold: Vec<&String> = untold.chain(unknown).collect();
+        let mut faults = Vec::new();
+        for ((_, path), ((hidden, body), (never, _))) in self.asked.iter().zip(hidden.iter().zip(&never)) {
+            let is_asked = |text: &String| path.contains(text.as_str()) || path.contains(&encoded(text));
+            let what = format!("{path} (asked by {} at {})", self.name, self.place);
+            if let Some(told) = untold.iter().find(|text| body.contains(text.as_str()) && !is_asked(text)) {
+                faults.push(format!("{what} tells {told}"));
+            } else if hidden != never {
+                faults.push(format!("{what} differs\n--- hidden\n{hidden}\n--- never\n{never}\n"));
+            }
+        }
+        faults
+    }
+}
+
+/// The paths that each of the people asks at each place: some of each address, and together all.
+fn shares(web: &Web, dice: &mut Dice, count: usize) -> Vec<Vec<(bool, String)>> {
+    let mut shares = vec![Vec::new(); count];
+    let mut all = 0;
+    for address in serve::addresses() {
+        let mut paths = web.paths(&address);
+        all += paths.len();
+        paths.sort_by_cached_key(|_| dice.below(1 << 30));
+        let each = paths.len().div_ceil(count).max(PATHS_EACH.min(paths.len()));
+        let mut paths = paths.iter().cycle();
+        for share in &mut shares {
+            share.extend(paths.by_ref().take(each).map(|path| (address.is_replay, path.clone())));
+        }
+    }
+    assert!(all > 500, "{all}");
+    shares
+}
+
 #[test]
 fn hidden_captures_are_as_if_there_had_never_been_any() {
     let mut dice = Dice::new("hidden_captures_are_as_if_there_had_never_been_any");
     let web = Web::random(&mut dice);
-    let archives = [web.archive(true), web.archive(false)];
-    let served = [0, 1].map(|at: usize| Served::with(&archives[at], &["--review"]));
-    let mut all = Vec::new();
-    for address in serve::addresses() {
-        all.extend(web.paths(&address).into_iter().map(|path| (address.is_replay, path)));
-    }
-    assert!(all.len() > 500, "{}", all.len());
-    let answers = |served: &Served| {
-        let of = |(is_replay, path): &(bool, String)| {
-            let address = if *is_replay { &served.replay } else { &served.application };
-            let answer = ask(address, "GET", path, &[]);
-            (told(&answer, served), String::from_utf8_lossy(&answer.body).into_owned())
-        };
-        all.iter().map(of).collect::<Vec<_>>()
-    };
-    let [hidden, never] = thread::scope(|scope| {
-        served.each_ref().map(|served| scope.spawn(|| answers(served))).map(|it| it.join().unwrap())
+    let folder = Archive::new();
+    let (archives, file) = thread::scope(|scope| {
+        let archives = [EVERYBODY, REVIEWER, OPERATOR, NOBODY].map(|level| {
+            let web = &web;
+            scope.spawn(move || web.archives(level))
+        });
+        let file = people(&folder);
+        (archives.map(|archives| archives.join().unwrap()), file)
     });
-    let [known, expected] = served.each_ref().map(names);
-    assert!(expected.len() > 10);
-    assert_eq!(known, expected);
-    // Not even in what is left out below.
-    let unknown = web.urls.iter().filter(|url| !expected.contains(*url));
-    let untold: Vec<&String> = web.untold.iter().chain(unknown).collect();
-    let tells = |((_, path), (_, body)): (&(bool, String), &(String, String))| {
-        let is_told = |text: &&&String| body.contains(text.as_str());
-        let is_asked = |text: &String| path.contains(text.as_str()) || path.contains(&encoded(text));
-        let told = untold.iter().find(|text| is_told(text) && !is_asked(text))?;
-        Some(format!("{path} tells {told}"))
-    };
-    let telling: Vec<String> = all.iter().zip(&hidden).filter_map(tells).collect();
-    assert_eq!(telling, Vec::<String>::new());
-    let mut differ = Vec::new();
-    for ((asked, (hidden, _)), (never, _)) in all.iter().zip(hidden).zip(never) {
-        if hidden != never {
-            differ.push(asked.1.clone());
-            if differ.len() <= 12 {
-                println!("{}\n--- hidden\n{hidden}\n--- never\n{never}\n", asked.1);
-            }
+    // Without accounts, and with them.
+    let open = [NOBODY, EVERYBODY].map(|level| served(&archives[level], None));
+    let closed = archives.each_ref().map(|archives| served(archives, Some(&file)));
+    let count = PEOPLE.len() * (1 + HOSTS.len());
+    let shares = shares(&web, &mut dice, count);
+    let mut faults = Vec::new();
+    for (number, share) in shares.iter().enumerate() {
+        let ((name, level), place) = (PEOPLE[number % PEOPLE.len()], number / PEOPLE.len());
+        let (fields, served) = match number % PEOPLE.len() {
+            0 => (vec![], open.each_ref()),
+            _ => (vec![basic(name, &password(name))], [&closed[NOBODY], &closed[level]]),
+        };
+        let asked = share.iter().map(|(is_replay, path)| (*is_replay, path)).collect();
+        let asking = Inquiry { web: &web, name, level, fields, served, place, asked };
+        faults.push(asking.faults());
+    }
+    faults.iter().for_each(|faults| faults.iter().take(3).for_each(|fault| println!("{fault}")));
+    assert_eq!(faults.concat().len(), 0, "of {} answers", shares.iter().map(Vec::len).sum::<usize>());
+    strangers(&shares, &closed[NOBODY]);
+}
+
+/// Who has no account gets nothing where accounts are needed.
+fn strangers(shares: &[Vec<(bool, String)>], served: &Served) {
+    let open = ["/health", "/style.css"];
+    for (number, [application, replay]) in places(served).into_iter().enumerate() {
+        for (is_replay, path) in shares[number].iter().step_by(3) {
+            let answer = ask(if *is_replay { replay } else { application }, "GET", path, &[]);
+            let is_open = !is_replay && open.contains(&path.as_str());
+            assert_eq!(answer.status, if is_open { 200 } else { 401 }, "{path}");
         }
     }
-    assert!(differ.is_empty(), "{} of {} answers differ: {differ:#?}", differ.len(), all.len());
 }

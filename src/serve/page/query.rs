@@ -128,7 +128,7 @@ pub(super) struct GivenRows {
 enum RowForm {
     /// For a page, with their size by estimate.
     Shown(Vec<Vec<Value>>, usize),
-    Csv(csv::Writer<Unsent>),
+    Csv(Box<csv::Writer<Unsent>>),
     Json(BufWriter<Unsent>),
 }
 
@@ -136,7 +136,7 @@ impl GivenRows {
     fn of(asked: &Request<'_>) -> Self {
         let unsent = || Unsent::new(&asked.server.limits.files, BYTES_MAX, TIME_MAX);
         let out = match asked.parameter("format") {
-            "csv" => RowForm::Csv(csv::Writer::from_writer(unsent())),
+            "csv" => RowForm::Csv(Box::new(csv::Writer::from_writer(unsent()))),
             _ if asked.wants_json => RowForm::Json(BufWriter::new(unsent())),
             _ => RowForm::Shown(Vec::new(), 0),
         };

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use archive_testweb::Config;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::copies_s3::bad_way;
 use crate::crawl::{everything, lively};
@@ -19,21 +19,21 @@ use crate::support::s3::{BUCKET, Proxy, S3, to};
 use crate::support::{Archive, Dice, TestWeb, captures, files_with, kills, ledger_balances};
 
 /// Number of kills of a node, unless `ARCHIVE_KILLS` overrides it.
-const KILLS: u64 = 20;
+const KILLS: u64 = 10;
 
 /// Largest time between kills, in microseconds.
 const SPREAD_MICROS: u64 = 400_000;
 
 /// The same for a slower object store, and the largest number of restarts of a node that gives up on it.
-const S3_KILLS: u64 = 5;
-const S3_SPREAD_MICROS: u64 = 4_000_000;
+const S3_KILLS: u64 = 3;
+const S3_SPREAD_MICROS: u64 = 2_000_000;
 const S3_TRIALS_MAX: u32 = 20;
 
 /// Polling interval of tests that wait for several nodes.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Longer than a stopped node may still write.
-const LEASE_AND_MORE: Duration = Duration::from_secs(12);
+/// Longer than a stopped node may still write: the lease of [`Nodes::brisk`].
+const LEASE_AND_MORE: Duration = Duration::from_secs(4);
 
 /// A web of many sites that always gives the same answers.
 pub(crate) fn still(seed: u64, pages: u64, latency_ms: u64) -> Config {
@@ -57,6 +57,13 @@ impl<'a> Nodes<'a> {
         let archives = (0..count).map(|_| Archive::new()).collect();
         let store = tempfile::tempdir().unwrap();
         Self { served, seeds: served.web.seeds(2), store, archives, mode: "exchange", s3: None }
+    }
+
+    /// Returns nodes of a cluster that is begun and whose leases and turns are as short as they may be.
+    pub(crate) fn brisk(served: &'a TestWeb, count: usize) -> Self {
+        let nodes = Self::new(served, count);
+        begin_brisk(nodes.store.path(), count);
+        nodes
     }
 
     pub(crate) fn url(&self) -> String {
@@ -163,6 +170,12 @@ impl<'a> Nodes<'a> {
     }
 }
 
+/// Begins a cluster whose leases and turns are as short as they may be.
+pub(crate) fn begin_brisk(store: &Path, partitions: usize) {
+    let cluster = json!({ "cluster": "0123456789abcdef", "partitions": partitions, "mode": "exchange", "lease_seconds": 3 });
+    fs::write(store.join("cluster.json"), cluster.to_string()).unwrap();
+}
+
 pub(crate) fn union<'a>(archives: impl Iterator<Item = &'a Path>) -> (BTreeMap<String, [u8; 16]>, u64) {
     let (mut digests, mut overlap) = (BTreeMap::new(), 0);
     for archive in archives {
@@ -203,7 +216,7 @@ fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
     let asked = "page captures > 0 and status < 300 select url, title order by url";
     let answer = single.json("query", &[asked]);
     for count in [1, 2, 4] {
-        let nodes = Nodes::new(&served, count);
+        let nodes = Nodes::brisk(&served, count);
         for finished in nodes.run() {
             assert!(finished.errors.contains("nothing left to fetch"), "{}", finished.errors);
         }
@@ -315,9 +328,9 @@ fn nodes_killed_over_a_bad_way_to_s3_lose_nothing_and_repeat_nothing() {
 
 #[test]
 fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_partition() {
-    let served = TestWeb::start(still(403, 1200, 30));
+    let served = TestWeb::start(still(403, 800, 30));
     let expected = alone(&served);
-    let nodes = Nodes::new(&served, 2);
+    let nodes = Nodes::brisk(&served, 2);
     let slow = |mut command: Command| {
         command.args(["--workers", "4"]);
         start(&mut command)
@@ -362,7 +375,7 @@ fn a_node_that_was_stopped_for_long_writes_nothing_more_once_another_has_its_par
 fn batches_that_are_not_what_they_should_be_are_refused() {
     let served = TestWeb::start(still(404, 300, 0));
     let expected = alone(&served);
-    let nodes = Nodes::new(&served, 2);
+    let nodes = Nodes::brisk(&served, 2);
     // The first node ends early and leaves what it has found to the other one.
     start(nodes.crawl(0).args(["--limit", "20"])).wait().succeeded();
     let sent = nodes.objects("exchange/2/1");
@@ -443,7 +456,7 @@ fn an_archive_stays_what_it_is_in_its_cluster() {
 fn others_name_everything_again_for_a_partition_that_was_rebuilt() {
     let served = TestWeb::start(still(406, 400, 0));
     let expected = alone(&served);
-    let nodes = Nodes::new(&served, 2);
+    let nodes = Nodes::brisk(&served, 2);
     start(nodes.crawl(0).args(["--limit", "60"])).wait().succeeded();
     // It has received much and fetched little of it.
     start(nodes.crawl(1).args(["--limit", "5"])).wait().succeeded();
@@ -474,7 +487,7 @@ fn firewalls_and_crossovers_send_nothing() {
 #[test]
 fn a_crawl_waits_for_some_time_for_one_that_has_ended_and_got_something_to_do() {
     let served = TestWeb::start(still(109, 150, 0));
-    let nodes = Nodes { seeds: served.web.seeds(8), ..Nodes::new(&served, 2) };
+    let nodes = Nodes { seeds: served.web.seeds(8), ..Nodes::brisk(&served, 2) };
     let narrow = |node: usize| {
         let partition = format!("{}/2", node + 1);
         let more = ["--scope", "host", "--cluster", &nodes.url(), "--partition", &partition];
@@ -492,7 +505,7 @@ fn a_crawl_waits_for_some_time_for_one_that_has_ended_and_got_something_to_do() 
     // The first one finds pages of the second one, whose crawl is not restarted.
     let alone = start(&mut nodes.crawl(0)).wait().succeeded();
     let said =
-        "partitions that have ended have something to do again: 2; begin them, or this crawl ends in 30 s";
+        "partitions that have ended have something to do again: 2; begin them, or this crawl ends in 9 s";
     assert!(alone.errors.contains(said), "{}", alone.errors);
     nodes.balances();
     let in_flight = &nodes.status()["in_flight"][0];

@@ -180,7 +180,7 @@ fn a_partition_is_fetched_again_soon_after_its_node_was_killed() {
 /// Kills a node and starts another one, in the same folder or with a copy elsewhere.
 fn time_to_take_over(is_moved: bool) {
     let served = TestWeb::start(still(411, 4000, 0));
-    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, 2) };
+    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::brisk(&served, 2) };
     // Only the first node exists, so every request is its own or its successor's. Addresses are announced before they
     // are requested.
     let crawl = |archive: &Archive| {
@@ -205,9 +205,9 @@ fn time_to_take_over(is_moved: bool) {
 
 #[test]
 fn a_partition_moves_to_another_node_without_loss_or_delay() {
-    let served = TestWeb::start(still(412, 1500, 20));
+    let served = TestWeb::start(still(412, 800, 20));
     let expected = alone(&served);
-    let nodes = Nodes::new(&served, 2);
+    let nodes = Nodes::brisk(&served, 2);
     let slow = |mut command: Command| {
         command.args(["--workers", "4"]);
         start(&mut command)
@@ -253,9 +253,9 @@ fn has_manifest(mut files: ReadDir) -> bool {
 
 #[test]
 fn a_lost_disk_costs_what_was_captured_since_the_last_copy_and_no_cash() {
-    let served = TestWeb::start(still(413, 1500, 20));
+    let served = TestWeb::start(still(413, 800, 20));
     let expected = alone(&served);
-    let mut nodes = Nodes::new(&served, 2);
+    let mut nodes = Nodes::brisk(&served, 2);
     let mut dice = Dice::new("lost disks");
     let copies = tempfile::tempdir().unwrap();
     let place = |node: usize| format!("file://{}", copies.path().join(node.to_string()).display());
@@ -265,7 +265,7 @@ fn a_lost_disk_costs_what_was_captured_since_the_last_copy_and_no_cash() {
     let mut running: Vec<Running> = (0..2).map(|node| begin(&nodes, node)).collect();
     for lost in 1..=kills(LOST_DISKS) {
         let node = dice.below(2) as usize;
-        let (from, more) = (served.server.requests(), 50 + dice.below(100));
+        let (from, more) = (served.server.requests(), 50 + dice.below(50));
         let manifests = copies.path().join(node.to_string()).join("manifests");
         let has_copy = || fs::read_dir(&manifests).is_ok_and(has_manifest);
         running[node].wait_until(|| served.server.requests() > from + more && has_copy());

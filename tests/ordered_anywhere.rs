@@ -151,7 +151,7 @@ fn what_matches_a_query_is_erased_in_all_archives_once() {
 #[test]
 fn an_order_whose_query_an_archive_can_never_answer_holds_up_nothing() {
     let served = TestWeb::start(still(108, 120, 0));
-    let nodes = Nodes::new(&served, 2);
+    let nodes = Nodes::brisk(&served, 2);
     let crawl = |node: usize| match node {
         0 => start(&mut nodes.crawl(0)),
         _ => start(nodes.crawl(1).arg("--no-full-text")),

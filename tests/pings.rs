@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use archive_books::cluster::{Mode, Partition};
 use serde_json::{Value, json};
 
+use crate::cluster::begin_brisk;
 use crate::imports::import;
 use crate::support::captures::ledger_balances;
 use crate::support::program::start;
@@ -229,6 +230,7 @@ fn a_crawl_takes_turns_for_the_key_files_that_it_fetches_first() {
     let (archive, store) = (Archive::new(), tempfile::tempdir().unwrap());
     let any = Partition { cluster: String::new(), number: 1, count: 2, mode: Mode::default() };
     let number = any.of_site("a.test");
+    begin_brisk(store.path(), 2);
     let (url, partition) = (format!("file://{}", store.path().display()), format!("{number}/2"));
     let crawl = |more: &[&str]| {
         let mut command = archive.crawl(&["http://a.test/".to_owned()], &site.options()[2..]);
@@ -242,10 +244,10 @@ fn a_crawl_takes_turns_for_the_key_files_that_it_fetches_first() {
     assert_eq!(get(&served.application, &indexnow("http://a.test/fresh", KEY)).status, 202);
 
     let (begun, before) = (Instant::now(), site.requests());
-    let mut running = crawl(&["--delay", "200ms", "--address-delay", "200ms", "--for", "50s"]);
+    let mut running = crawl(&["--delay", "200ms", "--address-delay", "200ms", "--for", "16s"]);
     assert!(running.wait_until(|| site.requests() > before));
     // As long as another node may not yet know that the address is requested here, too.
-    assert!(begun.elapsed() > Duration::from_secs(11), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
     let status = || {
         let mut command = Command::new(env!("CARGO_BIN_EXE_archive"));
         let told = start(command.args(["cluster", "status", "--json", "--cluster", &url])).wait().json();

@@ -16,7 +16,7 @@ use crate::support::{Archive, TestWeb};
 const EVERYTHING: &str = "[[rule]]\nprefix = \"\"\n";
 
 pub(crate) fn crawled(served: &TestWeb) -> Nodes<'_> {
-    let nodes = Nodes::new(served, 2);
+    let nodes = Nodes::brisk(served, 2);
     nodes.run();
     nodes
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use archive_base::remote::RemoteError;
 
-use super::{ADDRESS_DELAY_MAX, BatchError, FILES_MAX, Mode, ORDERS_MAX};
+use super::{BatchError, FILES_MAX, Mode, ORDERS_MAX};
 
 /// Why a node cannot join a cluster, or cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -45,9 +45,9 @@ pub enum ClusterError {
     /// The delay of an address does not fit into the turns that nodes take at it.
     #[error(
         "in a cluster --address-delay is at most {} s, because nodes take turns at an address; use a longer --delay instead",
-        ADDRESS_DELAY_MAX.as_secs()
+        .0.as_secs_f64()
     )]
-    AddressDelay,
+    AddressDelay(Duration),
     /// A partition does not exist, or no node has begun it.
     #[error("no node has begun partition {0} of this cluster; `archive cluster status` shows its partitions")]
     NotBegun(u16),

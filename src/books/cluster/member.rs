@@ -8,7 +8,7 @@ use archive_base::remote;
 
 use super::node::check_newest;
 use super::store::{Cluster, ClusterStore};
-use super::{ClusterError, Mode, Partition};
+use super::{ClusterError, Mode, Partition, Spans};
 
 /// A node's place in a cluster.
 #[derive(Clone, Debug)]
@@ -39,6 +39,7 @@ impl Member {
             cluster: format!("{:016x}", fastrand::u64(..)),
             partitions: count,
             mode: mode.unwrap_or_default(),
+            lease_seconds: None,
         };
         let cluster = remote::runtime()?.block_on(shared.join(&begun))?;
         Self::of(shared, &cluster, (number, count), mode, node)
@@ -56,7 +57,7 @@ impl Member {
 
     /// Returns the requested place in a cluster, if the cluster matches the request.
     fn of(
-        shared: ClusterStore,
+        mut shared: ClusterStore,
         cluster: &Cluster,
         (number, count): (u16, u16),
         mode: Option<Mode>,
@@ -69,8 +70,15 @@ impl Member {
             return Err(ClusterError::Mode { found: cluster.mode, asked });
         }
         let partition = cluster.partition(number);
+        shared.spans = cluster.spans();
         let node = node.map(str::to_owned).or_else(|| one_line("/proc/sys/kernel/hostname"));
         Ok(Self { partition, node: node.unwrap_or_else(|| "node".to_owned()), after: None, shared })
+    }
+
+    /// Returns how long leases and turns of its cluster last.
+    #[must_use]
+    pub fn spans(&self) -> Spans {
+        self.shared.spans
     }
 
     /// Restricts the place to the node after `epoch`: if another node has taken over the partition since, that node

@@ -6,7 +6,7 @@
 //!
 //! | object | written | content |
 //! |---|---|---|
-//! | `cluster.json` | once, by the first node | the number of partitions, and the mode |
+//! | `cluster.json` | once, by the first node | the number of partitions, the mode, and how long a lease is |
 //! | `epochs/P/E` | once, by the node that takes over partition P | that node |
 //! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
 //! | `status/P/E/N` | repeatedly, by that node | its progress: the highest number counts; see [`NodeStatus`] |
@@ -40,6 +40,7 @@ mod publications;
 #[cfg(test)]
 mod simulation;
 mod slots;
+mod spans;
 mod status;
 mod store;
 mod turns;
@@ -64,8 +65,9 @@ pub use member::Member;
 pub use node::{ClusterNode, NodeCommit, NodeEvent};
 pub use publications::{FILES_MAX, FileVersion, ORDERS_MAX, Publications};
 pub use slots::{Slots, SlotsOfMachine};
+pub use spans::Spans;
 pub use status::{NodeActivity, NodeProgress, NodeStatus};
-pub use turns::{ADDRESS_DELAY_MAX, Clock, Look, Turns};
+pub use turns::{Clock, Look, Turns};
 pub use vacancies::{SILENT_AFTER, Vacancies, Vacancy, VacancyView};
 
 /// Maximum number of partitions of a cluster; each node reads the status of all.

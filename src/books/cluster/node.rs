@@ -1,7 +1,7 @@
 //! A node that has a partition: what a crawl passes to it, and what it reports back.
 //!
 //! A node holds its partition as long as it has no newer epoch. It checks this before it writes, and the result holds
-//! for [`LEASE`] by the monotonic clock. A node that takes over a partition waits for [`TAKEOVER`] before it writes,
+//! for a lease by the monotonic clock ([`super::Spans`]). A node that takes over a partition waits longer before it writes,
 //! unless the previous node has ended, or used the same archive, whose lock this node now holds.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,12 +20,6 @@ use super::store::{ClusterStore, Epoch};
 use super::turns::Look;
 use super::worker::StoreWorker;
 use super::{Batch, ClusterError, Marks, Member, Partition};
-
-/// How long a check of the newest epoch holds.
-pub(super) const LEASE: Duration = Duration::from_secs(10);
-
-/// How long a node waits for the lease of the previous one, with a margin for requests in flight.
-pub(super) const TAKEOVER: Duration = Duration::from_secs(15);
 
 /// Maximum number of events waiting for the crawl.
 const EVENTS_MAX: usize = 64;
@@ -138,7 +132,7 @@ impl ClusterNode {
         let epoch = before + 1;
         let held = shared.time.now();
         shared.take_epoch(partition.number, epoch, &mine).await?;
-        let begins = if waits { shared.time.now() + TAKEOVER } else { held };
+        let begins = if waits { shared.time.now() + shared.spans.takeover() } else { held };
         let (commits, queue) = mpsc::unbounded_channel();
         let (sender, events) = mpsc::channel(EVENTS_MAX);
         let own = Lease { partition, node: mine.node, epoch, known, held, begins };

@@ -13,9 +13,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::batch::BatchFault;
+use super::spans::{LEASE_SECONDS, LEASE_SECONDS_MIN};
 use super::status::NodeStatus;
 use super::turns::{Announced, Clock};
-use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route};
+use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route, Spans};
 
 /// The object with the number of partitions.
 const CLUSTER: &str = "cluster.json";
@@ -35,10 +36,6 @@ const LOOKS_MAX: u32 = 5;
 /// Interval between two looks for what another node does.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How long the store may take to write or remove an object. A slower request is repeated after checking that the
-/// partition still belongs to this node.
-pub(super) const WRITE_TIME_MAX: Duration = Duration::from_secs(5);
-
 /// Content of `cluster.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Cluster {
@@ -46,9 +43,16 @@ pub(super) struct Cluster {
     pub(super) cluster: String,
     pub(super) partitions: u16,
     pub(super) mode: Mode,
+    /// Seconds of a lease, if it is not the usual one; written by hand only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lease_seconds: Option<u8>,
 }
 
 impl Cluster {
+    pub(super) fn spans(&self) -> Spans {
+        self.lease_seconds.map_or_else(Spans::default, Spans::of)
+    }
+
     pub(super) fn partition(&self, number: u16) -> Partition {
         Partition { cluster: self.cluster.clone(), number, count: self.partitions, mode: self.mode }
     }
@@ -75,11 +79,13 @@ pub(super) type StatusCache = BTreeMap<u16, ((u64, u64), NodeStatus)>;
 pub(super) struct ClusterStore {
     store: Arc<dyn ObjectStore>,
     pub(super) time: Arc<dyn Time>,
+    /// The usual spans, until the cluster is known.
+    pub(super) spans: Spans,
 }
 
 impl ClusterStore {
     pub(super) fn new(store: Arc<dyn ObjectStore>, time: Arc<dyn Time>) -> Self {
-        Self { store, time }
+        Self { store, time, spans: Spans::default() }
     }
 
     /// Opens the store at a URL, with the clock of the machine.
@@ -87,14 +93,14 @@ impl ClusterStore {
         Ok(Self::new(remote::open(url)?, Arc::new(MachineTime)))
     }
 
-    /// Waits for a write for at most [`WRITE_TIME_MAX`].
+    /// Waits for a write for at most [`Spans::write_max`].
     async fn write<T>(
         &self,
         name: &str,
         done: impl Future<Output = Result<T, RemoteError>>,
     ) -> Result<T, RemoteError> {
         let late = || RemoteError::Failed { what: name.to_owned(), problem: "no answer in time".to_owned() };
-        remote::within(&*self.time, WRITE_TIME_MAX, done).await.ok_or_else(late)?
+        remote::within(&*self.time, self.spans.write_max(), done).await.ok_or_else(late)?
     }
 
     /// Writes an object; fails if it exists with other content.
@@ -162,6 +168,14 @@ impl ClusterStore {
                 Err(ClusterError::Damaged {
                     name: CLUSTER.to_owned(),
                     why: format!("it has {partitions} partitions"),
+                })
+            }
+            Some(Cluster { lease_seconds: Some(seconds), .. })
+                if !(LEASE_SECONDS_MIN..=LEASE_SECONDS).contains(&seconds) =>
+            {
+                Err(ClusterError::Damaged {
+                    name: CLUSTER.to_owned(),
+                    why: format!("its leases last {seconds} s"),
                 })
             }
             found => Ok(found),

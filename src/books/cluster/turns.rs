@@ -1,7 +1,7 @@
 //! Takes turns at asking an address that sites of several partitions share.
 //!
 //! A node writes the addresses that it asks into the store before it asks them, and then waits until every other node
-//! has either seen them or no longer relies on what it saw ([`SEEN_MAX`]). An address that no other node has is asked
+//! has either seen them or no longer relies on what it saw (a lease later). An address that no other node has is asked
 //! freely. All others are asked in turns. Every partition has a turn, even if it does not ask the address, so that
 //! nodes need not agree on who shares it. At any time, it is the turn of different partitions at different addresses,
 //! so that no node waits with all of its addresses.
@@ -17,20 +17,14 @@ use std::time::{Duration, Instant};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::node::LEASE;
-
-/// Duration of a partition's turn.
-const TURN: Duration = Duration::from_secs(20);
+use super::Spans;
 
 /// Unused time at the end of a turn, in addition to the delay of the address: two clocks that are each off by
 /// [`CLOCK_ERROR_MAX`], and [`ARRIVAL_MAX`].
-const GUARD: Duration = Duration::from_secs(3);
+pub(super) const GUARD: Duration = Duration::from_secs(3);
 
 /// Maximum time between handing out a request and its arrival.
 const ARRIVAL_MAX: Duration = Duration::from_secs(1);
-
-/// How long a look at the others' addresses holds.
-const SEEN_MAX: Duration = Duration::from_secs(10);
 
 /// Maximum error of a clock: half a second, since stores report whole seconds, half of a round trip to the store, and
 /// drift.
@@ -41,9 +35,6 @@ const CLOCK_AGE_MAX: Duration = Duration::from_secs(600);
 
 /// Time to wait before a retry while nothing is known.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// The longest delay of an address that fits into a turn and leaves time for requests.
-pub const ADDRESS_DELAY_MAX: Duration = Duration::from_secs(10);
 
 /// Maximum number of addresses that a node announces individually. If it has more, others treat all addresses as
 /// shared.
@@ -90,9 +81,6 @@ pub struct Look {
     pub(super) clock: Option<Clock>,
 }
 
-/// How long the addresses of a departed node count: its last request may have been sent just before it ended.
-const GONE_AFTER: Duration = ADDRESS_DELAY_MAX.saturating_add(ARRIVAL_MAX);
-
 /// Number of addresses that nodes have announced, by partition and epoch.
 pub(super) type Announced = BTreeMap<(u16, u64), u64>;
 
@@ -126,8 +114,11 @@ impl OtherAddresses {
         announced: &Announced,
         read: BTreeMap<(u16, u64), Vec<u64>>,
         now: Instant,
+        spans: Spans,
         has_ended: impl Fn(u16, u64) -> bool,
     ) -> Arc<HashSet<u64>> {
+        // The last request of a departed node may have been sent just before it ended.
+        let gone_after = spans.address_delay_max() + ARRIVAL_MAX;
         let mut is_same = read.is_empty();
         for (node, addresses) in read {
             let known = self.nodes.entry(node).or_default();
@@ -138,7 +129,7 @@ impl OtherAddresses {
                 announced.range((partition, epoch + 1)..=(partition, u64::MAX)).next().is_some();
             if is_followed || has_ended(partition, epoch) {
                 let gone = *node.gone.get_or_insert(now);
-                if !node.addresses.is_empty() && now >= gone + GONE_AFTER {
+                if !node.addresses.is_empty() && now >= gone + gone_after {
                     node.addresses = Vec::new();
                     is_same = false;
                 }
@@ -156,6 +147,7 @@ impl OtherAddresses {
 pub struct Turns {
     number: u16,
     count: u16,
+    spans: Spans,
     /// Since when each address of this node has been in the store; `None` if it is not known to be there.
     own: HashMap<u64, Option<Instant>>,
     unannounced: Vec<u64>,
@@ -165,8 +157,8 @@ pub struct Turns {
 impl Turns {
     /// Returns the turns of partition `number` of `count`.
     #[must_use]
-    pub fn new(number: u16, count: u16) -> Self {
-        Self { number, count, own: HashMap::new(), unannounced: Vec::new(), seen: None }
+    pub fn new(number: u16, count: u16, spans: Spans) -> Self {
+        Self { number, count, spans, own: HashMap::new(), unannounced: Vec::new(), seen: None }
     }
 
     /// Returns new addresses, each once. They must be announced to the others and then passed to [`Turns::announced`]
@@ -198,18 +190,19 @@ impl Turns {
             Entry::Occupied(entry) => *entry.get(),
         };
         // By then, a node that has not seen the address has sent its last request.
-        let Some(from) = announced.map(|at| at + SEEN_MAX + ARRIVAL_MAX + delay) else { return later };
+        let lease = self.spans.lease();
+        let Some(from) = announced.map(|at| at + lease + ARRIVAL_MAX + delay) else { return later };
         if now < from {
             return Some(from);
         }
         let Some(seen) = &self.seen else { return later };
         let is_shared = seen.others.contains(&address) || seen.others.contains(&EVERY_ADDRESS);
-        if !is_shared && now < seen.at.min(seen.held) + SEEN_MAX {
+        if !is_shared && now < seen.at.min(seen.held) + lease {
             return None;
         }
         match seen.clock {
             // Later, another node may have taken over the partition and its turn.
-            Some(clock) if now < (clock.at + CLOCK_AGE_MAX).min(seen.held + LEASE) => {
+            Some(clock) if now < (clock.at + CLOCK_AGE_MAX).min(seen.held + lease) => {
                 self.until_turn(address, delay, clock.time(now)).map(|wait| now + wait)
             }
             _ => later,
@@ -218,16 +211,17 @@ impl Turns {
 
     /// Returns the time to the next turn, or `None` during a turn.
     fn until_turn(&self, address: u64, delay: Duration, time: Duration) -> Option<Duration> {
-        let (turn, count) = (time.as_secs() / TURN.as_secs(), u64::from(self.count));
+        let span = self.spans.turn();
+        let (turn, count) = (time.as_secs() / span.as_secs(), u64::from(self.count));
         let whose = (turn + address % count) % count;
         let ahead = (u64::from(self.number) - 1 + count - whose) % count;
-        let into = time.saturating_sub(TURN * u32::try_from(turn).unwrap_or(u32::MAX));
-        if ahead == 0 && into < TURN.saturating_sub(GUARD + delay) {
+        let into = time.saturating_sub(span * u32::try_from(turn).unwrap_or(u32::MAX));
+        if ahead == 0 && into < span.saturating_sub(GUARD + delay) {
             return None;
         }
         let ahead = if ahead == 0 { count } else { ahead };
         // There are at most 65535 partitions.
-        Some((TURN * ahead as u32).saturating_sub(into))
+        Some((span * ahead as u32).saturating_sub(into))
     }
 }
 
@@ -254,7 +248,7 @@ mod tests {
     fn an_address_is_announced_before_it_is_asked_and_is_asked_freely_while_nobody_else_has_it() {
         let (start, delay) = (Instant::now(), Duration::from_millis(500));
         let after = |millis| start + Duration::from_millis(millis);
-        let mut turns = Turns::new(1, 2);
+        let mut turns = Turns::new(1, 2, Spans::default());
         assert!(turns.wait(ADDRESS, delay, start).is_some());
         assert!(turns.wait(ADDRESS, delay, start).is_some());
         assert_eq!(turns.take_unannounced(), [hash(ADDRESS)], "it is announced once");
@@ -301,8 +295,8 @@ mod tests {
                 (announced.iter().copied().collect(), start + Duration::from_secs(seconds));
             let read = |(partition, epoch)| ((partition, epoch), vec![u64::from(partition) * 10 + epoch]);
             let read = others.unread(&announced).into_iter().map(read).collect();
-            let all =
-                others.look(&announced, read, now, |partition, epoch| ended == Some((partition, epoch)));
+            let has_ended = |partition, epoch| ended == Some((partition, epoch));
+            let all = others.look(&announced, read, now, Spans::default(), has_ended);
             let mut all: Vec<u64> = all.iter().copied().collect();
             all.sort_unstable();
             all
@@ -326,7 +320,7 @@ mod tests {
         /// This holds within the limits, whatever the clocks show and however long requests take.
         #[test]
         fn two_nodes_never_ask_an_address_within_its_delay(
-            count in 2..9u16, one in 0..9u16, other in 0..9u16, address: u64,
+            count in 2..9u16, one in 0..9u16, other in 0..9u16, address: u64, lease in 3..=10u8,
             delay in 1..10_000u64, time in 1_700_000_000_000..1_700_000_400_000u64, apart in 0..10_000u64,
             errors in (-1000..=1000i64, -1000..=1000i64), arrivals in (0..1000u64, 0..1000u64),
         ) {
@@ -335,7 +329,7 @@ mod tests {
             let delay = Duration::from_millis(delay);
             let asks = |number, time: u64, error: i64| {
                 let time = Duration::from_millis(time.saturating_add_signed(error));
-                Turns::new(number, count).until_turn(address, delay, time).is_none()
+                Turns::new(number, count, Spans::of(lease)).until_turn(address, delay, time).is_none()
             };
             if asks(one, time, errors.0) && asks(other, time + apart, errors.1) {
                 let gap = (time + apart + arrivals.1).abs_diff(time + arrivals.0);
@@ -345,13 +339,14 @@ mod tests {
 
         #[test]
         fn every_partition_has_its_turn_and_knows_its_next_one(
-            count in 1..9u16, address: u64, time in 1_700_000_000_000..1_700_000_400_000u64,
+            count in 1..9u16, address: u64, lease in 3..=10u8, time in 1_700_000_000_000..1_700_000_400_000u64,
         ) {
-            let (delay, time) = (ADDRESS_DELAY_MAX, Duration::from_millis(time));
+            let spans = Spans::of(lease);
+            let (delay, time) = (spans.address_delay_max(), Duration::from_millis(time));
             for number in 1..=count {
-                let turns = Turns::new(number, count);
+                let turns = Turns::new(number, count, spans);
                 let wait = turns.until_turn(address, delay, time).unwrap_or_default();
-                prop_assert!(wait <= TURN * u32::from(count));
+                prop_assert!(wait <= spans.turn() * u32::from(count));
                 prop_assert_eq!(turns.until_turn(address, delay, time + wait), None);
             }
         }

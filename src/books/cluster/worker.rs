@@ -9,27 +9,19 @@ use archive_base::remote::within;
 use bytes::Bytes;
 use tokio::sync::mpsc::{Sender, UnboundedReceiver};
 
-use super::node::{LEASE, Lease, NodeCommit, NodeEvent, ToNode, check_fresh, check_newest, time_of_day};
+use super::node::{Lease, NodeCommit, NodeEvent, ToNode, check_fresh, check_newest, time_of_day};
 use super::status::{NodeActivity, NodeStatus, is_quiet, left};
 use super::store::{ClusterStore, StatusCache};
 use super::turns::{ADDRESSES_MAX, Clock, EVERY_ADDRESS, Look, OtherAddresses};
 use super::{ClusterError, Marks, Route};
 
-/// Intervals between two looks at what others have sent. With work it is [`POLL_RUNNING`]. Without work it is the time
-/// since something last arrived divided by [`POLL_PART`], but at least [`POLL_IDLE`] and at most [`POLL_RUNNING`].
-const POLL_RUNNING: Duration = Duration::from_secs(2);
+/// The shortest interval between two looks at what others have sent. With work it is [`super::Spans::poll`]. Without work
+/// it is the time since something last arrived divided by [`POLL_PART`], between this and that.
 const POLL_IDLE: Duration = Duration::from_millis(250);
 const POLL_PART: u32 = 8;
 
 /// Number of batches from each partition that are read ahead of what the archive has made durable.
 const AHEAD_MAX: u64 = 4;
-
-/// A status is published again after this time. This shows others that the node is alive and, while addresses are
-/// asked, yields the time of the store's clock.
-const CLOCK_EVERY: Duration = Duration::from_secs(30);
-
-/// How long to wait for partitions that had ended as complete and have got work since, if no others have work.
-const LEFT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long the end of a run waits for a store that does not answer.
 const END_PATIENCE: Duration = Duration::from_secs(30);
@@ -164,7 +156,7 @@ impl StoreWorker {
     async fn begin(&mut self) -> Result<(), ClusterError> {
         // Not the marks of a new checkpoint, whose batches may have numbers that the previous node has used.
         check_fresh(&self.shared, &self.own.partition, &self.reported, self.own.known).await?;
-        self.hold(Duration::ZERO).await
+        self.check().await
     }
 
     /// Announces the addresses of the previous node as this node's own, so that others have seen them before its lease
@@ -176,7 +168,7 @@ impl StoreWorker {
             return Ok(());
         };
         self.addresses = self.shared.addresses(before, count).await?;
-        self.hold(LEASE / 2).await?;
+        self.hold().await?;
         self.shared.announce_addresses((partition, epoch), &self.addresses).await?;
         self.announced_addresses = self.addresses.len() as u64;
         self.say(NodeEvent::Announced(self.addresses.clone(), self.shared.time.now())).await;
@@ -193,7 +185,8 @@ impl StoreWorker {
             let now = self.shared.time.now();
             let is_idle = self.status.as_ref().is_some_and(|status| status.activity.is_quiet());
             let still = now.saturating_duration_since(self.still_since) / POLL_PART;
-            self.next_look = now + if is_idle { still.clamp(POLL_IDLE, POLL_RUNNING) } else { POLL_RUNNING };
+            let poll = self.shared.spans.poll();
+            self.next_look = now + if is_idle { still.clamp(POLL_IDLE, poll) } else { poll };
         }
         match outcome {
             Ok(()) => {
@@ -226,7 +219,7 @@ impl StoreWorker {
                 Ok(()) => return,
                 Err(error) if error.is_passing() && self.shared.time.now() < begun + END_PATIENCE => {
                     tracing::debug!(%error, "the object store of the cluster");
-                    self.shared.time.sleep(POLL_RUNNING).await;
+                    self.shared.time.sleep(self.shared.spans.poll()).await;
                 }
                 Err(error) => return self.say(NodeEvent::Failed(error)).await,
             }
@@ -275,11 +268,16 @@ impl StoreWorker {
         });
     }
 
-    /// Checks that no other node has the partition, unless it was checked within `age`.
-    async fn hold(&mut self, age: Duration) -> Result<(), ClusterError> {
-        if self.shared.time.now() < self.own.held + age {
+    /// Checks that no other node has the partition, unless it was checked within half a lease.
+    async fn hold(&mut self) -> Result<(), ClusterError> {
+        if self.shared.time.now() < self.own.held + self.shared.spans.lease() / 2 {
             return Ok(());
         }
+        self.check().await
+    }
+
+    /// Checks that no other node has the partition.
+    async fn check(&mut self) -> Result<(), ClusterError> {
         let looked = self.shared.time.now();
         self.is_asked |= check_newest(&self.shared, self.own.partition.number, self.own.epoch).await?;
         self.own.held = looked;
@@ -290,12 +288,13 @@ impl StoreWorker {
     /// counts it as sent.
     async fn write(&mut self) -> Result<(), ClusterError> {
         let (now, own) = (self.shared.time.now(), (self.own.partition.number, self.own.epoch));
+        let pulse = self.shared.spans.pulse();
         let needs_clock =
-            !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= CLOCK_EVERY);
-        if (!self.is_published || needs_clock || now >= self.published_at + CLOCK_EVERY)
+            !self.addresses.is_empty() && self.clock.is_none_or(|clock| clock.age(now) >= pulse);
+        if (!self.is_published || needs_clock || now >= self.published_at + pulse)
             && let Some(status) = self.status.clone()
         {
-            self.hold(LEASE / 2).await?;
+            self.hold().await?;
             self.trials += 1;
             self.clock = self.shared.publish(&status, self.trials).await?.or(self.clock);
             (self.is_published, self.is_current, self.published_at) = (true, true, now);
@@ -305,7 +304,7 @@ impl StoreWorker {
             self.shared.forget_statuses(own, before).await?;
         }
         if !self.unannounced.is_empty() {
-            self.hold(LEASE / 2).await?;
+            self.hold().await?;
             self.shared.announce_addresses(own, &self.addresses).await?;
             let announced = mem::take(&mut self.unannounced);
             self.say(NodeEvent::Announced(announced, self.shared.time.now())).await;
@@ -314,7 +313,7 @@ impl StoreWorker {
         }
         while let Some((&(to, number), bytes)) = self.outbox.first_key_value() {
             let bytes = bytes.clone();
-            self.hold(LEASE / 2).await?;
+            self.hold().await?;
             self.shared.create(&self.route(self.own.partition.number, to, number).name(), bytes).await?;
             self.outbox.pop_first();
             self.say(NodeEvent::Sent(to, number)).await;
@@ -331,14 +330,14 @@ impl StoreWorker {
         let own = self.own.partition.number;
         // Thus a node notices soon that it has lost its partition or is asked to leave it, even while it has nothing to
         // write.
-        self.hold(LEASE / 2).await?;
+        self.hold().await?;
         for (from, stored) in self.shared.incoming(own).await? {
             if from == own || !(1..=self.own.partition.count).contains(&from) {
                 continue;
             }
             let durable = self.marks.received_from(from);
             for (&old, _) in stored.range(..=self.reported.received_from(from)) {
-                self.hold(LEASE / 2).await?;
+                self.hold().await?;
                 self.shared.delete(&self.route(from, own, old).name()).await?;
             }
             loop {
@@ -350,7 +349,7 @@ impl StoreWorker {
                 let next_batch = match self.shared.next_batch(&route, &stored, &self.own.partition).await {
                     Err(error @ ClusterError::Batch(_)) => {
                         // Another node may have the partition now, and has removed the batches that it received.
-                        self.hold(Duration::ZERO).await?;
+                        self.check().await?;
                         return Err(error);
                     }
                     next_batch => next_batch?,
@@ -384,8 +383,8 @@ impl StoreWorker {
         for node in self.others.unread(&announced) {
             read.insert(node, self.shared.addresses(node, announced[&node]).await?);
         }
-        let others = self.others.look(&announced, read, at, has_ended);
-        self.hold(LEASE / 2).await?;
+        let others = self.others.look(&announced, read, at, self.shared.spans, has_ended);
+        self.hold().await?;
         self.say(NodeEvent::Looked(Look { others, at, held: self.own.held, clock: self.clock })).await;
         Ok(())
     }
@@ -452,11 +451,11 @@ impl StoreWorker {
             self.left = None;
             return Ok(false);
         }
-        let now = self.shared.time.now();
+        let (now, patience) = (self.shared.time.now(), self.shared.spans.left_patience());
         if self.left.as_ref().is_none_or(|(known, _)| *known != now_left) {
             self.left = Some((now_left.clone(), now));
-            self.say(NodeEvent::Left(now_left, LEFT_PATIENCE)).await;
+            self.say(NodeEvent::Left(now_left, patience)).await;
         }
-        Ok(self.left.as_ref().is_some_and(|(_, since)| now >= *since + LEFT_PATIENCE))
+        Ok(self.left.as_ref().is_some_and(|(_, since)| now >= *since + patience))
     }
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::time::{Duration, Instant};
 
-use archive_books::cluster::{ADDRESS_DELAY_MAX, ClusterError};
+use archive_books::cluster::ClusterError;
 use archive_books::ledger::{Scope, ScopeRule};
 use archive_storage::HostId;
 use archive_storage::backend::{Disk, RealDisk};
@@ -186,8 +186,12 @@ impl Run<'_> {
         operation.workers = edits.workers.unwrap_or(self.options.workers).min(self.options.workers);
         operation.disk_min = edits.disk_min.map_or(self.options.disk_min, |mebibytes| mebibytes << 20);
         let politeness = politeness(&self.options.politeness, edits);
-        if self.frontier.turns.is_some() && politeness.address_delay > ADDRESS_DELAY_MAX {
-            self.warn(format!("{}; until then shared addresses are left alone", ClusterError::AddressDelay));
+        let delay_max = self.options.cluster.as_ref().map(|member| member.spans().address_delay_max());
+        if let Some(delay_max) = delay_max.filter(|delay_max| politeness.address_delay > *delay_max)
+            && self.frontier.turns.is_some()
+        {
+            let error = ClusterError::AddressDelay(delay_max);
+            self.warn(format!("{error}; until then shared addresses are left alone"));
         }
         self.frontier.set_politeness(politeness);
         let delays = edits.host.iter().filter_map(|(name, host)| Some((name.clone(), host.delay?))).collect();

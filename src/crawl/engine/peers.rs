@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use archive_books::cluster::{
-    ADDRESS_DELAY_MAX, Batch, ClusterError, ClusterNode, ExchangeState, Mode, NextStep, NodeActivity,
-    NodeCommit, NodeEvent, NodeProgress, Turns,
+    Batch, ClusterError, ClusterNode, ExchangeState, Mode, NextStep, NodeActivity, NodeCommit, NodeEvent,
+    NodeProgress, Turns,
 };
 use archive_books::ledger::Credits;
 
@@ -63,10 +63,11 @@ impl Run<'_> {
     pub(super) fn join_peers(&mut self) -> Result<(), CrawlError> {
         let Some(member) = &self.options.cluster else { return Ok(()) };
         if member.partition.count > 1 {
-            if self.options.politeness.address_delay > ADDRESS_DELAY_MAX {
-                return Err(CrawlError::Cluster(ClusterError::AddressDelay));
+            let (spans, partition) = (member.spans(), &member.partition);
+            if self.options.politeness.address_delay > spans.address_delay_max() {
+                return Err(CrawlError::Cluster(ClusterError::AddressDelay(spans.address_delay_max())));
             }
-            self.frontier.turns = Some(Turns::new(member.partition.number, member.partition.count));
+            self.frontier.turns = Some(Turns::new(partition.number, partition.count, spans));
         }
         let marks = self.recorder.credits().marks();
         let known = Credits::epoch(self.recorder.state())?;

@@ -249,7 +249,7 @@ impl Crawler {
                 books.epoch = node.epoch;
                 let run = Run {
                     exchange: ExchangeState::default(),
-                    turns: Turns::new(self.partition.number, self.partition.count),
+                    turns: Turns::new(self.partition.number, self.partition.count, self.shared.spans),
                     has_begun: !node.waits,
                     announced_at: None,
                     is_asked: false,

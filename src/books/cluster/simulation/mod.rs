@@ -170,7 +170,8 @@ impl Scenario {
         let (shared, partitions) = (self.shared(&clean), self.partition.count);
         let (audits, world) = (Rc::clone(&self.audits), Arc::clone(&self.world));
         self.tasks.begin(async move {
-            let cluster = Cluster { cluster: "c".to_owned(), partitions, mode: Mode::Exchange };
+            let cluster =
+                Cluster { cluster: "c".to_owned(), partitions, mode: Mode::Exchange, lease_seconds: None };
             shared.join(&cluster).await.unwrap();
             loop {
                 world.sleep(world.span(1_000, 6_000)).await;

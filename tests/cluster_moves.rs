@@ -6,11 +6,13 @@ use std::fs::{self, ReadDir};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use archive_books::cluster::{Mode, Partition};
 use archive_books::ledger::Credits;
 use archive_storage::Store;
+use archive_storage::address::site_of;
 use chrono::{SecondsFormat, TimeDelta, Utc};
 
-use crate::cluster::{Nodes, alone, assert_union, still, union};
+use crate::cluster::{Nodes, alone, assert_union, begin_brisk, still, union};
 use crate::politeness::are_apart;
 use crate::support::program::{Running, start};
 use crate::support::{Archive, Dice, TestWeb, captures, kills, ledger_balances};
@@ -18,23 +20,20 @@ use crate::support::{Archive, Dice, TestWeb, captures, kills, ledger_balances};
 /// Number of lost disks, unless `ARCHIVE_KILLS` overrides it.
 const LOST_DISKS: u64 = 2;
 
-/// Delay of the address that all sites share, and duration of the crawl, in which each of four nodes gets a turn.
-const ONE_ADDRESS: [&str; 4] = ["--delay", "200ms", "--for", "100s"];
+/// Delay of the address that all sites share; each run ends when each of two nodes has had a turn.
+const ONE_ADDRESS: [&str; 2] = ["--delay", "200ms"];
 const ADDRESS_DELAY: Duration = Duration::from_millis(200);
 
 #[test]
 fn an_address_is_left_alone_for_its_delay_by_all_nodes_together() {
-    let each = [2, 4].map(|count| std::thread::spawn(move || ask_one_address(count)));
-    each.into_iter().for_each(|run| run.join().unwrap());
-}
-
-fn ask_one_address(count: usize) {
     let served = TestWeb::start(still(409, 2000, 0));
     served.server.record_arrivals(true);
-    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, count) };
-    let too_long = Duration::from_millis(10_001);
-    start(&mut crawl(&nodes, 0, too_long)).wait().refused(1, &["--address-delay is at most 10 s"]);
-    are_apart_together(&nodes, (0..count).map(|node| crawl(&nodes, node, ADDRESS_DELAY)).collect());
+    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, 2) };
+    let too_long = |millis| start(&mut crawl(&nodes, 0, Duration::from_millis(millis))).wait();
+    too_long(10_001).refused(1, &["--address-delay is at most 10 s"]);
+    begin_brisk(nodes.store.path(), 2);
+    too_long(901).refused(1, &["--address-delay is at most 0.9 s"]);
+    are_apart_together(&nodes, (0..2).map(|node| crawl(&nodes, node, ADDRESS_DELAY)).collect());
 }
 
 /// Returns the crawl command of a node that keeps delays, not started.
@@ -53,26 +52,32 @@ fn polite(nodes: &Nodes, delay: Duration) -> Vec<String> {
     options
 }
 
-/// Fails unless all nodes together keep the delay of the address, and each gets a turn.
+/// Fails unless all nodes together keep the delay of the address, until each has had a turn.
 fn are_apart_together(nodes: &Nodes, commands: Vec<Command>) {
-    let captured = || -> Vec<u64> {
-        let count =
-            |archive: &Archive| if archive.path.exists() { captures(&archive.path).count() } else { 0 };
-        nodes.archives.iter().map(count).collect()
-    };
-    let before = captured();
-    let running: Vec<Running> = commands.into_iter().map(|mut command| start(&mut command)).collect();
-    running.into_iter().for_each(|node| drop(node.wait().succeeded()));
-    let arrivals = nodes.served.server.take_arrivals();
-    let shares: Vec<u64> = captured().iter().zip(&before).map(|(now, before)| now - before).collect();
-    println!("{} nodes: {} requests to one address, {shares:?} captures", shares.len(), arrivals.len());
-    assert!(shares.iter().all(|share| *share > 10), "every node has had a turn: {shares:?}");
+    let count = nodes.archives.len() as u16;
+    let any = Partition { cluster: String::new(), number: 1, count, mode: Mode::default() };
+    let mut running: Vec<Running> = commands.into_iter().map(|mut command| start(&mut command)).collect();
+    let (mut arrivals, mut shares) = (Vec::new(), vec![0; usize::from(count)]);
+    let have_had_a_turn = running[0].wait_until(|| {
+        for arrival in nodes.served.server.take_arrivals() {
+            shares[usize::from(any.of_site(site_of(&arrival.host))) - 1] += 1;
+            arrivals.push(arrival);
+        }
+        shares.iter().all(|share| *share > 10)
+    });
+    running.iter().for_each(|node| node.signal("-TERM"));
+    for node in running {
+        assert_eq!(node.wait().code, Some(4), "it was stopped");
+    }
+    arrivals.extend(nodes.served.server.take_arrivals());
+    println!("{} requests to one address: {shares:?}", arrivals.len());
+    assert!(have_had_a_turn, "every node has had a turn: {shares:?}");
     are_apart("the address", &arrivals, ADDRESS_DELAY);
 }
 
 /// Returns nodes that have each crawled a part of a web at one address, at full speed.
 fn crawled(served: &TestWeb) -> Nodes<'_> {
-    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(served, 2) };
+    let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::brisk(served, 2) };
     let mut crawls: Vec<Command> = (0..2).map(|node| nodes.crawl(node)).collect();
     let running: Vec<Running> = crawls.iter_mut().map(|crawl| start(crawl.args(["--limit", "60"]))).collect();
     running.into_iter().for_each(|node| drop(node.wait().succeeded()));

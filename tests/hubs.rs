@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use archive_books::cluster::{Mode, Partition};
 
+use crate::cluster::begin_brisk;
 use crate::pings::{Site, captures, encoded, get, text, waiting};
 use crate::support::Archive;
 use crate::support::program::{Finished, Running, start};
@@ -176,7 +177,7 @@ impl Node {
         let connections = [connect.clone(), format!("hub.test:80:{}", hub.address), connect, to_site];
         let node = Self { archive: Archive::new(), connections };
         let mut crawl = node.archive.crawl(&[format!("http://{host}/")], &node.connections);
-        crawl.args(["--scope", "host", "--delay", "0", "--for", "20s"]);
+        crawl.args(["--scope", "host", "--delay", "0", "--for", "8s"]);
         start(crawl.args(["--cluster", cluster, "--partition", &format!("{number}/2")])).wait().succeeded();
         node.archive.run("watch", &["page captures > 0", "--every", "1d", "--name", "all"]).succeeded();
         node
@@ -192,8 +193,13 @@ impl Node {
 #[test]
 fn nodes_take_turns_at_the_address_of_a_hub() {
     let (hub, store) = (Hub::start(), tempfile::tempdir().unwrap());
+    begin_brisk(store.path(), 2);
     let cluster = format!("file://{}", store.path().display());
-    let nodes = [1, 2].map(|number| Node::crawled(number, &cluster, &hub));
+    let nodes = thread::scope(|scope| {
+        let (cluster, hub) = (&cluster, &hub);
+        let crawled = [1, 2].map(|number| scope.spawn(move || Node::crawled(number, cluster, hub)));
+        crawled.map(|node| node.join().unwrap())
+    });
     let all_asked = |run: Finished| {
         assert!(
             run.errors.contains(&format!("subscriptions: requested from {FEEDS} hubs, 0 failed")),
@@ -225,7 +231,7 @@ fn nodes_take_turns_at_the_address_of_a_hub() {
     }
 
     // A node that gets no turn in time reports it, and the next run asks.
-    let late = refresh(0, "2031-01-01T00:00:00Z", &["--budget", "0", "--for", "10s"]).wait().succeeded();
+    let late = refresh(0, "2031-01-01T00:00:00Z", &["--budget", "0", "--for", "4s"]).wait().succeeded();
     assert!(
         late.errors.contains(&format!("{FEEDS} hubs were not asked in time, and wait")),
         "{}",

@@ -115,8 +115,8 @@ fn a_stored_file_is_read_without_its_content_coding() {
 fn rules_are_fetched_again_when_they_are_a_day_old() {
     const PAGES: usize = 24;
     let new_rules: [fn() -> Vec<u8>; 2] =
-        [|| plain("User-agent: *\nDisallow: /page\n"), || whole(503, "", b"")];
-    for (answer, is_forbidden) in new_rules.into_iter().zip([true, false]) {
+        [|| plain("User-agent: *\nDisallow: /page\n"), || whole(501, "", b"")];
+    let look = |answer: fn() -> Vec<u8>, is_forbidden: bool| {
         let is_first = Arc::new(AtomicBool::new(true));
         let is_first_run = Arc::clone(&is_first);
         let served = Answers::start(move |_, path| match path {
@@ -138,7 +138,7 @@ fn rules_are_fetched_again_when_they_are_a_day_old() {
         served.take_asked();
         let clock =
             (begun + TimeDelta::seconds(24 * 60 * 60 - 4)).to_rfc3339_opts(SecondsFormat::Micros, true);
-        let options = ["--no-full-text", "--delay", "500ms", "--clock", &clock].map(str::to_owned);
+        let options = ["--no-full-text", "--delay", "400ms", "--clock", &clock].map(str::to_owned);
         let options = [&options[..], &served.connection()].concat();
         start(&mut archive.crawl(&seeds, &options)).wait();
         let asked = served.take_asked();
@@ -152,7 +152,12 @@ fn rules_are_fetched_again_when_they_are_a_day_old() {
             !is_forbidden,
             "what is known holds if they cannot be had: {asked:?}"
         );
-    }
+    };
+    std::thread::scope(|scope| {
+        new_rules.into_iter().zip([true, false]).for_each(|(answer, is_forbidden)| {
+            scope.spawn(move || look(answer, is_forbidden));
+        });
+    });
 }
 
 /// A file that is one byte too long, and one of the largest size that is read.

@@ -37,7 +37,7 @@ fn crawled() -> Archive {
 }
 
 fn make() -> Archive {
-    let served = TestWeb::start(lively(81, 4, 60));
+    let served = TestWeb::start(lively(82, 4, 60));
     let archive = Archive::new();
     let options = everything(&served);
     for limit in ["20", "1000"] {

@@ -210,7 +210,7 @@ fn ratings(path: &Path) -> anyhow::Result<Vec<Rating>> {
     ensure!(size <= RATINGS_BYTES_MAX as u64, "{file} is larger than {RATINGS_BYTES_MAX} bytes");
     let bytes = fs::read(path).with_context(|| format!("cannot read {file}"))?;
     let mistakes = |mistakes| usage(format!("{file} has mistakes, so nothing in it was used\n{mistakes}"));
-    Ok(read_ratings(&bytes).map_err(mistakes)?)
+    read_ratings(&bytes).map_err(mistakes)
 }
 
 fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<Vec<RatedSite<'a>>> {

@@ -6,7 +6,7 @@
 //! may do the same. What concerns pages, queries or bytes is in the crates below.
 //!
 //! # Invariants
-//! * An archive is opened for writing by [`open()`] alone: unfinished repairs are refused, and unfinished erases and the
+//! * Jobs open an archive for writing by [`open()`] alone: unfinished repairs are refused, and unfinished erases and the
 //!   orders of a cluster are carried out before anything else is written.
 //! * What servers were to be treated like, and which pages a refresh chooses by, holds for later runs of any program.
 //! * A job that is stopped keeps what it has stored; the same job continues it.

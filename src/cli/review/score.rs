@@ -41,7 +41,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let decisions = Decisions::read(args.archive.path())?;
     if Ratings::of_sites(&decisions).sites().next().is_none() {
-        return Err(usage("nobody has rated a site yet: `archive review set SITE --rating 4`".to_owned()));
+        return Err(usage("nobody has rated a site yet: `archive review set SITE --rating 4`"));
     }
     let measures = if args.by.is_empty() { MEASURES.map(str::to_owned).to_vec() } else { args.by.clone() };
     let (store, access) = args.archive.open()?;

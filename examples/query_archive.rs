@@ -3,9 +3,10 @@
 //!     cargo run --release --example query_archive -- web.archive 'page type = html order by importance desc limit 10'
 
 use anyhow::{Context as _, bail};
-use archive_ask::query::{ArchiveRows, Context, Plan, Value};
+use archive_ask::query::{Question, Value};
 use archive_base::access::Access;
 use archive_storage::Store;
+use chrono::Utc;
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -13,9 +14,8 @@ fn main() -> anyhow::Result<()> {
 
     // A reader holds no lock for long, so a crawl may write to the archive at the same time.
     let store = Store::read_only(folder.as_ref()).with_context(|| format!("cannot open {folder}"))?;
-    let rows = ArchiveRows::new(&store, Access::read(store.path())?)?;
-    let plan = Plan::parse(query, &Context::of(&rows))?;
-    let answer = plan.run(&rows, None)?;
+    let question = Question::new(&store, Access::read(store.path())?, query, Utc::now())?;
+    let answer = question.answer()?;
 
     let names: Vec<&str> = answer.headings.iter().map(|heading| heading.name.as_str()).collect();
     println!("{}", names.join("\t"));

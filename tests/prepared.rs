@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use archive_ask::query::{Answer, ArchiveRows, Context, Plan, Question};
+use archive_ask::query::{Answer, Question};
 use archive_base::access::Access;
 use archive_base::control::Control;
 use archive_books::ledger::{Credits, capture_flags, page_flags};
@@ -335,10 +335,9 @@ const CAPTURE_ORDERS: [&str; 7] = [
 
 pub(crate) fn answers(archive: &Archive, questions: &[String]) -> Vec<Answer> {
     let store = Store::read_only(&archive.path).unwrap();
-    let rows = ArchiveRows::new(&store, Access::unlimited()).unwrap();
-    let answer = |question: &String| {
-        let plan = Plan::parse(question, &Context::of(&rows)).unwrap_or_else(|error| panic!("{error}"));
-        plan.run(&rows, None).unwrap()
+    let answer = |text: &String| {
+        let question = Question::new(&store, Access::unlimited(), text, Utc::now());
+        question.unwrap_or_else(|error| panic!("{error}")).answer().unwrap()
     };
     questions.iter().map(answer).collect()
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use archive_ask::find::{Options, Results, Typed, find_in};
-use archive_ask::query::{end_of, select};
+use archive_ask::query::{Question, end_of};
 use archive_base::access::Access;
 use archive_storage::Store;
 use serde_json::Value;
@@ -99,7 +99,7 @@ fn urls(results: Results) -> BTreeSet<String> {
 fn selected(archive: &Archive, query: &str) -> BTreeSet<String> {
     let store = Store::read_only(&archive.path).unwrap();
     let access = Access::read(&archive.path).unwrap();
-    let pages = select(&store, access, query).unwrap();
+    let pages = Question::pages_of(&store, access, query).unwrap();
     pages.into_iter().map(|page| store.state().url(page).unwrap()).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive_ask::query;
+use archive_ask::query::Question;
 use archive_choose::freshness::{self, Expected, Observed, PageModel, PartsShown};
 use chrono::{DateTime, TimeDelta, Utc};
 use indicatif::HumanCount;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (store, access) = args.archive.open()?;
     let selection = match args.query.as_slice() {
         [] => None,
-        words => Some(query::select(&store, access, &words.join(" "))?.into_iter().collect()),
+        words => Some(Question::pages_of(&store, access, &words.join(" "))?.into_iter().collect()),
     };
     let copies = freshness::copies_of(&store, selection.as_ref(), now)?;
     say_if_none(&copies, &args.query);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use archive::jobs;
-use archive_ask::query;
+use archive_ask::query::Question;
 use archive_base::access::Access;
 use archive_base::files;
 use archive_books::topics::{
@@ -238,7 +238,7 @@ impl Examples {
             Some(query) => query.clone(),
             None => format!("page status = 200 sample {}", each.clamp(OTHERS_MIN, OTHERS_MAX) + wanted.len()),
         };
-        let mut others = query::select(store, access, &others)?;
+        let mut others = Question::pages_of(store, access, &others)?;
         let known: HashSet<UrlId> = wanted.iter().chain(&unwanted).copied().collect();
         others.retain(|id| !known.contains(id));
         others.splice(..0, unwanted);
@@ -260,7 +260,7 @@ impl Examples {
                 format!("page text contains \"{words}\" limit {WORDS_PAGES}")
             }
         };
-        Ok(query::select(store, access.clone(), &query)?)
+        Ok(Question::pages_of(store, access.clone(), &query)?)
     }
 
     /// Describes the source of the examples.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use archive_ask::query::{self, Context, Plan, Zone};
+use archive_ask::query::{self, Context, Plan, Question, Zone};
 use archive_ask::review::favoured_sites;
 use archive_base::access::Access;
 use archive_base::decisions::Decisions;
@@ -73,7 +73,7 @@ impl CashChange {
             highest = f64::max(highest, bonus);
             // A new archive has no pages, and no text to search.
             if store.state().url_count() > 0 {
-                let found = query::select(store, Access::read(store.path())?, text);
+                let found = Question::pages_of(store, Access::read(store.path())?, text);
                 pages.extend(found.map_err(of_option)?);
             }
         }

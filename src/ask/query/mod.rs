@@ -1,7 +1,7 @@
 //! Turns a query's syntax tree into rows: the selection language that every subcommand shares.
 //!
 //! [`Plan::parse`] turns text into a plan that is known to make sense: every field exists, every value suits its field,
-//! every time is resolved. [`Plan::run`] runs the plan over [`Rows`], which the store provides, and over a [`FullText`]
+//! every time is resolved. [`Question::answer`] runs the plan over [`Rows`], which the store provides, and over a [`FullText`]
 //! index if it searches text.
 //!
 //! Invariants: a valid plan never fails because of what the user wrote, only because the store or index cannot be read;
@@ -64,7 +64,7 @@ pub use rows::{Bucket, Chosen, DocumentReader, PageRow, PageText, Row, Rows, Sit
 pub use run::execute::Answer;
 pub use several::merge::{Together, answering};
 pub use several::portions::{DOUBTFUL_MAX, Doubt, Portion, Taken};
-pub use several::question::{Question, select};
+pub use several::question::Question;
 pub use several::wire::Sent;
 
 use chrono::{DateTime, Utc};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use archive_ask::query;
+use archive_ask::query::Question;
 use archive_base::access::Access;
 use archive_books::columns::{self, RowKind};
 use archive_books::stored_graph::{Outline, PageGraph, site_graph};
@@ -202,7 +202,7 @@ fn write(
 /// Weight 1 for each page that matches a query.
 fn by_query(text: &str, store: &Store, urls: &[UrlId], access: &Access) -> anyhow::Result<Vec<f64>> {
     let mut weights = vec![0.0; urls.len()];
-    for id in query::select(store, access.clone(), text)? {
+    for id in Question::pages_of(store, access.clone(), text)? {
         if let Ok(page) = urls.binary_search(&id) {
             weights[page] = 1.0;
         }

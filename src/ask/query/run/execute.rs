@@ -33,7 +33,7 @@ impl Plan {
     /// # Errors
     /// [`Error::NoIndex`] if the plan needs an index that does not exist, [`Error::TooMuch`] if there are too many
     /// groups, [`Error::Late`] if it times out; otherwise what `rows` and `full_text` report.
-    pub fn run(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Answer, Error> {
+    pub(crate) fn run(&self, rows: &dyn Rows, full_text: Option<&dyn FullText>) -> Result<Answer, Error> {
         let mut found = Vec::new();
         let matched = self.run_each(rows, full_text, &mut |row| {
             found.push(row);
@@ -47,7 +47,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::run`], and what `take` reports.
-    pub fn run_each(
+    pub(crate) fn run_each(
         &self,
         rows: &dyn Rows,
         full_text: Option<&dyn FullText>,
@@ -69,7 +69,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`Plan::run`], and [`Error::NotPages`] for a query that groups rows or selects links.
-    pub fn pages_found(
+    pub(crate) fn pages_found(
         &self,
         rows: &dyn Rows,
         full_text: Option<&dyn FullText>,

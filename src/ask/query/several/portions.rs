@@ -72,7 +72,7 @@ impl Plan {
     /// case. `is_captured` says for each site, by id, whether the archive has captured pages of it.
     ///
     /// # Errors
-    /// As [`Plan::run`], [`Error::TooManyDoubtful { most: DOUBTFUL_MAX }`], and what `take` reports.
+    /// As [`Question::answer`](super::Question::answer), [`Error::TooManyDoubtful`], and what `take` reports.
     pub fn portions(
         &self,
         rows: &dyn Rows,

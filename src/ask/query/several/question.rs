@@ -14,15 +14,6 @@ use crate::query::several::indexes::Indexes;
 use crate::query::several::merge::Together;
 use crate::query::several::portions::Portion;
 
-/// Returns the pages that a query for pages selects, in its order and within its limits.
-///
-/// # Errors
-/// [`Error::Query`] for a mistake in the text, [`Error::Sites`] for a query for sites, [`Error::NoIndex`] if the
-/// archive has no full-text index, and what cannot be read.
-pub fn select(store: &Store, access: Access, text: &str) -> Result<Vec<UrlId>, Error> {
-    Question::new(store, access, text, Utc::now())?.of_pages()?.pages()
-}
-
 /// A query that is valid for an archive, ready to run.
 #[derive(Debug)]
 pub struct Question<'a> {
@@ -53,6 +44,15 @@ impl<'a> Question<'a> {
         let of_several = rows.are_several();
         let plan = Plan::parse(text, &Context { now, of_several, ..Context::of(&rows) })?;
         Ok(Self { rows, plan, of_all: None })
+    }
+
+    /// Returns the pages that a query for pages selects now, in its order and within its limits.
+    ///
+    /// # Errors
+    /// As [`Question::new`] and [`Question::pages`], and [`Error::Sites`] or [`Error::NotPages`] for a query for something
+    /// else.
+    pub fn pages_of(store: &'a Store, access: Access, text: &str) -> Result<Vec<UrlId>, Error> {
+        Self::new(store, access, text, Utc::now())?.of_pages()?.pages()
     }
 
     /// A planned query over the archive at index `place` of several; the others are queried elsewhere. Dates and times

@@ -11,13 +11,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Instant;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use crate::cluster::still;
 use crate::support::TestWeb;
-use crate::support::program::{Finished, start};
+use crate::support::program::{Running, start};
 use crate::support::served::Served;
 use crate::support::warc::response;
 
@@ -58,6 +59,13 @@ const INSTEAD: [(&str, &str); 18] = [
     ("127.0.0.1:9000", "127.0.0.1:0"),
     ("127.0.0.1:9001", "127.0.0.1:0"),
 ];
+
+/// What a server says once it listens.
+const LISTENS: &str = "archive at http://";
+
+/// Archives in the prepared folder, which make up most of its files. A line gets those that it names, or the usual one.
+const ARCHIVES: [&str; 7] = ["A", "A1", "A2", "A3", "news.archive", "law.archive", "srv"];
+const USUAL: &str = "web.archive";
 
 /// Number of columns at which the program wraps its help.
 const HELP_COLUMNS: usize = 100;
@@ -230,18 +238,32 @@ impl Place {
         self.folder.path()
     }
 
-    /// Runs a line in a folder, with what stands for addresses and stores.
-    fn run_in(&self, folder: &Path, line: &str) -> Finished {
+    /// Returns a copy of what a line needs.
+    fn copy_for(&self, line: &str) -> tempfile::TempDir {
+        let copy = tempfile::tempdir().unwrap();
+        let is_needed = |name: &str| match name {
+            USUAL => !line.contains("--archive ") || line.contains(USUAL),
+            name => !ARCHIVES.contains(&name) || line.contains(name),
+        };
+        let all = fs::read_dir(self.path()).unwrap().map(|entry| entry.unwrap().path());
+        let needed = all.filter(|path| is_needed(path.file_name().unwrap().to_str().unwrap()));
+        let copied = Command::new("cp").arg("-a").args(needed).arg(copy.path()).status().unwrap();
+        assert!(copied.success());
+        copy
+    }
+
+    /// Starts a line in a folder, with what stands for addresses and stores.
+    fn start_in(folder: &Path, line: &str) -> Running {
         let path = std::env::var("PATH").unwrap();
         let own = Path::new(env!("CARGO_BIN_EXE_archive")).parent().unwrap().display();
         let mut command = Command::new("sh");
         command.args(["-c", line]).current_dir(folder).env_remove("ARCHIVE_DIR").env("USER", "anna");
-        start(command.env("PATH", format!("{own}:{path}"))).wait()
+        start(command.env("PATH", format!("{own}:{path}")))
     }
 
     fn run(&self, line: &str) {
         let line = self.meant(line, &[]);
-        let finished = self.run_in(self.path(), &line);
+        let finished = Self::start_in(self.path(), &line).wait();
         assert_eq!(finished.code, Some(0), "{line}: {finished:?}");
     }
 
@@ -282,7 +304,7 @@ impl Place {
         ] {
             let url = format!("file://$PWD/{at}");
             if line.contains(&format!("copy {option} {url}")) {
-                line = format!("archive copy --to {url} && rm -rf A3 && {line}");
+                line = format!("archive copy --archive {USUAL} --to {url} && rm -rf A3 && {line}");
             }
         }
         // What a person would answer.
@@ -298,23 +320,28 @@ impl Place {
 
     /// Runs a line in a copy of the folder; returns what went wrong.
     fn problem(&self, line: &str, nodes: &[Served]) -> Option<String> {
-        let copy = tempfile::tempdir().unwrap();
-        let whole = format!("{}/.", self.path().display());
-        assert!(Command::new("cp").args(["-a", &whole]).arg(copy.path()).status().unwrap().success());
         let mut line = self.meant(line, nodes);
-        // These run until they are stopped: a server, once it listens, and what is repeated.
-        let is_endless =
-            line.contains("archive serve") || line.contains("--every 30s") || line.contains("--every 10s");
-        if is_endless {
+        let copy = self.copy_for(&line);
+        let is_server = line.contains("archive serve");
+        let is_repeated = line.contains("--every 30s") || line.contains("--every 10s");
+        // A server is stopped once it listens, and what is repeated after its first time.
+        if is_server {
+            line = format!("exec {line} > said");
+        } else if is_repeated {
             line = format!("timeout --preserve-status -s TERM 3 {line}");
         }
-        let begun = std::time::Instant::now();
-        let finished = self.run_in(copy.path(), &line);
+        let begun = Instant::now();
+        let mut running = Self::start_in(copy.path(), &line);
+        let said = || fs::read_to_string(copy.path().join("said")).unwrap_or_default();
+        let is_serving = !is_server || running.wait_until(|| said().contains(LISTENS));
+        if is_server && is_serving {
+            running.signal("-TERM");
+        }
+        let finished = running.wait();
         println!("{:6.2} s {line}", begun.elapsed().as_secs_f64());
-        let is_serving = !line.contains("archive serve") || finished.text().contains("archive at http://");
         // Some pages of the web do not answer.
         let is_waiting = finished.code == Some(4) && finished.errors.contains("waits for its servers");
-        let is_stopped = is_endless && matches!(finished.code, Some(4 | 143));
+        let is_stopped = (is_server || is_repeated) && matches!(finished.code, Some(4 | 143));
         let is_right = finished.code == Some(0) || is_waiting || is_stopped;
         (!is_right || !is_serving)
             .then(|| format!("{line}\n  {:?}: {}{}", finished.code, finished.text(), finished.errors))
@@ -394,7 +421,7 @@ fn prepared() -> Place {
             "archive crawl --seeds list.txt --scope any --limit 1000 --archive A{number} --cluster file://$PWD/crawl/cluster --partition {number}/2 {options}"
         )
     };
-    let crawled = place.run_in(place.path(), &format!("{} & {} && wait", crawl(1), crawl(2)));
+    let crawled = Place::start_in(place.path(), &format!("{} & {} && wait", crawl(1), crawl(2))).wait();
     assert_eq!(crawled.code, Some(0), "{crawled:?}");
     place.run("archive topic learn pies --where 'status = 200 limit 6' --archive A1");
     place.run("archive watch 'page text contains \"open access\"' --name open-access --archive A1");

@@ -291,7 +291,7 @@ impl Remote {
 
 #[cfg(test)]
 mod tests {
-    use super::{CopiedFile, FILES_MAX, Manifest, PATH_BYTES_MAX, check_path, number_in};
+    use super::{Check, CopiedFile, Digest, FILES_MAX, Manifest, PATH_BYTES_MAX, check_path, hex, number_in};
 
     fn entry(path: &str) -> CopiedFile {
         CopiedFile { path: path.to_owned(), bytes: 3, sha256: "0f".repeat(32), copy: 2 }
@@ -375,7 +375,13 @@ mod tests {
             |count: usize| (0..count).map(|number| entry(&format!("{number:07}"))).collect::<Vec<_>>();
         let most = manifest(files(FILES_MAX));
         assert_eq!(Manifest::decode(&most.encode().unwrap(), 2).unwrap().files.len(), FILES_MAX);
-        let problem = Manifest::decode(&manifest(files(FILES_MAX + 1)).encode().unwrap(), 2).unwrap_err();
+        // One that announces more is not read any further.
+        let none = manifest(Vec::new()).encode().unwrap();
+        let head = std::str::from_utf8(&none).unwrap().lines().next().unwrap();
+        let head = head.replace("\"files\":0", &format!("\"files\":{}", FILES_MAX + 1)) + "\n";
+        let check = Check { sha256: hex(&Digest::sha256(head.as_bytes())) };
+        let more = format!("{head}{}\n", serde_json::to_string(&check).unwrap());
+        let problem = Manifest::decode(more.as_bytes(), 2).unwrap_err();
         assert!(problem.contains("1000001 files"), "{problem}");
     }
 

@@ -307,10 +307,10 @@ fn time_is_linear() {
         "#",
     ] {
         for prefix in ["", "location;", "`${1", "({"] {
-            let _ = rewrite(&(prefix.to_owned() + &piece.repeat(200_000) + "location").into_bytes());
+            let _ = rewrite(&(prefix.to_owned() + &piece.repeat(100_000) + "location").into_bytes());
         }
     }
-    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+    assert!(begun.elapsed().as_secs() < 30, "{:?}", begun.elapsed());
 }
 
 proptest! {

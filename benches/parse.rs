@@ -6,7 +6,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use archive_web::parse::{Limits, Source, parse};
+use archive_web::parse::{FetchedDocument, ParseLimits, parse};
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
 use flate2::read::MultiGzDecoder;
@@ -60,11 +60,11 @@ fn record(reader: &mut impl BufRead) -> Option<(Fields, Vec<u8>)> {
 #[divan::bench(sample_count = 10)]
 fn html(bencher: Bencher<'_, '_>) {
     let pages = pages();
-    let limits = Limits::default();
+    let limits = ParseLimits::default();
     let bytes: usize = pages.iter().map(|(_, body)| body.len()).sum();
     bencher.counter(BytesCount::new(bytes)).bench_local(|| {
         for (url, body) in &pages {
-            let source = Source {
+            let source = FetchedDocument {
                 url,
                 status: 200,
                 content_type: Some("text/html; charset=utf-8"),
@@ -81,10 +81,15 @@ fn sitemap(bencher: Bencher<'_, '_>) {
     let url = Url::parse("http://a.example/sitemap.xml").expect("a constant that parses");
     let entry = |n: u32| format!("<url><loc>http://a.example/{n}</loc><lastmod>2026-11-21</lastmod></url>\n");
     let body = format!("<urlset>{}</urlset>", (0..50_000).map(entry).collect::<String>()).into_bytes();
-    let limits = Limits::default();
+    let limits = ParseLimits::default();
     bencher.counter(BytesCount::new(body.len())).bench_local(|| {
-        let source =
-            Source { url: &url, status: 200, content_type: Some("text/xml"), headers: &[], body: &body };
+        let source = FetchedDocument {
+            url: &url,
+            status: 200,
+            content_type: Some("text/xml"),
+            headers: &[],
+            body: &body,
+        };
         black_box(parse(&source, &limits))
     });
 }

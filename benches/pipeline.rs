@@ -19,16 +19,16 @@ use std::thread;
 use std::time::Duration;
 
 use archive_base::control::Control;
-use archive_books::ledger::{Credits, Facts, Outcome, ScopeKind};
+use archive_books::ledger::{CrawlerFacts, Credits, FetchOutcome, ScopeKind};
 use archive_books::recorder::{self, Memory};
-use archive_books::search::{self, Document};
-use archive_crawl::{Options, Politeness, Purpose, Seed, Timings};
+use archive_books::search::{self, IndexedVersion};
+use archive_crawl::{CrawlOptions, Politeness, Purpose, Seed, Timings};
 use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{CaptureId, CaptureKind, Digest, Store, UrlId};
 use archive_testweb::{Config, Server, Web};
-use archive_web::fetch::{self, Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Task};
-use archive_web::parse::{Limits, Parsed, Source, parse};
+use archive_web::fetch::{self, BodyMemory, Endpoint, FetchRequest, FetchTask, Fetcher, Job, JobResult};
+use archive_web::parse::{FetchedDocument, ParseLimits, ParsedDocument, parse};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use crossbeam::channel::bounded;
@@ -211,19 +211,19 @@ fn processor_time() -> Duration {
     Duration::from_millis(ticks * 10)
 }
 
-fn options(connect: Option<SocketAddr>) -> Options {
-    Options {
+fn options(connect: Option<SocketAddr>) -> CrawlOptions {
+    CrawlOptions {
         workers: WORKERS,
         politeness: Politeness::at_once(PER_HOST, WORKERS as u32),
-        fetch: fetch::Settings {
+        fetch: fetch::FetchSettings {
             user_agent: "archive-bench".to_owned(),
             connect_to: connect.iter().filter_map(|address| format!("*:*:{address}").parse().ok()).collect(),
             allow_private: true,
-            ..fetch::Settings::default()
+            ..fetch::FetchSettings::default()
         },
         full_text: false,
         disk_min: 0,
-        ..Options::default()
+        ..CrawlOptions::default()
     }
 }
 
@@ -232,7 +232,7 @@ fn segment_options() -> SegmentOptions {
     SegmentOptions { trained_level: archive_crawl::TRAINED_LEVEL, ..SegmentOptions::default() }
 }
 
-fn crawled(path: &Path, seeds: &[Seed], options: &Options) -> Outcomes<Timings> {
+fn crawled(path: &Path, seeds: &[Seed], options: &CrawlOptions) -> Outcomes<Timings> {
     let mut store = recorder::open(path, segment_options())?.store;
     let scope = archive_crawl::scope_of(seeds, &ScopeKind::Site, 255);
     let plan = Purpose::Discover { seeds: seeds.to_vec(), scope };
@@ -247,7 +247,7 @@ struct Captured {
     time: DateTime<Utc>,
     status: u16,
     http: Bytes,
-    facts: Facts,
+    facts: CrawlerFacts,
 }
 
 /// Returns the captures of an archive that have a payload, in order.
@@ -257,7 +257,7 @@ fn captures(path: &Path) -> Outcomes<Vec<Captured>> {
     let count = store.state().totals().captures;
     for number in (0..count).step_by(usize::try_from(count.div_ceil(CAPTURES_MAX))?) {
         let capture = store.state().capture(CaptureId(u32::try_from(number)?))?;
-        let facts = Facts::from_fields(&store.metadata(&capture)?);
+        let facts = CrawlerFacts::from_fields(&store.metadata(&capture)?);
         if capture.kind != CaptureKind::Response || facts.robots {
             continue;
         }
@@ -273,7 +273,11 @@ fn captures(path: &Path) -> Outcomes<Vec<Captured>> {
 }
 
 /// Measures the fetching thread alone, which requests the same URLs again.
-fn fetch_alone(captures: &[Captured], options: &Options, connect: Option<SocketAddr>) -> Outcomes<Duration> {
+fn fetch_alone(
+    captures: &[Captured],
+    options: &CrawlOptions,
+    connect: Option<SocketAddr>,
+) -> Outcomes<Duration> {
     let (sender, answers) = bounded(WORKERS + 1);
     let memory = BodyMemory::new(1 << 30, PathBuf::from("."));
     let fetcher = Fetcher::start(options.fetch.clone(), memory, sender)?;
@@ -285,13 +289,13 @@ fn fetch_alone(captures: &[Captured], options: &Options, connect: Option<SocketA
         };
         let host = Arc::from(capture.url.host_str().unwrap_or_default());
         let endpoint = Endpoint { secure: false, host, address };
-        let request = Request::new(capture.url.clone());
-        fetcher.submit(Job { task: Task::Fetch { endpoint, request: Box::new(request) }, tag: () })?;
+        let request = FetchRequest::new(capture.url.clone());
+        fetcher.submit(Job { task: FetchTask::Fetch { endpoint, request: Box::new(request) }, tag: () })?;
         under_way += 1;
         if under_way >= PER_HOST as usize {
             let ((), answer) = answers.recv()?;
             under_way -= 1;
-            if let Answer::Fetched(Err(error)) = answer {
+            if let JobResult::Fetched(Err(error)) = answer {
                 return Err(error.into());
             }
         }
@@ -314,8 +318,8 @@ fn digest_alone(captures: &[Captured]) -> Duration {
     .0
 }
 
-fn parse_alone(captures: &[Captured]) -> (Duration, Vec<Parsed>) {
-    let limits = Limits::default();
+fn parse_alone(captures: &[Captured]) -> (Duration, Vec<ParsedDocument>) {
+    let limits = ParseLimits::default();
     timed(|| {
         let parsed = captures.iter().map(|capture| {
             let (head, body) = split(&capture.http);
@@ -323,7 +327,10 @@ fn parse_alone(captures: &[Captured]) -> (Duration, Vec<Parsed>) {
             let headers: Vec<(&str, &[u8])> =
                 head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
             let (url, status) = (&capture.url, capture.status);
-            parse(&Source { url, status, content_type: None, headers: &headers, body: &body }, &limits)
+            parse(
+                &FetchedDocument { url, status, content_type: None, headers: &headers, body: &body },
+                &limits,
+            )
         });
         parsed.collect()
     })
@@ -339,7 +346,12 @@ struct Stored {
 }
 
 /// Stores and credits captures in a separate archive. Another thread trains the dictionaries, as in a crawl.
-fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &Path) -> Outcomes<Stored> {
+fn store_alone(
+    captures: &[Captured],
+    parsed: &[ParsedDocument],
+    seeds: &[Seed],
+    path: &Path,
+) -> Outcomes<Stored> {
     let mut store = recorder::open(path, segment_options())?.store;
     let encoder = store.encoder()?;
     let mut credits = Credits::open(store.state())?;
@@ -381,9 +393,9 @@ fn store_alone(captures: &[Captured], parsed: &[Parsed], seeds: &[Seed], path: &
 }
 
 /// Builds the crawler's outcome of a capture.
-fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
+fn outcome(capture: &Captured, parsed: &ParsedDocument) -> FetchOutcome {
     let (head, body) = split(&capture.http);
-    Outcome {
+    FetchOutcome {
         url: capture.url.to_string(),
         time: capture.time,
         kind: CaptureKind::Response,
@@ -393,7 +405,7 @@ fn outcome(capture: &Captured, parsed: &Parsed) -> Outcome {
         digest: Digest::sha256(&body).prefix(),
         original: None,
         validators: None,
-        facts: Facts { links: parsed.links.clone(), ..capture.facts.clone() },
+        facts: CrawlerFacts { links: parsed.links.clone(), ..capture.facts.clone() },
     }
 }
 
@@ -403,7 +415,7 @@ fn searched<'a, P>(
     parsed: impl IntoIterator<Item = P> + 'a,
 ) -> impl Iterator<Item = (usize, &'a Captured, P)> + 'a
 where
-    P: std::borrow::Borrow<Parsed> + 'a,
+    P: std::borrow::Borrow<ParsedDocument> + 'a,
 {
     let all = captures.iter().zip(parsed).enumerate();
     all.map(|(number, (capture, parsed))| (number, capture, parsed))
@@ -412,7 +424,7 @@ where
 
 /// Measures the search engine alone with its own tokenizer: the same texts as in [`index_alone`], in the same number of
 /// fields.
-fn bare_index_alone(captures: &[Captured], parsed: &[Parsed], folder: &Path) -> Outcomes<Duration> {
+fn bare_index_alone(captures: &[Captured], parsed: &[ParsedDocument], folder: &Path) -> Outcomes<Duration> {
     use tantivy::doc;
     use tantivy::schema::{FAST, INDEXED, Schema, TEXT};
     let before = processor_time();
@@ -447,11 +459,11 @@ fn megabytes(folder: &Path) -> Outcomes<f64> {
 }
 
 /// Measures the full-text index alone: all its threads, including the commit.
-fn index_alone(captures: &[Captured], parsed: Vec<Parsed>, folder: &Path) -> Outcomes<Duration> {
+fn index_alone(captures: &[Captured], parsed: Vec<ParsedDocument>, folder: &Path) -> Outcomes<Duration> {
     let before = processor_time();
-    let mut writer = search::Writer::open(folder, Memory::default().index())?;
+    let mut writer = search::IndexWriterOwner::open(folder, Memory::default().index())?;
     for (number, capture, parsed) in searched(captures, parsed) {
-        writer.add(&Document {
+        writer.add(&IndexedVersion {
             page: UrlId(u32::try_from(number)?),
             replaces: false,
             version: None,

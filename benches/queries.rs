@@ -23,8 +23,8 @@ use std::time::Instant;
 use archive_ask::query::Question;
 use archive_base::access::Access;
 use archive_base::memory::peak_bytes;
-use archive_books::ledger::{Credits, Facts, Outcome};
-use archive_books::search::{self, Document, Options};
+use archive_books::ledger::{CrawlerFacts, Credits, FetchOutcome};
+use archive_books::search::{self, IndexOptions, IndexedVersion};
 use archive_books::{prepared, recorder};
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{CaptureKind, Location, SegmentId, Store};
@@ -146,8 +146,8 @@ fn make(folder: &Path, web: &Web) -> Outcomes<()> {
 fn make_index(folder: &Path, index: &Path, web: &Web) -> Outcomes<u64> {
     let store = Store::read_only(folder)?;
     let state = store.state();
-    let options = Options { state: state.identity(), memory_bytes: 1 << 30, ..Options::default() };
-    let mut writer = search::Writer::open(index, options)?;
+    let options = IndexOptions { state: state.identity(), memory_bytes: 1 << 30, ..IndexOptions::default() };
+    let mut writer = search::IndexWriterOwner::open(index, options)?;
     let mut documents = 0;
     for number in 0..web.pages {
         let draw = mix(number) % 100;
@@ -171,7 +171,7 @@ fn make_index(folder: &Path, index: &Path, web: &Web) -> Outcomes<u64> {
             attribute("book@lang", ["en", "de", "fr"][number as usize % 3].to_owned()),
             attribute("book@year", (1950 + mix(number ^ 1) % 70).to_string()),
         ];
-        writer.add(&Document {
+        writer.add(&IndexedVersion {
             page,
             replaces: false,
             version: None,
@@ -215,7 +215,7 @@ impl Web {
         format!("http://www.s{}.test/part-{}/page-{page}.html", self.site(page), page % 7)
     }
 
-    fn outcome(&self, page: u64) -> Outcome {
+    fn outcome(&self, page: u64) -> FetchOutcome {
         let draw = mix(page) % 100;
         let (status, media_type, kind) = match draw {
             0..5 => (404, "text/html", DocumentKind::Html),
@@ -227,19 +227,19 @@ impl Web {
         let targets = if draw < 35 { Vec::new() } else { self.targets(page) };
         let found = if draw < 35 { 0 } else { self.found };
         let found = (0..found).map(|number| format!("{}-{number}", self.url(page)));
-        let facts = Facts {
+        let facts = CrawlerFacts {
             via: page.checked_sub(RUN).map(|via| self.url(via)),
             document: Some(kind),
             title: Some(format!("Page {page} of a site with a name")),
             language: Some(["en", "de", "fr"][page as usize % 3].to_owned()),
             signature: Some(mix(page)),
             links: targets.into_iter().map(|target| self.url(target)).chain(found).map(link).collect(),
-            ..Facts::default()
+            ..CrawlerFacts::default()
         };
         let seconds = (DAYS * 86_400) as u64 * page / self.pages;
         let mut digest = [0; 16];
         digest[..8].copy_from_slice(&mix(page).to_le_bytes());
-        Outcome {
+        FetchOutcome {
             url: self.url(page),
             time: DateTime::<Utc>::from_timestamp(BEGIN, 0).unwrap_or_default()
                 + TimeDelta::seconds(seconds as i64),
@@ -255,7 +255,7 @@ impl Web {
     }
 
     /// Returns a capture of [`MANY`].
-    fn visit(&self, number: u64) -> Outcome {
+    fn visit(&self, number: u64) -> FetchOutcome {
         let before = (VISITS - number) as i64 * VISIT_SECONDS;
         let version = mix(number / 10);
         let mut outcome = self.outcome(self.html());

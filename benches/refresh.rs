@@ -13,12 +13,14 @@ use std::time::Instant;
 
 use archive_base::memory::peak_bytes;
 use archive_books::ledger::{Credits, capture_flags, page_flags};
-use archive_choose::{Choice, FOLDERS_FROM, RefreshRules, Source, Weights, agenda};
+use archive_choose::{DueArchive, FOLDERS_FROM, RefreshChoice, RefreshRules, Weights, agenda};
 use archive_math::refresh::budget::BudgetRule;
 use archive_math::refresh::rate::{ChangeObservations, Observation};
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
-use archive_storage::{Capture, CaptureKind, Location, Mode, SegmentId, State, UrlId, Visit, Watermarks};
+use archive_storage::{
+    Capture, CaptureKind, Location, SegmentId, State, StateMode, UrlId, Visit, Watermarks,
+};
 use chrono::{DateTime, TimeDelta, Utc};
 use divan::Bencher;
 use divan::counter::ItemsCount;
@@ -47,7 +49,7 @@ fn main() -> Outcome<()> {
 
 /// Generates the state of an archive of this many pages.
 fn state(folder: &Path, pages: u32) -> Outcome<State> {
-    let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
+    let mut state = State::open(Arc::new(RealDisk), folder, StateMode::Own)?;
     let mut draws = fastrand::Rng::with_seed(1);
     for first in (0..pages).step_by(BATCH_PAGES as usize) {
         for number in first..pages.min(first.saturating_add(BATCH_PAGES)) {
@@ -111,17 +113,17 @@ fn capture_twice(state: &mut State, url: UrlId, draws: &mut fastrand::Rng) -> Ou
 }
 
 /// Runs a choice and returns the number of pages to fetch, which the hourly budget limits.
-fn choose(state: &State, choice: &Choice, hours: i64) -> Outcome<usize> {
+fn choose(state: &State, choice: &RefreshChoice, hours: i64) -> Outcome<usize> {
     let budget = state.totals().fetched as usize / (30 * 24);
     let now: DateTime<Utc> = DateTime::from_timestamp(BEGIN + DAYS * SECONDS_PER_DAY, 0).unwrap_or_default();
     let now = now + TimeDelta::hours(hours);
     let credits = Credits::open(state)?;
-    Ok(agenda(&[Source::alone(state, &credits, choice, &[])], budget, now)?[0].len())
+    Ok(agenda(&[DueArchive::alone(state, &credits, choice, &[])], budget, now)?[0].len())
 }
 
-fn choice(policy: &str, archive: &Path) -> Outcome<Choice> {
+fn choice(policy: &str, archive: &Path) -> Outcome<RefreshChoice> {
     let rules = RefreshRules { policy: policy.parse()?, ..RefreshRules::default() };
-    Ok(Choice::new(rules, Weights::importance()).with_folders(archive, FOLDERS_FROM))
+    Ok(RefreshChoice::new(rules, Weights::importance()).with_folders(archive, FOLDERS_FROM))
 }
 
 fn long_run(pages: u32) -> Outcome<()> {

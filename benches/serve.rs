@@ -23,7 +23,7 @@ use archive_base::control::Control;
 use archive_books::prepared;
 use archive_books::recorder::{self, Memory};
 use archive_storage::segment::SegmentOptions;
-use archive_vault::import::{self, Listener, Note, Status};
+use archive_vault::import::{self, ImportNote, ImportObserver, ImportStatus};
 use serde_json::json;
 
 #[global_allocator]
@@ -75,7 +75,7 @@ fn main() -> Outcome<()> {
         None => made(temporary.path())?,
     };
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = serve::Server::bind(&serve::Options {
+    let server = serve::Server::bind(&serve::ServeOptions {
         archives: vec![folder],
         listen: any,
         replay_listen: any,
@@ -101,9 +101,9 @@ fn main() -> Outcome<()> {
 
 struct Quiet;
 
-impl Listener for Quiet {
-    fn status(&mut self, _: &Status) {}
-    fn note(&mut self, _: &Note) {}
+impl ImportObserver for Quiet {
+    fn status(&mut self, _: &ImportStatus) {}
+    fn note(&mut self, _: &ImportNote) {}
 }
 
 /// Generates an archive of one page, captured every four hours from 2015 on; every tenth capture finds a new version.
@@ -127,7 +127,7 @@ fn made(folder: &Path) -> Outcome<PathBuf> {
     }
     std::fs::write(&file, records)?;
     let mut store = recorder::open(&archive, SegmentOptions::default())?.store;
-    let options = import::Options {
+    let options = import::ImportOptions {
         files: vec![file],
         threads: 2,
         full_text: true,

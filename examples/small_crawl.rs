@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Duration;
 
-use archive::jobs::{self, CrawlJob, JobEvent, Manners, Options, ScopeKind};
+use archive::jobs::{self, CrawlJob, CrawlOptions, JobEvent, Manners, ScopeKind};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         max_depth: Some(3),
         ..Manners::default()
     };
-    let mut options = Options { limit: Some(20), ..Options::default() };
+    let mut options = CrawlOptions { limit: Some(20), ..CrawlOptions::default() };
     options.fetch.allow_private = own_server;
 
     let job = CrawlJob { seeds, manners, options, ..CrawlJob::default() };

@@ -7,12 +7,12 @@ use archive_base::control::Control;
 use archive_books::change::xml::{Delta, Tree};
 use archive_books::ledger::{Credits, capture_flags};
 use archive_books::recorder;
-use archive_choose::{Choice, most_obsolete};
+use archive_choose::{RefreshChoice, most_obsolete};
 use archive_crawl::Purpose;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Clock, Store, UrlId, Visit};
 use archive_testweb::{Config, Form};
-use archive_web::parse::{DocumentKind, Limits, with_xml_tree};
+use archive_web::parse::{DocumentKind, ParseLimits, with_xml_tree};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::crawl::{everything, lively};
@@ -126,7 +126,8 @@ fn dates_of_sitemaps_and_feeds_make_pages_due_and_are_checked() {
     // Announced pages come before nearly all others.
     let store = Store::read_only(&archive.path).unwrap();
     let credits = Credits::open(store.state()).unwrap();
-    let due = most_obsolete(store.state(), &credits, &Choice::default(), announced.len(), now).unwrap();
+    let due =
+        most_obsolete(store.state(), &credits, &RefreshChoice::default(), announced.len(), now).unwrap();
     let first = due.iter().filter(|page| announced.iter().any(|(_, id, _)| id == *page)).count();
     assert!(first * 10 > announced.len() * 6, "{first} of {} come first", announced.len());
     drop(store);
@@ -200,7 +201,7 @@ fn a_diff_shows_what_changed() {
     let tree = |number: usize| {
         let time = history[number]["time"].as_str().unwrap();
         let text = archive.run("get", &[page.as_str(), "--at", time]).succeeded().output;
-        with_xml_tree(&text, None, &Limits::default(), Tree::of).unwrap()
+        with_xml_tree(&text, None, &ParseLimits::default(), Tree::of).unwrap()
     };
     assert_eq!(delta.apply(&tree(1)), Ok(tree(0)), "the delta leads from the old version to the new one");
     let xml = archive.run("diff", &[page.as_str(), "--delta"]).succeeded().text();

@@ -7,7 +7,7 @@ use std::path::Path;
 use archive_books::columns::{self, RowKind};
 use archive_books::ledger::Credits;
 use archive_books::recorder;
-use archive_choose::{Choice, RefreshRules, Weights, most_obsolete};
+use archive_choose::{RefreshChoice, RefreshRules, Weights, most_obsolete};
 use archive_storage::address::url_hash;
 use archive_storage::segment::SegmentOptions;
 use archive_storage::{Store, Visit};
@@ -153,7 +153,7 @@ fn due_folders_spare_a_pass_and_choose_the_same() {
     let file = archive.path.join("state/due");
     let rules = RefreshRules { policy: "xyleme".parse().unwrap(), ..RefreshRules::default() };
     let choose = |folders: bool, budget: usize, hours: i64| {
-        let choice = Choice::new(rules.clone(), Weights::importance());
+        let choice = RefreshChoice::new(rules.clone(), Weights::importance());
         let choice = if folders { choice.with_folders(&archive.path, 0) } else { choice };
         let now = crawled_at + TimeDelta::days(20) + TimeDelta::hours(hours);
         most_obsolete(store.state(), &credits, &choice, budget, now).unwrap()
@@ -189,7 +189,7 @@ fn soon_after_a_crawl_no_pass_is_made() {
     store.state_mut().set_visit(refused, &Visit::default()).unwrap();
     let credits = Credits::open(store.state()).unwrap();
     let rules = RefreshRules { policy: "xyleme".parse().unwrap(), ..RefreshRules::default() };
-    let choice = Choice::new(rules, Weights::importance()).with_folders(&archive.path, 0);
+    let choice = RefreshChoice::new(rules, Weights::importance()).with_folders(&archive.path, 0);
     let makes_pass = |minutes: i64| {
         let now = served.web.clock().now() + TimeDelta::minutes(minutes);
         most_obsolete(store.state(), &credits, &choice, 20, now).unwrap();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use archive_base::control::Control;
 use archive_books::ledger::ScopeKind;
 use archive_books::recorder;
-use archive_crawl::{Options, Politeness, Purpose, scope_of};
+use archive_crawl::{CrawlOptions, Politeness, Purpose, scope_of};
 use archive_storage::Digest;
 use archive_storage::segment::{Codec, SegmentOptions};
 use archive_vault::copy::RESTORE_ENDING;
@@ -589,7 +589,7 @@ fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
     let urls = served.web.seeds(6);
     let seeds = archive_crawl::read_seeds(&urls.join("\n")).unwrap();
     // Segments are closed and checkpoints made all the time, and an index is written.
-    let options = Options {
+    let options = CrawlOptions {
         sync_every: Duration::from_millis(20),
         checkpoint_every: Duration::from_millis(200),
         politeness: Politeness { host_delay: Duration::from_millis(60), ..Politeness::at_once(1, 6) },

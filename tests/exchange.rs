@@ -190,8 +190,9 @@ fn what_is_said_of_a_capture_is_not_said_twice_after_an_import() {
     let first = Archive::new();
     let limits =
         ["--limit", "250", "--timeout", "1s", "--max-time", "4s", "--max-body", "4", "--scope", "any"];
-    // Nothing that fails is asked for again.
-    start(first.crawl(&served.web.seeds(2), &served.with_patience("0s")).args(limits)).wait().succeeded();
+    // Nothing that fails is asked for again, so it may be all that is left before the limit is reached.
+    let crawled = start(first.crawl(&served.web.seeds(2), &served.with_patience("0s")).args(limits)).wait();
+    assert!(matches!(crawled.code, Some(0 | 4)), "{}", crawled.errors);
     let second = Archive::new();
     import(&second, &files_with(&first.segments(), &[".warc.zst"]), 0);
     let fields = |archive: &Archive| {

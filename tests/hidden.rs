@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
-use archive::serve::{self, Address};
+use archive::serve::{self, ServerAddress};
 use serde_json::Value;
 
 use crate::accounts::{account, basic, password};
@@ -226,8 +226,8 @@ impl Web {
     }
 
     /// The paths to ask for at an address.
-    fn paths(&self, address: &Address) -> Vec<String> {
-        let Address { is_replay, path, takes, formats, .. } = *address;
+    fn paths(&self, address: &ServerAddress) -> Vec<String> {
+        let ServerAddress { is_replay, path, takes, formats, .. } = *address;
         let mut paths = match path.strip_suffix('*') {
             None if path == "/cdx" => self.cdx(),
             None => vec![path.to_owned()],

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use archive::jobs::{
-    self, Control, CrawlJob, End, ErrorKind, JobEvent, Manners, Opening, Options, RefreshJob, RulesChange,
-    ScopeKind,
+    self, Control, CrawlJob, CrawlOptions, EndReason, ErrorKind, JobEvent, Manners, Opening, RefreshJob,
+    RulesChange, ScopeKind,
 };
 use archive_storage::Clock;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -21,7 +21,7 @@ fn crawl_of(site: &Site, clock: DateTime<Utc>) -> CrawlJob {
         scope: Some(ScopeKind::Host),
         ..Manners::default()
     };
-    let mut options = Options { disk_min: 0, ..Options::default() };
+    let mut options = CrawlOptions { disk_min: 0, ..CrawlOptions::default() };
     options.fetch.allow_private = true;
     options.fetch.clock = Clock::set_to(clock);
     let seeds = jobs::read_seeds(&site.url("/")).unwrap();
@@ -59,7 +59,7 @@ fn an_archive_is_crawled_and_refreshed_without_a_command_line() {
             event => panic!("{event:?}"),
         });
     let crawled = crawled.unwrap();
-    assert_eq!((crawled.end, crawled.is_in_vain), (End::Complete, false));
+    assert_eq!((crawled.end, crawled.is_in_vain), (EndReason::Complete, false));
     assert_eq!(crawled.failed_seeds, Vec::<String>::new());
     assert!(crawled.status.pages > 40 && begun == [None] && reports > 0, "{:?}", crawled.status);
     let stats = jobs::stats(&archive.path).unwrap();
@@ -67,7 +67,7 @@ fn an_archive_is_crawled_and_refreshed_without_a_command_line() {
 
     // The archive knows how to treat the servers; what widens the reach of the program has to be given again.
     let (refreshed, told) = refresh_at(&archive.path, now + TimeDelta::days(1), true);
-    assert_eq!((refreshed.end, refreshed.idle, told.len()), (End::Complete, None, 0), "{told:?}");
+    assert_eq!((refreshed.end, refreshed.idle, told.len()), (EndReason::Complete, None, 0), "{told:?}");
     assert!(refreshed.has_all_due && refreshed.status.identical > 40, "{:?}", refreshed.status);
     let (refused, told) = refresh_at(&archive.path, now + TimeDelta::days(2), false);
     assert_eq!((refused.status.captures, told.len()), (0, 1), "{told:?}");

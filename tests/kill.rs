@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-use archive_books::search::{self, Reader};
+use archive_books::search::{self, SearchReader};
 use chrono::TimeDelta;
 
 use crate::change::{clock, crawled};
@@ -100,7 +100,7 @@ fn a_crawl_killed_again_and_again_loses_nothing_and_repeats_nothing() {
     }
     assert_eq!(archive.verify(), captured.count());
     ledger_balances(&archive.path);
-    let indexed = |archive: &Archive| Reader::open(&archive.path.join(search::FOLDER)).unwrap().pages();
+    let indexed = |archive: &Archive| SearchReader::open(&archive.path.join(search::FOLDER)).unwrap().pages();
     assert_eq!(indexed(&archive), indexed(&calm), "pages in the full-text index");
     assert!(files_with(&archive.segments(), &[".open"]).is_empty(), "no segment is left open");
     if let Some(judges) = judges::find() {

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_books::columns;
-use archive_books::search::{self, Reader};
+use archive_books::search::{self, SearchReader};
 
 use crate::crawl::{everything, lively};
 use crate::support::prepared::prepared;
@@ -132,7 +132,7 @@ fn until_indexing(archive: &Archive) -> Running {
 /// Returns the results of a search for a common word, which requires that state and index agree on the numbers of
 /// pages.
 pub(crate) fn searched(archive: &Archive) -> Vec<String> {
-    assert!(Reader::open(&archive.path.join(search::FOLDER)).unwrap().pages() > 0);
+    assert!(SearchReader::open(&archive.path.join(search::FOLDER)).unwrap().pages() > 0);
     let rows = archive.json("query", &["page text contains \"a\" select url order by url limit 1000"]);
     rows.iter().map(|row| row["url"].as_str().unwrap().to_owned()).collect()
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use archive_base::control::Control;
 use archive_books::ledger::{Credits, ScopeKind};
 use archive_books::recorder;
-use archive_crawl::{End, Options, Purpose, Seed, scope_of};
+use archive_crawl::{CrawlOptions, EndReason, Purpose, Seed, scope_of};
 use archive_storage::CaptureKind;
 use archive_storage::backend::SimulatedDisk;
 use archive_storage::segment::SegmentOptions;
@@ -42,9 +42,9 @@ fn counted(disk: &SimulatedDisk, folder: &Path) -> BTreeSet<String> {
 
 /// Crawls until nothing is left or the power fails; returns the number of acknowledged captures, and whether the crawl
 /// ended.
-fn crawl((disk, folder): (&SimulatedDisk, &Path), seeds: &[Seed], options: &Options) -> (u64, bool) {
+fn crawl((disk, folder): (&SimulatedDisk, &Path), seeds: &[Seed], options: &CrawlOptions) -> (u64, bool) {
     let mut acknowledged = 0;
-    let mut attempt = || -> Result<End, Box<dyn std::error::Error>> {
+    let mut attempt = || -> Result<EndReason, Box<dyn std::error::Error>> {
         let mut store = recorder::open_on(Arc::new(disk.clone()), folder, SegmentOptions::default())?.store;
         let scope = scope_of(seeds, &ScopeKind::Any, u8::MAX);
         let plan = Purpose::Discover { seeds: seeds.to_vec(), scope };
@@ -54,7 +54,7 @@ fn crawl((disk, folder): (&SimulatedDisk, &Path), seeds: &[Seed], options: &Opti
         store.close()?;
         Ok(end)
     };
-    let ended = attempt().is_ok_and(|end| end == End::Complete);
+    let ended = attempt().is_ok_and(|end| end == EndReason::Complete);
     (acknowledged, ended)
 }
 
@@ -63,7 +63,7 @@ fn a_crawl_whose_power_fails_loses_nothing_that_it_counted() {
     let mut dice = Dice::new("power");
     let served = TestWeb::start(lively(23, 6, 300));
     // A run lasts a few seconds; with these intervals it has many syncs and checkpoints.
-    let options = Options {
+    let options = CrawlOptions {
         sync_every: Duration::from_millis(10),
         checkpoint_every: Duration::from_millis(70),
         ..served.options()

@@ -5,7 +5,7 @@ use std::fs;
 
 use archive_storage::address::surt;
 use archive_testweb::{Config, Form, PageIndex};
-use archive_web::parse::{DocumentKind, Limits, Source, parse};
+use archive_web::parse::{DocumentKind, FetchedDocument, ParseLimits, parse};
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::Value;
 use url::Url;
@@ -123,14 +123,14 @@ fn a_due_watch_is_served_and_reports_changes() {
     let atom = fs::read(&feed).unwrap();
     assert_eq!(String::from_utf8_lossy(&atom), text("atom"));
     let base = Url::parse("http://feed.example/").unwrap();
-    let source = Source {
+    let source = FetchedDocument {
         url: &base,
         status: 200,
         content_type: Some("application/atom+xml"),
         headers: &[],
         body: &atom,
     };
-    let parsed = parse(&source, &Limits::default());
+    let parsed = parse(&source, &ParseLimits::default());
     assert_eq!((parsed.kind, parsed.problems.as_slice()), (DocumentKind::Feed, &[][..]));
     assert_eq!(parsed.entries.len(), expected.len());
     let links = parsed.links.iter().map(|link| link.url.clone()).filter(|url| url != "http://feed.example/");

@@ -274,6 +274,7 @@ fn an_archive_of_nothing_but_segments_is_read_again_from_them() {
     }
     assert_eq!(copy.verify(), captures(&before) as u64);
     ledger_balances(&copy.path);
-    let pages = |archive: &Archive| search::Reader::open(&archive.path.join(search::FOLDER)).unwrap().pages();
+    let pages =
+        |archive: &Archive| search::SearchReader::open(&archive.path.join(search::FOLDER)).unwrap().pages();
     assert_eq!(pages(&copy), pages(&archive), "pages in the full-text index");
 }

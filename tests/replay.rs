@@ -815,8 +815,11 @@ fn only_what_get_gave_is_the_page() {
         replay.lines("url=a.org/p*&output=cdxj").iter().any(|line| line.contains("\"method\": \"HEAD\""))
     );
     let sent = |method: &str, content_type: &str, body: &str| {
-        let sent =
-            archive_storage::warc::Sent { method, content_type: Some(content_type), body: body.as_bytes() };
+        let sent = archive_storage::warc::SentRequest {
+            method,
+            content_type: Some(content_type),
+            body: body.as_bytes(),
+        };
         let path = &format!("/web/2020mp_/{page}");
         let response = replay.request(&Request { path, sent, base: BASE, ..Request::default() });
         (response.status, text(&response))

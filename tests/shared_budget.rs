@@ -8,7 +8,7 @@ use archive_ask::query;
 use archive_base::access::Access;
 use archive_books::columns::{self, RowKind};
 use archive_books::ledger::Credits;
-use archive_choose::{Choice, RefreshRules, Source, Weighing, Weights, agenda};
+use archive_choose::{DueArchive, RefreshChoice, RefreshRules, Weighing, Weights, agenda};
 use archive_storage::address::url_hash;
 use archive_storage::{Store, UrlId};
 use archive_testweb::Config;
@@ -79,17 +79,17 @@ fn chosen(archives: &[Archive], rules: &RefreshRules, budget: usize, folders: bo
         archives.iter().map(|archive| Weights::read(&archive.path, &rules.weight).unwrap()).collect();
     Weights::put_on_one_scale(&mut weights);
     let choice = |(archive, weights): (&Archive, Weights)| {
-        let choice = Choice::new(rules.clone(), weights);
+        let choice = RefreshChoice::new(rules.clone(), weights);
         if folders { choice.with_folders(&archive.path, 0) } else { choice }
     };
-    let choices: Vec<Choice> = archives.iter().zip(weights).map(choice).collect();
+    let choices: Vec<RefreshChoice> = archives.iter().zip(weights).map(choice).collect();
     let open: Vec<_> = stores.iter().map(|store| (store, Access::unlimited())).collect();
     let answering = query::answering(&open).unwrap();
-    let source = |place: usize| Source {
+    let source = |place: usize| DueArchive {
         answering: &answering[place],
-        ..Source::alone(stores[place].state(), &credits[place], &choices[place], &[])
+        ..DueArchive::alone(stores[place].state(), &credits[place], &choices[place], &[])
     };
-    let sources: Vec<Source<'_>> = (0..stores.len()).map(source).collect();
+    let sources: Vec<DueArchive<'_>> = (0..stores.len()).map(source).collect();
     let shares = agenda(&sources, budget, begin() + TimeDelta::days(50)).unwrap();
     let urls = |(store, pages): (&Store, Vec<UrlId>)| {
         pages.into_iter().map(|page| store.state().url(page).unwrap()).collect()

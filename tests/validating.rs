@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archive_books::prepared::ANSWERS_FILE;
-use archive_web::parse::{Limits, validate};
+use archive_web::parse::{ParseLimits, validate};
 use chrono::{SecondsFormat, TimeDelta, Utc};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -22,8 +22,9 @@ use crate::support::{Archive, files_with, skip};
 
 /// Returns the errors of a self-contained document.
 fn mistakes(xml: &str) -> Vec<String> {
-    let checked = validate(xml.as_bytes(), Some("text/xml"), &Limits::default(), &mut |_, _| None).unwrap();
-    let each = |it: &archive_web::parse::Mistake| format!("{}:{} {}", it.line, it.column, it.what);
+    let checked =
+        validate(xml.as_bytes(), Some("text/xml"), &ParseLimits::default(), &mut |_, _| None).unwrap();
+    let each = |it: &archive_web::parse::XmlMistake| format!("{}:{} {}", it.line, it.column, it.what);
     checked.mistakes.iter().map(each).collect()
 }
 
@@ -252,7 +253,7 @@ proptest! {
             false => format!("<!DOCTYPE a [{subset}]><a x='1'><b/>&e;</a>"),
         };
         let mut fetch = |_: Option<&str>, system: &str| Some((system.to_owned(), subset.clone()));
-        let checked = validate(document.as_bytes(), Some("text/xml"), &Limits::default(), &mut fetch).unwrap();
+        let checked = validate(document.as_bytes(), Some("text/xml"), &ParseLimits::default(), &mut fetch).unwrap();
         prop_assert!(checked.mistakes.len() <= 300);
     }
 }

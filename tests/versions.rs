@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use archive_ask::find::{Options, Results, Typed, find_in};
+use archive_ask::find::{ParsedSearch, Results, SearchOptions, find_in};
 use archive_ask::query::{Question, end_of};
 use archive_base::access::Access;
 use archive_storage::Store;
@@ -87,9 +87,9 @@ fn file(archive: &Archive, name: &str, shown: &[Shown]) -> PathBuf {
 fn searched(archive: &Archive, typed: &str, as_of: Option<&str>) -> Results {
     let store = Store::read_only(&archive.path).unwrap();
     let before = as_of.map(|time| end_of(time).unwrap());
-    let options = Options { limit: 1000, before, facets: true, ..Options::default() };
+    let options = SearchOptions { limit: 1000, before, facets: true, ..SearchOptions::default() };
     let access = Access::read(&archive.path).unwrap();
-    find_in(vec![(&store, access)], &Typed::parse(typed).unwrap(), options).unwrap()
+    find_in(vec![(&store, access)], &ParsedSearch::parse(typed).unwrap(), options).unwrap()
 }
 
 fn urls(results: Results) -> BTreeSet<String> {

@@ -2,7 +2,7 @@
 //! text parses as a request or fails with an error.
 #![no_main]
 
-use archive_ask::find::{Best, Gathered, Shown, Typed, Words};
+use archive_ask::find::{BestPages, MergedResults, ParsedSearch, Shown, WordStatistics};
 use archive_ask::query::{Limits, Plan, Portion};
 use archive_peers::nodes::{AnswerLine, Ask};
 use chrono::DateTime;
@@ -19,16 +19,16 @@ fuzz_target!(|bytes: &[u8]| {
     drop(Ask::read(bytes));
     for text in PLANS {
         let plan = Plan::of_several(text, DateTime::UNIX_EPOCH).expect("this is a query");
-        let typed = Typed::parse("open access").expect("this is a search");
-        let (mut taken, mut gathered) = (Vec::new(), Gathered::new(&typed));
+        let typed = ParsedSearch::parse("open access").expect("this is a search");
+        let (mut taken, mut gathered) = (Vec::new(), MergedResults::new(&typed));
         for (archive, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
             if let Ok(AnswerLine::Row(portion)) = AnswerLine::<Portion, Option<u64>>::read(line) {
                 taken.extend(plan.take(portion).map(|taken| (archive, taken)));
             }
-            if let Ok(AnswerLine::End(words)) = AnswerLine::<(), Words>::read(line) {
+            if let Ok(AnswerLine::End(words)) = AnswerLine::<(), WordStatistics>::read(line) {
                 gathered.add_words(words);
             }
-            if let Ok(AnswerLine::End(best)) = AnswerLine::<(), Best>::read(line) {
+            if let Ok(AnswerLine::End(best)) = AnswerLine::<(), BestPages>::read(line) {
                 best.checked(5).into_iter().for_each(|best| gathered.add_best(archive, best));
             }
             if let Ok(AnswerLine::Row(shown)) = AnswerLine::<Shown, ()>::read(line) {

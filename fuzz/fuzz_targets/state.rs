@@ -2,7 +2,7 @@
 #![no_main]
 
 use archive_fuzz::state::{DISK, change, files, use_state};
-use archive_storage::Mode;
+use archive_storage::StateMode;
 use archive_storage::backend::replace_file;
 use libfuzzer_sys::fuzz_target;
 
@@ -15,5 +15,5 @@ fuzz_target!(|data: &[u8]| {
     } else {
         change(&disk, path, usize::from(u16::from_le_bytes([*low, *high])), content);
     }
-    use_state(&disk, if how & 1 == 0 { Mode::Own } else { Mode::Read });
+    use_state(&disk, if how & 1 == 0 { StateMode::Own } else { StateMode::Read });
 });

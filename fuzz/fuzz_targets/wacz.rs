@@ -7,15 +7,15 @@ use std::time::Duration;
 use archive_base::control::Control;
 use archive_books::recorder::{self, Memory};
 use archive_storage::segment::SegmentOptions;
-use archive_vault::import::{self, Listener, Note, Options, Status};
+use archive_vault::import::{self, ImportNote, ImportObserver, ImportOptions, ImportStatus};
 use libfuzzer_sys::fuzz_target;
 
 /// A listener that ignores all progress of the import.
 struct Nobody;
 
-impl Listener for Nobody {
-    fn status(&mut self, _: &Status) {}
-    fn note(&mut self, _: &Note) {}
+impl ImportObserver for Nobody {
+    fn status(&mut self, _: &ImportStatus) {}
+    fn note(&mut self, _: &ImportNote) {}
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     let segments =
         SegmentOptions { seed: Some(1), level: Some(1), builds_beside: false, ..SegmentOptions::default() };
     let mut store = recorder::open(&folder.path().join("a"), segments).expect("a healthy disk").store;
-    let options = Options {
+    let options = ImportOptions {
         files: vec![file],
         threads: 1,
         full_text: false,

@@ -1,7 +1,7 @@
 //! Reading any file terminates and takes no more memory than its limit allows.
 #![no_main]
 
-use archive_storage::warc::{ReadError, ReadLimits, RecordReader};
+use archive_storage::warc::{ReadLimits, RecordError, RecordReader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -16,7 +16,7 @@ fuzz_target!(|data: &[u8]| {
                 let _ = record.payload();
                 records += 1;
             }
-            Err(ReadError::Broken(_)) => broken += 1,
+            Err(RecordError::Broken(_)) => broken += 1,
             Err(error) => panic!("memory can always be read: {error}"),
         }
         // A compressed file can hold more records than bytes, but not more broken places than members and lines.

@@ -2,7 +2,7 @@
 //! with the same bytes as the text of their external DTD and entities.
 #![no_main]
 
-use archive_web::parse::{Limits, external_text, validate};
+use archive_web::parse::{ParseLimits, external_text, validate};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
@@ -10,5 +10,5 @@ fuzz_target!(|data: &[u8]| {
     let mut itself = |_: Option<&str>, system: &str| {
         Some((system.to_owned(), external_text(data, None))).filter(|_| system.len() < 8)
     };
-    let _ = validate(data, Some("application/xml"), &Limits::default(), &mut itself);
+    let _ = validate(data, Some("application/xml"), &ParseLimits::default(), &mut itself);
 });

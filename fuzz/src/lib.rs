@@ -2,18 +2,19 @@
 
 pub mod state;
 
-use archive_web::parse::{Limits, Parsed, Source, parse};
+use archive_web::parse::{FetchedDocument, ParseLimits, ParsedDocument, parse};
 use url::Url;
 
 /// Reads a document as the crawler does and checks the invariants that hold for every document.
 ///
 /// # Panics
 /// If a limit or another guarantee of [`archive_web::parse`] is violated.
-pub fn read_document(content_type: &str, body: &[u8]) -> Parsed {
+pub fn read_document(content_type: &str, body: &[u8]) -> ParsedDocument {
     let url = Url::parse("https://www.example.org/a/b.html").expect("this is a URL");
-    let limits = Limits::default();
+    let limits = ParseLimits::default();
     let headers = [("Content-Type", content_type.as_bytes())];
-    let source = Source { url: &url, status: 200, content_type: Some(content_type), headers: &headers, body };
+    let source =
+        FetchedDocument { url: &url, status: 200, content_type: Some(content_type), headers: &headers, body };
     let parsed = parse(&source, &limits);
     assert!(parsed.text.len() <= limits.text_bytes_max);
     assert!(parsed.links.len() <= limits.sitemap_links_max);

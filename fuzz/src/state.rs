@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use archive_storage::address::url_hash;
 use archive_storage::backend::{Faults, SimulatedDisk, replace_file};
 use archive_storage::{
-    Capture, CaptureKind, LinkTarget, Location, Mode, SegmentId, State, StateError, StateOptions, UrlId,
+    Capture, CaptureKind, LinkTarget, Location, SegmentId, State, StateError, StateMode, StateOptions, UrlId,
     Watermark,
 };
 use redb::{ReadableTable, StorageBackend, Table, TableDefinition, WriteTransaction};
@@ -30,12 +30,12 @@ const CAPACITY: u64 = 64 << 20;
 
 /// Identity that the files of the state are sealed with.
 static IDENTITY: LazyLock<u64> =
-    LazyLock::new(|| open(&DISK.copy(), Mode::Read).expect("a healthy disk").identity());
+    LazyLock::new(|| open(&DISK.copy(), StateMode::Read).expect("a healthy disk").identity());
 
 /// A disk with the files of a state.
 pub static DISK: LazyLock<SimulatedDisk> = LazyLock::new(|| {
     let disk = SimulatedDisk::new(1);
-    let mut state = open(&disk, Mode::Own).expect("an empty disk takes a state");
+    let mut state = open(&disk, StateMode::Own).expect("an empty disk takes a state");
     fill(&mut state).expect("a healthy disk");
     state.checkpoint(Watermark::default()).expect("a healthy disk");
     disk.set_faults(Faults { capacity: Some(CAPACITY), ..Faults::default() });
@@ -48,7 +48,7 @@ pub fn files() -> Vec<PathBuf> {
     DISK.files().into_keys().filter(|path| path.starts_with(Path::new(FOLDER).join("state"))).collect()
 }
 
-fn open(disk: &SimulatedDisk, mode: Mode) -> Result<State, StateError> {
+fn open(disk: &SimulatedDisk, mode: StateMode) -> Result<State, StateError> {
     let options = StateOptions { cache_bytes: Some(1 << 20), ..StateOptions::default() };
     State::open_with(Arc::new(disk.clone()), Path::new(FOLDER), mode, options)
 }
@@ -117,7 +117,7 @@ pub fn change(disk: &SimulatedDisk, path: &Path, at: usize, content: &[u8]) {
 }
 
 /// Opens a state, reads everything from it, and writes to it as its owner. Any content must be answered or refused.
-pub fn use_state(disk: &SimulatedDisk, mode: Mode) {
+pub fn use_state(disk: &SimulatedDisk, mode: StateMode) {
     let Ok(mut state) = open(disk, mode) else { return };
     let _ = state.check(&mut |_| ());
     for number in 0..state.url_count().min(2 * URLS) {
@@ -129,7 +129,7 @@ pub fn use_state(disk: &SimulatedDisk, mode: Mode) {
     let _ = state.sites().try_for_each(|site| site.map(drop));
     let _ = archive_books::stored_graph::PageGraph::read(&state);
     let _ = archive_books::stored_graph::site_graph(&state);
-    if mode == Mode::Own {
+    if mode == StateMode::Own {
         let _ = write(&mut state);
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::ParseError;
 use crate::suggest::nearest;
 use crate::syntax::Rule;
-use crate::tokens::{Token, TokenKind, is_reserved};
+use crate::tokens::{QueryToken, TokenKind, is_reserved};
 
 /// Words that users know from other languages, and their equivalents here.
 const SYNONYMS: [(&str, &str); 17] = [
@@ -27,7 +27,7 @@ const SYNONYMS: [(&str, &str); 17] = [
 ];
 
 /// The message for a text that the grammar rejects at byte `at`, where one of `rules` was expected.
-pub(crate) fn mistake(text: &str, tokens: &[Token], at: usize, rules: &[Rule]) -> ParseError {
+pub(crate) fn mistake(text: &str, tokens: &[QueryToken], at: usize, rules: &[Rule]) -> ParseError {
     let index = tokens.partition_point(|token| token.span.end <= at);
     let found = tokens.get(index);
     let span = match found {
@@ -47,7 +47,7 @@ pub(crate) fn mistake(text: &str, tokens: &[Token], at: usize, rules: &[Rule]) -
 }
 
 /// Whether `at` lies inside a word, so that the whole word is wrong.
-fn cuts_word(text: &str, token: &Token, at: usize) -> bool {
+fn cuts_word(text: &str, token: &QueryToken, at: usize) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || "_-+:/.*?%@#".contains(c);
     token.kind == TokenKind::Word
         && token.span.start < at
@@ -55,7 +55,7 @@ fn cuts_word(text: &str, token: &Token, at: usize) -> bool {
         && text[at..].starts_with(is_word)
 }
 
-fn suggestion(text: &str, tokens: &[Token], index: usize, word: &str, rules: &[Rule]) -> Option<String> {
+fn suggestion(text: &str, tokens: &[QueryToken], index: usize, word: &str, rules: &[Rule]) -> Option<String> {
     if word.starts_with(['“', '”', '„', '«', '‘', '’']) {
         return Some("texts stand between straight quotes: \"…\"".to_owned());
     }

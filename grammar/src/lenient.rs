@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::error::ParseError;
-use crate::tokens::{self, Token, TokenKind};
+use crate::tokens::{self, QueryToken, TokenKind};
 use crate::tree::Query;
 
 /// Maximum number of mistakes reported per text; after that, the rest is abandoned.
@@ -80,7 +80,7 @@ fn repaired(text: &str, mistake: &ParseError) -> Option<String> {
 
 /// The token to blame for a mistake seen at `at`: where a piece ends too early, its last token; in empty parentheses,
 /// the opening one.
-fn culprit(text: &str, tokens: &[Token], at: usize) -> usize {
+fn culprit(text: &str, tokens: &[QueryToken], at: usize) -> usize {
     let Some(before) = at.checked_sub(1) else { return at };
     match (tokens[before].kind, tokens[at].kind) {
         (TokenKind::Open, TokenKind::Close) => before,
@@ -92,7 +92,7 @@ fn culprit(text: &str, tokens: &[Token], at: usize) -> usize {
 }
 
 /// Finds a parenthesis without its partner, or one that is nested too deeply.
-fn unmatched(tokens: &[Token]) -> Option<usize> {
+fn unmatched(tokens: &[QueryToken]) -> Option<usize> {
     let mut open = Vec::new();
     for (index, token) in tokens.iter().enumerate() {
         match token.kind {
@@ -107,7 +107,7 @@ fn unmatched(tokens: &[Token]) -> Option<usize> {
 
 /// The tokens around `at` that are removed together: up to the next connective, including the one before. Parentheses
 /// are removed with their contents or not at all.
-fn piece(text: &str, tokens: &[Token], at: usize) -> Range<usize> {
+fn piece(text: &str, tokens: &[QueryToken], at: usize) -> Range<usize> {
     let mut start = at;
     while start > 0 && !ends_piece(text, &tokens[start]) && !matches!(tokens[start - 1].kind, TokenKind::Open)
     {
@@ -127,7 +127,7 @@ fn piece(text: &str, tokens: &[Token], at: usize) -> Range<usize> {
 }
 
 /// Extends a piece by the connective after it if there is none before it, and by parentheses that would be left empty.
-fn with_connective(text: &str, tokens: &[Token], piece: Range<usize>) -> Range<usize> {
+fn with_connective(text: &str, tokens: &[QueryToken], piece: Range<usize>) -> Range<usize> {
     let Range { mut start, mut end } = piece;
     if !ends_piece(text, &tokens[start]) && end < tokens.len() && is_connective(text, &tokens[end]) {
         end += 1;
@@ -143,7 +143,7 @@ fn with_connective(text: &str, tokens: &[Token], piece: Range<usize>) -> Range<u
     start..end
 }
 
-fn ends_piece(text: &str, token: &Token) -> bool {
+fn ends_piece(text: &str, token: &QueryToken) -> bool {
     token.kind == TokenKind::Comma
         || is_connective(text, token)
         || ["order", "group", "having", "limit", "offset", "select", "sample"]
@@ -151,16 +151,16 @@ fn ends_piece(text: &str, token: &Token) -> bool {
             .any(|word| is(text, token, word))
 }
 
-fn is_connective(text: &str, token: &Token) -> bool {
+fn is_connective(text: &str, token: &QueryToken) -> bool {
     token.kind == TokenKind::Comma || is(text, token, "and") || is(text, token, "or")
 }
 
-fn is(text: &str, token: &Token, word: &str) -> bool {
+fn is(text: &str, token: &QueryToken, word: &str) -> bool {
     token.kind == TokenKind::Word && text[token.span.clone()].eq_ignore_ascii_case(word)
 }
 
 /// The partner of the closing parenthesis at `close`, given that parentheses are balanced.
-fn opening(tokens: &[Token], close: usize) -> usize {
+fn opening(tokens: &[QueryToken], close: usize) -> usize {
     let mut depth = 0;
     for index in (0..=close).rev() {
         match tokens[index].kind {
@@ -174,7 +174,7 @@ fn opening(tokens: &[Token], close: usize) -> usize {
 }
 
 /// The partner of the opening parenthesis at `open`, given that parentheses are balanced.
-fn closing(tokens: &[Token], open: usize) -> usize {
+fn closing(tokens: &[QueryToken], open: usize) -> usize {
     let mut depth = 0;
     for (index, token) in tokens.iter().enumerate().skip(open) {
         match token.kind {

@@ -61,9 +61,9 @@ pub use print::Quoted;
 pub use suggest::nearest;
 pub use tokens::{DEPTH_MAX, TEXT_BYTES_MAX};
 pub use tree::{
-    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others, Path,
-    Precision, Quantifier, Query, Related, Relation, Sample, Selection, Sign, Spanned, Step, Target, Test,
-    Unit,
+    Ago, ArithmeticSign, Check, Comparison, Condition, Direction, Expr, FieldName, Literal, Moment, OrderKey,
+    Others, Path, Precision, Quantifier, Query, QueryRows, Related, Relation, ResultColumn, Sample, Spanned,
+    Step, Test, TextEnd, Unit,
 };
 
 use syntax::{Rule, Syntax};
@@ -92,7 +92,7 @@ fn parse_checked(text: &str) -> Result<Query, ParseError> {
         expected::mistake(text, &tokens, at, &positives)
     })?;
     match pairs.next() {
-        Some(pair) => reader::Reader { text }.query(pair),
+        Some(pair) => reader::PairReader { text }.query(pair),
         None => Ok(Query::default()),
     }
 }

@@ -10,8 +10,9 @@ use pest::Parser as _;
 use crate::syntax::{Rule, Syntax};
 use crate::tokens;
 use crate::tree::{
-    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others, Path,
-    Precision, Quantifier, Query, Related, Relation, Selection, Sign, Target, Test, Unit,
+    Ago, ArithmeticSign, Check, Comparison, Condition, Direction, Expr, FieldName, Literal, Moment, OrderKey,
+    Others, Path, Precision, Quantifier, Query, QueryRows, Related, Relation, ResultColumn, Test, TextEnd,
+    Unit,
 };
 
 /// Names of two words, which read better with a space than with the `_` of the normal form.
@@ -70,7 +71,7 @@ impl Display for Query {
     }
 }
 
-impl Display for Target {
+impl Display for QueryRows {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Pages => "page",
@@ -83,7 +84,7 @@ impl Display for Target {
     }
 }
 
-impl Display for Selection {
+impl Display for ResultColumn {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.expr.value.fmt(f)?;
         match &self.name {
@@ -137,7 +138,7 @@ fn operand(f: &mut Formatter<'_>, expr: &Expr, is_grouped: impl Fn(u8) -> bool) 
     }
 }
 
-impl Sign {
+impl ArithmeticSign {
     /// Precedence of the sign.
     fn binds(self) -> u8 {
         match self {
@@ -147,7 +148,7 @@ impl Sign {
     }
 }
 
-impl Display for Sign {
+impl Display for ArithmeticSign {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Plus => "+",
@@ -174,7 +175,7 @@ impl Display for Related {
     }
 }
 
-impl Display for Field {
+impl Display for FieldName {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if PAIR_NAMES.contains(&self.name()) {
             f.write_str(&self.name().replace('_', " "))
@@ -260,7 +261,7 @@ impl Display for Check {
                 raw(f, &pattern.value)
             }
             Self::Affix { negated, end, text } => {
-                let end = if *end == End::Start { "starts" } else { "ends" };
+                let end = if *end == TextEnd::Start { "starts" } else { "ends" };
                 write!(f, "{}{end} with {}", not(negated), Quoted(&text.value))
             }
             Self::Since { from, until } => {

@@ -9,20 +9,21 @@ use crate::error::ParseError;
 use crate::literal;
 use crate::syntax::Rule;
 use crate::tree::{
-    Check, Comparison, Condition, Direction, End, Expr, Field, Literal, OrderKey, Others, Path, Quantifier,
-    Query, Related, Relation, Sample, Selection, Sign, Spanned, Step, Target, Test,
+    ArithmeticSign, Check, Comparison, Condition, Direction, Expr, FieldName, Literal, OrderKey, Others,
+    Path, Quantifier, Query, QueryRows, Related, Relation, ResultColumn, Sample, Spanned, Step, Test,
+    TextEnd,
 };
 
 /// Reads the pairs of one text.
-pub(crate) struct Reader<'a> {
+pub(crate) struct PairReader<'a> {
     pub(crate) text: &'a str,
 }
 
-type Parsed<T> = Result<T, ParseError>;
+type ParseResult<T> = Result<T, ParseError>;
 
-impl Reader<'_> {
+impl PairReader<'_> {
     /// Reads the rule `query` or `subquery`.
-    pub(crate) fn query(&self, pair: Pair<'_, Rule>) -> Parsed<Query> {
+    pub(crate) fn query(&self, pair: Pair<'_, Rule>) -> ParseResult<Query> {
         let mut query = Query::default();
         let (mut counted, mut totalled) = (false, false);
         for part in pair.into_inner() {
@@ -78,12 +79,12 @@ impl Reader<'_> {
         }
         // Groups are counted unless the query selects something else.
         if counted && query.select.is_empty() && query.group.is_empty() {
-            let expr = Spanned::from(Expr::Field(Field::new("count")));
-            query.select.push(Selection { expr, name: None });
+            let expr = Spanned::from(Expr::Field(FieldName::new("count")));
+            query.select.push(ResultColumn { expr, name: None });
         }
         // Totals of groups come after the expressions that identify the groups.
         if totalled {
-            let groups = query.group.iter().cloned().map(|expr| Selection { expr, name: None });
+            let groups = query.group.iter().cloned().map(|expr| ResultColumn { expr, name: None });
             query.select.splice(0..0, groups);
         }
         Ok(query)
@@ -93,12 +94,12 @@ impl Reader<'_> {
         &self,
         pair: Pair<'_, Rule>,
         rule: Rule,
-        read: impl Fn(&Self, Pair<'_, Rule>) -> Parsed<T>,
-    ) -> Parsed<Vec<T>> {
+        read: impl Fn(&Self, Pair<'_, Rule>) -> ParseResult<T>,
+    ) -> ParseResult<Vec<T>> {
         pair.into_inner().filter(|part| part.as_rule() == rule).map(|part| read(self, part)).collect()
     }
 
-    fn once(&self, first: bool, span: &Range<usize>, clause: &str) -> Parsed<()> {
+    fn once(&self, first: bool, span: &Range<usize>, clause: &str) -> ParseResult<()> {
         if first {
             return Ok(());
         }
@@ -106,7 +107,7 @@ impl Reader<'_> {
     }
 
     /// The whole numbers in a clause.
-    fn counts(&self, pair: Pair<'_, Rule>) -> Parsed<Vec<Spanned<u64>>> {
+    fn counts(&self, pair: Pair<'_, Rule>) -> ParseResult<Vec<Spanned<u64>>> {
         self.each(pair, Rule::number, |reader, number| {
             let span = span(&number);
             let value = literal::number(reader.text, number)?;
@@ -120,7 +121,7 @@ impl Reader<'_> {
     }
 
     /// Reads an `or` of `and` of `not`; chains are flattened however they were grouped.
-    fn condition(&self, pair: Pair<'_, Rule>) -> Parsed<Condition> {
+    fn condition(&self, pair: Pair<'_, Rule>) -> ParseResult<Condition> {
         let mut any = Vec::new();
         for conjunction in pair
             .into_inner()
@@ -144,7 +145,7 @@ impl Reader<'_> {
         Ok(one_or(any, Condition::Any))
     }
 
-    fn negation(&self, pair: Pair<'_, Rule>) -> Parsed<Condition> {
+    fn negation(&self, pair: Pair<'_, Rule>) -> ParseResult<Condition> {
         let mut negated = false;
         let mut condition = Condition::All(Vec::new());
         for part in pair.into_inner() {
@@ -177,7 +178,7 @@ impl Reader<'_> {
         })
     }
 
-    fn relation(&self, pair: Pair<'_, Rule>) -> Parsed<Related> {
+    fn relation(&self, pair: Pair<'_, Rule>) -> ParseResult<Related> {
         let mut relation = Relation::LinksTo;
         let mut others = None;
         for part in pair.into_inner() {
@@ -195,7 +196,7 @@ impl Reader<'_> {
         Ok(others.map_or(Related::Duplicate, |others| Related::To(relation, others)))
     }
 
-    fn test(&self, pair: Pair<'_, Rule>) -> Parsed<Option<Test>> {
+    fn test(&self, pair: Pair<'_, Rule>) -> ParseResult<Option<Test>> {
         let mut left = None;
         let mut check = None;
         for part in pair.into_inner() {
@@ -219,33 +220,33 @@ impl Reader<'_> {
     }
 
     /// Reads a calculation in which words are fields.
-    fn sum(&self, pair: Pair<'_, Rule>) -> Parsed<Spanned<Expr>> {
+    fn sum(&self, pair: Pair<'_, Rule>) -> ParseResult<Spanned<Expr>> {
         self.calculation(pair, false)
     }
 
     /// Reads a calculation: `left`, `value`, or one of their products. With `is_text`, a single word is a text.
-    fn calculation(&self, pair: Pair<'_, Rule>, is_text: bool) -> Parsed<Spanned<Expr>> {
+    fn calculation(&self, pair: Pair<'_, Rule>, is_text: bool) -> ParseResult<Spanned<Expr>> {
         let whole = span(&pair);
         let parts: Vec<_> = pair.into_inner().collect();
         let is_text = is_text && parts.len() == 1;
         let mut result: Option<Spanned<Expr>> = None;
-        let mut sign = Sign::Plus;
+        let mut sign = ArithmeticSign::Plus;
         for part in parts {
             let operand = match part.as_rule() {
                 Rule::PLUS => {
-                    sign = Sign::Plus;
+                    sign = ArithmeticSign::Plus;
                     continue;
                 }
                 Rule::MINUS => {
-                    sign = Sign::Minus;
+                    sign = ArithmeticSign::Minus;
                     continue;
                 }
                 Rule::TIMES => {
-                    sign = Sign::Times;
+                    sign = ArithmeticSign::Times;
                     continue;
                 }
                 Rule::OVER => {
-                    sign = Sign::Over;
+                    sign = ArithmeticSign::Over;
                     continue;
                 }
                 Rule::left_product | Rule::product | Rule::value | Rule::operand | Rule::nested => {
@@ -266,12 +267,12 @@ impl Reader<'_> {
         Ok(result.unwrap_or_else(|| Spanned::new(Expr::Literal(Literal::Text(String::new())), whole)))
     }
 
-    fn operand(&self, pair: Pair<'_, Rule>, is_text: bool) -> Parsed<Spanned<Expr>> {
+    fn operand(&self, pair: Pair<'_, Rule>, is_text: bool) -> ParseResult<Spanned<Expr>> {
         let span = span(&pair);
         let expr = match pair.as_rule() {
-            Rule::field | Rule::two_words => Expr::Field(Field::new(pair.as_str())),
+            Rule::field | Rule::two_words => Expr::Field(FieldName::new(pair.as_str())),
             Rule::path => Expr::Path(self.path(pair)?),
-            Rule::bare_word if !is_text => Expr::Field(Field::new(pair.as_str())),
+            Rule::bare_word if !is_text => Expr::Field(FieldName::new(pair.as_str())),
             Rule::call => {
                 let (mut function, mut distinct, mut argument) = (String::new(), false, None);
                 for part in pair.into_inner() {
@@ -290,7 +291,7 @@ impl Reader<'_> {
     }
 
     /// Reads the rule `path` or `relative`.
-    fn path(&self, pair: Pair<'_, Rule>) -> Parsed<Path> {
+    fn path(&self, pair: Pair<'_, Rule>) -> ParseResult<Path> {
         let mut path = Path { is_relative: pair.as_rule() == Rule::relative, steps: Vec::new() };
         for part in pair.into_inner() {
             match part.as_rule() {
@@ -308,7 +309,7 @@ impl Reader<'_> {
         Ok(path)
     }
 
-    fn step(&self, pair: Pair<'_, Rule>) -> Parsed<Step> {
+    fn step(&self, pair: Pair<'_, Rule>) -> ParseResult<Step> {
         let mut step = Step::to("");
         for part in pair.into_inner() {
             match part.as_rule() {
@@ -321,25 +322,25 @@ impl Reader<'_> {
         Ok(step)
     }
 
-    fn predicate(&self, pair: Pair<'_, Rule>) -> Parsed<Option<Condition>> {
+    fn predicate(&self, pair: Pair<'_, Rule>) -> ParseResult<Option<Condition>> {
         Ok(self.each(pair, Rule::path_condition, Self::condition)?.pop())
     }
 
-    fn selection(&self, pair: Pair<'_, Rule>) -> Parsed<Selection> {
-        let mut expr = Spanned::from(Expr::Field(Field::new("")));
+    fn selection(&self, pair: Pair<'_, Rule>) -> ParseResult<ResultColumn> {
+        let mut expr = Spanned::from(Expr::Field(FieldName::new("")));
         let mut name = None;
         for part in pair.into_inner() {
             match part.as_rule() {
                 Rule::left => expr = self.sum(part)?,
-                Rule::alias => name = Some(Spanned::new(Field::new(part.as_str()), span(&part))),
+                Rule::alias => name = Some(Spanned::new(FieldName::new(part.as_str()), span(&part))),
                 _ => {}
             }
         }
-        Ok(Selection { expr, name })
+        Ok(ResultColumn { expr, name })
     }
 
-    fn order_key(&self, pair: Pair<'_, Rule>) -> Parsed<OrderKey> {
-        let mut expr = Spanned::from(Expr::Field(Field::new("")));
+    fn order_key(&self, pair: Pair<'_, Rule>) -> ParseResult<OrderKey> {
+        let mut expr = Spanned::from(Expr::Field(FieldName::new("")));
         let mut direction = None;
         for part in pair.into_inner() {
             match part.as_rule() {
@@ -352,7 +353,7 @@ impl Reader<'_> {
         Ok(OrderKey { expr, direction })
     }
 
-    fn check(&self, pair: Pair<'_, Rule>) -> Parsed<Option<Spanned<Check>>> {
+    fn check(&self, pair: Pair<'_, Rule>) -> ParseResult<Option<Spanned<Check>>> {
         let rule = pair.as_rule();
         let whole = span(&pair);
         let mut negated = false;
@@ -392,8 +393,8 @@ impl Reader<'_> {
             Rule::membership => Some(Check::In { negated, values: literals }),
             Rule::glob => texts.pop().map(|pattern| Check::Glob { negated, pattern }),
             Rule::pattern => texts.pop().map(|pattern| Check::Pattern { negated, pattern }),
-            Rule::beginning => texts.pop().map(|text| Check::Affix { negated, end: End::Start, text }),
-            Rule::ending => texts.pop().map(|text| Check::Affix { negated, end: End::End, text }),
+            Rule::beginning => texts.pop().map(|text| Check::Affix { negated, end: TextEnd::Start, text }),
+            Rule::ending => texts.pop().map(|text| Check::Affix { negated, end: TextEnd::End, text }),
             Rule::containment => {
                 // With a single text, `any` and `all` mean the same: one form for both keeps the text canonical.
                 let quantifier = if texts.len() == 1 { Quantifier::All } else { quantifier };
@@ -405,7 +406,7 @@ impl Reader<'_> {
         Ok(check.map(|check| Spanned::new(check, whole)))
     }
 
-    fn literal(&self, pair: Pair<'_, Rule>) -> Parsed<Literal> {
+    fn literal(&self, pair: Pair<'_, Rule>) -> ParseResult<Literal> {
         Ok(match pair.as_rule() {
             Rule::number => Literal::Number(literal::number(self.text, pair)?),
             Rule::moment => Literal::Moment(literal::moment(self.text, pair)?),
@@ -434,14 +435,14 @@ impl Step {
     }
 }
 
-fn target(pair: Pair<'_, Rule>) -> Target {
+fn target(pair: Pair<'_, Rule>) -> QueryRows {
     match pair.into_inner().next().map(|word| word.as_rule()) {
-        Some(Rule::SITES) => Target::Sites,
-        Some(Rule::HOSTS) => Target::Hosts,
-        Some(Rule::VERSIONS) => Target::Versions,
-        Some(Rule::CAPTURES) => Target::Captures,
-        Some(Rule::LINKS) => Target::Links,
-        _ => Target::Pages,
+        Some(Rule::SITES) => QueryRows::Sites,
+        Some(Rule::HOSTS) => QueryRows::Hosts,
+        Some(Rule::VERSIONS) => QueryRows::Versions,
+        Some(Rule::CAPTURES) => QueryRows::Captures,
+        Some(Rule::LINKS) => QueryRows::Links,
+        _ => QueryRows::Pages,
     }
 }
 

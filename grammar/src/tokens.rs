@@ -49,20 +49,20 @@ pub(crate) enum TokenKind {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Token {
+pub(crate) struct QueryToken {
     pub(crate) kind: TokenKind,
     pub(crate) span: Range<usize>,
 }
 
 /// Result of a scan.
-pub(crate) struct Scan {
-    pub(crate) tokens: Vec<Token>,
+pub(crate) struct TokenScan {
+    pub(crate) tokens: Vec<QueryToken>,
     /// A string that is never closed: its start, and the missing quote.
     pub(crate) unclosed_text: Option<(usize, char)>,
 }
 
 /// Splits `text` into words, strings and signs.
-pub(crate) fn scan(text: &str) -> Scan {
+pub(crate) fn scan(text: &str) -> TokenScan {
     let mut tokens = Vec::new();
     let mut characters = text.char_indices().peekable();
     while let Some((start, character)) = characters.next() {
@@ -74,7 +74,7 @@ pub(crate) fn scan(text: &str) -> Scan {
             }
             '"' | '\'' => {
                 if !skip_text(&mut characters, character) {
-                    return Scan { tokens, unclosed_text: Some((start, character)) };
+                    return TokenScan { tokens, unclosed_text: Some((start, character)) };
                 }
                 TokenKind::Text
             }
@@ -91,9 +91,9 @@ pub(crate) fn scan(text: &str) -> Scan {
             }
         };
         let end = characters.peek().map_or(text.len(), |&(at, _)| at);
-        tokens.push(Token { kind, span: start..end });
+        tokens.push(QueryToken { kind, span: start..end });
     }
-    Scan { tokens, unclosed_text: None }
+    TokenScan { tokens, unclosed_text: None }
 }
 
 /// Skips a string; returns whether the closing quote was found.
@@ -126,12 +126,12 @@ fn continues_word(text: &str, at: usize, character: char) -> bool {
 }
 
 /// Rejects texts that the grammar cannot parse or should not have to.
-pub(crate) fn check(text: &str) -> Result<Vec<Token>, ParseError> {
+pub(crate) fn check(text: &str) -> Result<Vec<QueryToken>, ParseError> {
     if text.len() > TEXT_BYTES_MAX {
         let message = format!("a query has at most {TEXT_BYTES_MAX} bytes, this one has {}", text.len());
         return Err(ParseError::new(text, 0..0, message));
     }
-    let Scan { tokens, unclosed_text } = scan(text);
+    let TokenScan { tokens, unclosed_text } = scan(text);
     if let Some((start, quote)) = unclosed_text {
         let message = format!("the text that starts here is never closed: expected another {quote}");
         return Err(ParseError::new(text, start..start + 1, message));

@@ -11,11 +11,11 @@ use chrono::{FixedOffset, NaiveDateTime};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     /// The kind of rows.
-    pub target: Target,
+    pub target: QueryRows,
     /// Condition on the rows; all rows if `None`.
     pub condition: Option<Condition>,
     /// The selected columns; if empty, a default that suits the target.
-    pub select: Vec<Selection>,
+    pub select: Vec<ResultColumn>,
     /// Expressions by which rows are grouped; if empty and nothing is aggregated, rows are not grouped.
     pub group: Vec<Spanned<Expr>>,
     /// Condition on the groups.
@@ -34,7 +34,7 @@ pub struct Query {
 
 /// The kind of rows that a query returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Target {
+pub enum QueryRows {
     /// Pages: one row per URL.
     #[default]
     Pages,
@@ -52,11 +52,11 @@ pub enum Target {
 
 /// A column of the result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Selection {
+pub struct ResultColumn {
     /// The expression.
     pub expr: Spanned<Expr>,
     /// The name of the column, if given.
-    pub name: Option<Spanned<Field>>,
+    pub name: Option<Spanned<FieldName>>,
 }
 
 /// Rows drawn at random.
@@ -99,9 +99,9 @@ impl<T: PartialEq> PartialEq for Spanned<T> {
 /// The name of a field in its normal form: lower case, words joined by `_`. The grammar does not check that the field
 /// exists.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Field(String);
+pub struct FieldName(String);
 
-impl Field {
+impl FieldName {
     /// The field that users call `name`, for example `Last  Seen` or `well-formed`. A trailing `-` stays: without it,
     /// `and-` would be another word.
     #[must_use]
@@ -174,7 +174,7 @@ pub enum Expr {
     /// A literal value.
     Literal(Literal),
     /// A field, possibly of something else: `site.importance`.
-    Field(Field),
+    Field(FieldName),
     /// `//book/@year`
     Path(Path),
     /// `length(title)`, `count(distinct host)`
@@ -187,7 +187,7 @@ pub enum Expr {
         argument: Option<Box<Spanned<Expr>>>,
     },
     /// `last_seen - first_seen`
-    Arithmetic(Box<Spanned<Expr>>, Sign, Box<Spanned<Expr>>),
+    Arithmetic(Box<Spanned<Expr>>, ArithmeticSign, Box<Spanned<Expr>>),
 }
 
 /// Elements or attributes of an XML document.
@@ -215,7 +215,7 @@ pub struct Step {
 /// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum Sign {
+pub enum ArithmeticSign {
     Plus,
     Minus,
     Times,
@@ -255,7 +255,7 @@ pub enum Check {
         /// `not starts with`
         negated: bool,
         /// The end of the text to which the check applies.
-        end: End,
+        end: TextEnd,
         /// The prefix or suffix.
         text: Spanned<String>,
     },
@@ -301,7 +301,7 @@ pub enum Check {
 /// An end of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say it")]
-pub enum End {
+pub enum TextEnd {
     Start,
     End,
 }

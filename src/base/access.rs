@@ -106,7 +106,7 @@ impl Role {
 /// An access rule.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct AccessRule {
     /// Prefix of the SURTs to which the rule applies.
     pub prefix: String,
     /// Applies to captures from this time on.
@@ -128,15 +128,15 @@ pub struct Rule {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Rules {
+struct AccessRules {
     #[serde(default)]
-    rule: Vec<Spanned<Rule>>,
+    rule: Vec<Spanned<AccessRule>>,
 }
 
 /// What may be shown of an archive.
 #[derive(Debug, Clone)]
 pub struct Access {
-    rules: Arc<[Rule]>,
+    rules: Arc<[AccessRule]>,
     now: DateTime<Utc>,
     role: Option<Role>,
 }
@@ -188,7 +188,7 @@ impl Access {
 
     /// The rules, in file order.
     #[must_use]
-    pub fn rules(&self) -> &[Rule] {
+    pub fn rules(&self) -> &[AccessRule] {
         &self.rules
     }
 
@@ -230,7 +230,7 @@ impl Access {
     /// Indices of the rules that can hide captures of URLs with this SURT.
     #[must_use]
     pub fn covering(&self, surt: &str) -> Vec<usize> {
-        let is_meant = |rule: &Rule| !self.is_shown_by(rule) && rule.covers(surt);
+        let is_meant = |rule: &AccessRule| !self.is_shown_by(rule) && rule.covers(surt);
         (0..self.rules.len()).filter(|rule| is_meant(&self.rules[*rule])).collect()
     }
 
@@ -245,7 +245,7 @@ impl Access {
         (is_hidden, hiding.filter_map(|rule| rule.ends(time)).map(|ends| ends.timestamp_micros()).min())
     }
 
-    fn is_shown_by(&self, rule: &Rule) -> bool {
+    fn is_shown_by(&self, rule: &AccessRule) -> bool {
         rule.shown_to.is_some_and(|least| self.role >= Some(least))
     }
 
@@ -298,7 +298,7 @@ impl Access {
     }
 }
 
-impl Rule {
+impl AccessRule {
     /// Whether the rule applies to URLs with this SURT.
     #[must_use]
     pub fn covers(&self, surt: &str) -> bool {
@@ -323,14 +323,15 @@ impl Rule {
 }
 
 /// Parses a file's rules, or returns the byte offset of the first mistake and what is wrong.
-fn parse(text: &str) -> Result<Vec<Rule>, (usize, String)> {
-    let rules: Rules = toml::from_str(text).map_err(|error: toml::de::Error| {
+fn parse(text: &str) -> Result<Vec<AccessRule>, (usize, String)> {
+    let rules: AccessRules = toml::from_str(text).map_err(|error: toml::de::Error| {
         (error.span().map_or(0, |span| span.start), error.message().replace('\n', "; "))
     })?;
     for (number, rule) in rules.rule.iter().enumerate() {
         check(rule.get_ref(), number).map_err(|problem| (rule.span().start, problem))?;
     }
-    let meant = |rule: Rule| Rule { prefix: without_www(&rule.prefix).unwrap_or(rule.prefix), ..rule };
+    let meant =
+        |rule: AccessRule| AccessRule { prefix: without_www(&rule.prefix).unwrap_or(rule.prefix), ..rule };
     Ok(rules.rule.into_iter().map(Spanned::into_inner).map(meant).collect())
 }
 
@@ -343,7 +344,7 @@ fn without_www(prefix: &str) -> Option<String> {
     is_www.then(|| format!("{domain}{}", if rest.is_empty() { ")" } else { rest }))
 }
 
-fn check(rule: &Rule, number: usize) -> Result<(), String> {
+fn check(rule: &AccessRule, number: usize) -> Result<(), String> {
     if number >= RULES_MAX {
         return Err(format!("there are more than {RULES_MAX} rules"));
     }

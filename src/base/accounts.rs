@@ -90,9 +90,9 @@ pub struct Account {
 
 /// All accounts.
 #[derive(Clone, Debug, Default)]
-pub struct Accounts(Vec<Account>);
+pub struct AccountList(Vec<Account>);
 
-impl Accounts {
+impl AccountList {
     /// Reads a file.
     ///
     /// # Errors
@@ -131,7 +131,7 @@ impl Accounts {
     /// Adds an account to a file, or replaces it; creates the file if missing. Returns whether the account is new.
     ///
     /// # Errors
-    /// When the name or the password is invalid, and as [`Accounts::read`].
+    /// When the name or the password is invalid, and as [`AccountList::read`].
     pub fn set(path: &Path, name: &str, role: Role, password: &str) -> Result<bool, AccountsError> {
         let wrong = |problem| AccountsError::Wrong(problem);
         check_name(name).map_err(wrong)?;
@@ -160,7 +160,7 @@ impl Accounts {
     /// Removes an account from a file.
     ///
     /// # Errors
-    /// When there is no such account, and as [`Accounts::read`].
+    /// When there is no such account, and as [`AccountList::read`].
     pub fn remove(path: &Path, name: &str) -> Result<(), AccountsError> {
         change(path, |accounts| match accounts.iter().position(|known| known.name == name) {
             Some(place) => {
@@ -200,7 +200,8 @@ fn change<T>(
     let end = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut file = WholeFile::begin(&end).map_err(unusable)?;
     file.keep_private().map_err(unusable)?;
-    let Accounts(mut accounts) = if end.exists() { Accounts::read(&end)? } else { Accounts::default() };
+    let AccountList(mut accounts) =
+        if end.exists() { AccountList::read(&end)? } else { AccountList::default() };
     let changed = edit(&mut accounts)?;
     let lines: String = accounts.iter().map(|account| account.line() + "\n").collect();
     file.write_all(lines.as_bytes()).and_then(|()| file.commit()).map_err(unusable)?;
@@ -208,8 +209,8 @@ fn change<T>(
 }
 
 /// Parses a file's accounts, or returns the line of the first mistake and what is wrong.
-fn parse(text: &str) -> Result<Accounts, (usize, String)> {
-    let mut accounts = Accounts::default();
+fn parse(text: &str) -> Result<AccountList, (usize, String)> {
+    let mut accounts = AccountList::default();
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.is_empty()) {
         let account = parse_line(line).map_err(|problem| (number, problem))?;
         if accounts.find(&account.name).is_some() {
@@ -260,7 +261,7 @@ fn check_hash(hash: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{ACCOUNTS_MAX, Accounts, NAME_CHARS_MAX, parse};
+    use super::{ACCOUNTS_MAX, AccountList, NAME_CHARS_MAX, parse};
     use crate::access::Role;
 
     const HASH: &str =
@@ -270,22 +271,22 @@ mod tests {
     fn people_are_added_changed_and_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("people");
-        assert!(Accounts::set(&path, "anna", Role::Reviewer, "correct horse").unwrap());
-        assert!(Accounts::set(&path, "βen", Role::Reader, "battery staple").unwrap());
-        let first = Accounts::read(&path).unwrap();
+        assert!(AccountList::set(&path, "anna", Role::Reviewer, "correct horse").unwrap());
+        assert!(AccountList::set(&path, "βen", Role::Reader, "battery staple").unwrap());
+        let first = AccountList::read(&path).unwrap();
         assert!(first.verify("anna", "correct horse") && first.verify("βen", "battery staple"));
         for (name, password) in
             [("anna", "battery staple"), ("anna", ""), ("carl", "correct horse"), ("", "")]
         {
             assert!(!first.verify(name, password), "{name} {password}");
         }
-        assert!(!Accounts::set(&path, "anna", Role::Operator, "another horse").unwrap());
-        let second = Accounts::read(&path).unwrap();
+        assert!(!AccountList::set(&path, "anna", Role::Operator, "another horse").unwrap());
+        let second = AccountList::read(&path).unwrap();
         assert_eq!((second.all().len(), second.all()[0].role), (2, Role::Operator));
         assert!(second.verify("anna", "another horse") && !second.verify("anna", "correct horse"));
-        Accounts::remove(&path, "anna").unwrap();
-        assert!(Accounts::remove(&path, "anna").unwrap_err().to_string().contains("no account 'anna'"));
-        assert_eq!(Accounts::read(&path).unwrap().all().len(), 1);
+        AccountList::remove(&path, "anna").unwrap();
+        assert!(AccountList::remove(&path, "anna").unwrap_err().to_string().contains("no account 'anna'"));
+        assert_eq!(AccountList::read(&path).unwrap().all().len(), 1);
         for (name, password, why) in [
             ("anna", "too short", "at least 12 characters"),
             ("anna", &"x".repeat(1001), "at most 1000 bytes"),
@@ -294,7 +295,7 @@ mod tests {
             ("an\nna", "correct horse", "no colon"),
             (&"x".repeat(NAME_CHARS_MAX + 1), "correct horse", "1 to 64 characters"),
         ] {
-            let refused = Accounts::set(&path, name, Role::Reader, password).unwrap_err().to_string();
+            let refused = AccountList::set(&path, name, Role::Reader, password).unwrap_err().to_string();
             assert!(refused.contains(why), "{refused}");
         }
     }

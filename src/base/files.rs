@@ -24,11 +24,11 @@ const CHECK_BYTES: usize = "{\"xxh3\":\"0123456789abcdef\"}\n".len();
 /// That line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Check {
+struct CheckLine {
     xxh3: String,
 }
 
-impl Check {
+impl CheckLine {
     fn of(sum: u64) -> Self {
         Self { xxh3: format!("{sum:016x}") }
     }
@@ -104,7 +104,7 @@ pub fn is_checked(path: &Path) -> bool {
         file.read_exact(&mut last)?;
         Ok::<_, io::Error>(last)
     };
-    last().is_ok_and(|last| serde_json::from_slice::<Check>(&last).is_ok())
+    last().is_ok_and(|last| serde_json::from_slice::<CheckLine>(&last).is_ok())
 }
 
 /// Returns the lines of a file without the one with their checksum, which earlier versions did not write.
@@ -115,8 +115,8 @@ pub fn checked(bytes: &[u8]) -> io::Result<&[u8]> {
     let Some((lines, last)) = bytes.split_at_checked(bytes.len().saturating_sub(CHECK_BYTES)) else {
         return Ok(bytes);
     };
-    match serde_json::from_slice::<Check>(last) {
-        Ok(check) if check.xxh3 == Check::of(xxh3_64(lines)).xxh3 => Ok(lines),
+    match serde_json::from_slice::<CheckLine>(last) {
+        Ok(check) if check.xxh3 == CheckLine::of(xxh3_64(lines)).xxh3 => Ok(lines),
         Ok(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "it has changed since it was written")),
         Err(_) => Ok(bytes),
     }
@@ -214,7 +214,7 @@ impl WholeFile {
             out.write_all(&line)?;
         }
         let file = out.into_inner().map_err(IntoInnerError::into_error)?;
-        file.commit_lines([Check::of(hasher.digest())])
+        file.commit_lines([CheckLine::of(hasher.digest())])
     }
 
     fn end(mut self, durably: bool) -> io::Result<()> {
@@ -293,12 +293,12 @@ fn lock(part: &Path) -> io::Result<File> {
 /// directly; `-` is standard output.
 #[derive(Debug)]
 pub struct Output {
-    place: Place,
+    place: OutputPlace,
     written: u64,
 }
 
 #[derive(Debug)]
-enum Place {
+enum OutputPlace {
     /// A regular file, renamed to its final name when it is complete.
     Whole(WholeFile),
     /// A pipe or a device, or standard output of any kind.
@@ -313,10 +313,10 @@ impl Output {
     pub fn open(path: &Path) -> io::Result<Self> {
         let standard = File::from(io::stdout().as_fd().try_clone_to_owned()?);
         let place = match fs::metadata(path) {
-            _ if is_standard_output(path) => Place::Direct(standard),
-            Ok(found) if is_same(&found, &standard.metadata()?) => Place::Direct(standard),
-            Ok(found) if !found.is_file() => Place::Direct(OpenOptions::new().write(true).open(path)?),
-            _ => Place::Whole(WholeFile::begin(&end_of_links(path)?)?),
+            _ if is_standard_output(path) => OutputPlace::Direct(standard),
+            Ok(found) if is_same(&found, &standard.metadata()?) => OutputPlace::Direct(standard),
+            Ok(found) if !found.is_file() => OutputPlace::Direct(OpenOptions::new().write(true).open(path)?),
+            _ => OutputPlace::Whole(WholeFile::begin(&end_of_links(path)?)?),
         };
         Ok(Self { place, written: 0 })
     }
@@ -324,8 +324,8 @@ impl Output {
     /// The file, if it is a regular file that supports random-access writes.
     pub fn whole(&mut self) -> Option<&mut File> {
         match &mut self.place {
-            Place::Whole(file) => Some(&mut file.out),
-            Place::Direct(_) => None,
+            OutputPlace::Whole(file) => Some(&mut file.out),
+            OutputPlace::Direct(_) => None,
         }
     }
 
@@ -335,18 +335,18 @@ impl Output {
     /// As [`WholeFile::commit`].
     pub fn commit(self) -> io::Result<u64> {
         match self.place {
-            Place::Whole(file) => {
+            OutputPlace::Whole(file) => {
                 let bytes = file.out.metadata()?.len();
                 file.commit().map(|()| bytes)
             }
-            Place::Direct(_) => Ok(self.written),
+            OutputPlace::Direct(_) => Ok(self.written),
         }
     }
 }
 
 impl Write for Output {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let (Place::Whole(WholeFile { out: file, .. }) | Place::Direct(file)) = &mut self.place;
+        let (OutputPlace::Whole(WholeFile { out: file, .. }) | OutputPlace::Direct(file)) = &mut self.place;
         let count = file.write(buffer)?;
         self.written += count as u64;
         Ok(count)

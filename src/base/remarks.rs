@@ -63,18 +63,18 @@ impl Remark {
     }
 }
 
-/// The setting with the [`Mark`] of the file.
+/// The setting with the [`RemarksMark`] of the file.
 pub const SETTING: &str = "remarks";
 
 /// Length and checksum of the file, by which a state knows its own file again, to which more may have been added since:
 /// neither a shorter one, nor that of another archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mark {
+pub struct RemarksMark {
     bytes: u64,
     xxh3: u64,
 }
 
-impl Mark {
+impl RemarksMark {
     /// Notes it in a state, from the next checkpoint on.
     ///
     /// # Errors
@@ -108,8 +108,9 @@ pub fn damage(archive: &Path, state: &State) -> Option<String> {
         Ok(0) => {}
         Ok(damaged) => return Some(format!("{FILE}: {damaged} parts cannot be read")),
     }
-    let mark = serde_json::from_slice::<Mark>(state.setting(SETTING)?).ok();
-    let is_other = mark.is_none_or(|mark| Mark::of(&archive.join(FILE), mark.bytes).ok() != Some(mark));
+    let mark = serde_json::from_slice::<RemarksMark>(state.setting(SETTING)?).ok();
+    let is_other =
+        mark.is_none_or(|mark| RemarksMark::of(&archive.join(FILE), mark.bytes).ok() != Some(mark));
     is_other.then(|| format!("{FILE} is missing, incomplete, or of another archive"))
 }
 
@@ -136,7 +137,7 @@ impl RemarksError {
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn add(archive: &Path, remarks: &[Remark]) -> Result<Option<Mark>, RemarksError> {
+pub fn add(archive: &Path, remarks: &[Remark]) -> Result<Option<RemarksMark>, RemarksError> {
     if remarks.is_empty() {
         return Ok(None);
     }
@@ -157,9 +158,9 @@ pub fn add(archive: &Path, remarks: &[Remark]) -> Result<Option<Mark>, RemarksEr
 ///
 /// # Errors
 /// When the file cannot be read.
-pub fn mark(archive: &Path) -> Result<Option<Mark>, RemarksError> {
+pub fn mark(archive: &Path) -> Result<Option<RemarksMark>, RemarksError> {
     let path = archive.join(FILE);
-    files::if_there(Mark::of(&path, BYTES_MAX)).map_err(RemarksError::at(&path))
+    files::if_there(RemarksMark::of(&path, BYTES_MAX)).map_err(RemarksError::at(&path))
 }
 
 fn frame(remarks: &[Remark]) -> io::Result<Vec<u8>> {
@@ -210,7 +211,7 @@ pub fn each(archive: &Path, mut take: impl FnMut(Remark)) -> Result<u64, Remarks
 ///
 /// # Errors
 /// When the file cannot be read or written; it is then unchanged.
-pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<Option<Mark>, RemarksError> {
+pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<Option<RemarksMark>, RemarksError> {
     let (mut kept, mut is_changed) = (Vec::new(), false);
     each(archive, |remark| match urls.contains(&remark.url) {
         true => is_changed = true,
@@ -223,7 +224,7 @@ pub fn forget(archive: &Path, urls: &HashSet<String>) -> Result<Option<Mark>, Re
 ///
 /// # Errors
 /// When the file cannot be written; it is then unchanged.
-pub fn replace(archive: &Path, kept: &[Remark]) -> Result<Option<Mark>, RemarksError> {
+pub fn replace(archive: &Path, kept: &[Remark]) -> Result<Option<RemarksMark>, RemarksError> {
     let path = archive.join(FILE);
     let write = || {
         let mut file = WholeFile::begin(&path)?;
@@ -240,7 +241,7 @@ pub fn replace(archive: &Path, kept: &[Remark]) -> Result<Option<Mark>, RemarksE
 mod tests {
     use std::sync::Arc;
 
-    use archive_storage::Mode;
+    use archive_storage::StateMode;
     use archive_storage::backend::RealDisk;
 
     use super::*;
@@ -281,7 +282,7 @@ mod tests {
     fn a_state_knows_its_own_file_again_and_no_other() {
         let (folder, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (archive, path) = (folder.path(), folder.path().join(FILE));
-        let mut state = State::open(Arc::new(RealDisk), state.path(), Mode::Own).unwrap();
+        let mut state = State::open(Arc::new(RealDisk), state.path(), StateMode::Own).unwrap();
         assert_eq!(damage(archive, &state), None, "none was ever made");
         add(archive, &[remark(1)]).unwrap();
         let mark = add(archive, &[remark(2)]).unwrap().unwrap();

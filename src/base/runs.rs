@@ -57,7 +57,7 @@ const OTHER: &str = "other reasons";
 
 /// Report of a run, up to its last update.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+pub struct RunReport {
     /// Its number, from 1, as in its file name.
     #[serde(default)]
     pub id: u64,
@@ -75,7 +75,7 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Its limits.
-    pub limits: Limits,
+    pub limits: RunLimits,
     /// Its progress.
     pub progress: Progress,
     /// Fetches without an answer, or with a status of 400 or above, by reason.
@@ -86,7 +86,7 @@ pub struct Run {
     #[serde(default)]
     pub noticed: Tallies,
     /// Progress over time, oldest first.
-    pub moments: Vec<Moment>,
+    pub moments: Vec<RunMoment>,
     /// Exponent n (one moment in 2^n is kept), and the number of moments so far.
     #[serde(skip)]
     thinned: (u32, u64),
@@ -94,7 +94,7 @@ pub struct Run {
 
 /// Limits of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct RunLimits {
     /// Total number of pages.
     pub pages: Option<u64>,
     /// Duration in seconds.
@@ -148,7 +148,7 @@ pub struct Progress {
 
 /// Progress of a run at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct RunMoment {
     /// Seconds since its start, without pauses.
     pub seconds: f64,
     /// Number of pages.
@@ -160,11 +160,11 @@ pub struct Moment {
 /// Number of occurrences by reason.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Tallies(pub Vec<Tally>);
+pub struct Tallies(pub Vec<ReasonTally>);
 
 /// Number of occurrences for one reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Tally {
+pub struct ReasonTally {
     /// The reason.
     pub reason: String,
     /// Number of occurrences.
@@ -186,7 +186,7 @@ pub struct Example {
 /// State of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Stage {
+pub enum RunStage {
     /// It is running.
     UnderWay,
     /// It has ended.
@@ -202,7 +202,7 @@ impl Tallies {
         let known = self.0.iter().position(|tally| tally.reason == reason);
         let reason = if known.is_none() && self.0.len() >= REASONS_MAX { OTHER } else { reason };
         let place = self.0.iter().position(|tally| tally.reason == reason).unwrap_or_else(|| {
-            self.0.push(Tally { reason: reason.to_owned(), count: 0, examples: Vec::new() });
+            self.0.push(ReasonTally { reason: reason.to_owned(), count: 0, examples: Vec::new() });
             self.0.len() - 1
         });
         let Some(tally) = self.0.get_mut(place) else { return };
@@ -224,7 +224,7 @@ impl Tallies {
     }
 }
 
-impl Run {
+impl RunReport {
     /// Starts the report of a run.
     #[must_use]
     pub fn begins(command: &str, now: DateTime<Utc>) -> Self {
@@ -235,7 +235,7 @@ impl Run {
             reported: now,
             end: None,
             error: None,
-            limits: Limits::default(),
+            limits: RunLimits::default(),
             progress: Progress::default(),
             errors: Tallies::default(),
             refused: Tallies::default(),
@@ -252,7 +252,7 @@ impl Run {
             return;
         }
         let Progress { seconds, pages, queued, .. } = self.progress;
-        self.moments.push(Moment { seconds, pages, queued });
+        self.moments.push(RunMoment { seconds, pages, queued });
         if self.moments.len() > MOMENTS_MAX {
             let mut number = 0_usize;
             self.moments.retain(|_| {
@@ -266,19 +266,19 @@ impl Run {
 
 /// The file of a current run. Dropping it releases the lock, which marks the run as no longer under way.
 #[derive(Debug)]
-pub struct Writer {
+pub struct RunWriter {
     path: PathBuf,
     _lock: File,
     /// The report to be written.
-    pub run: Run,
+    pub run: RunReport,
 }
 
-impl Writer {
+impl RunWriter {
     /// Creates the file of a run, with the next number.
     ///
     /// # Errors
     /// When the folder cannot be written.
-    pub fn begin(archive: &Path, mut run: Run) -> io::Result<Self> {
+    pub fn begin(archive: &Path, mut run: RunReport) -> io::Result<Self> {
         let folder = archive.join(FOLDER);
         files::make_folder(&folder)?;
         let lock = lock(&folder)?;
@@ -301,7 +301,7 @@ impl Writer {
     }
 }
 
-fn save(path: &Path, run: &Run, durably: bool) -> io::Result<()> {
+fn save(path: &Path, run: &RunReport, durably: bool) -> io::Result<()> {
     // All files share this name, so that killed programs leave at most one behind.
     let mut file = WholeFile::begin_as(path, path.with_file_name(PART))?;
     file.write_all(&serde_json::to_vec(run)?)?;
@@ -322,12 +322,12 @@ fn lock(folder: &Path) -> io::Result<File> {
 
 /// The runs of an archive. Each report is read when it is asked for.
 #[derive(Debug)]
-pub struct Runs {
+pub struct RunHistory {
     folder: PathBuf,
     ids: Vec<u64>,
 }
 
-impl Runs {
+impl RunHistory {
     /// Lists the runs of an archive; empty if there were none.
     ///
     /// # Errors
@@ -346,23 +346,23 @@ impl Runs {
 
     /// Returns a run and its stage; `None` if there is no such run or its file cannot be read.
     #[must_use]
-    pub fn get(&self, id: u64) -> Option<(Run, Stage)> {
+    pub fn get(&self, id: u64) -> Option<(RunReport, RunStage)> {
         let run = self.read(id)?;
         if run.end.is_some() {
-            return Some((run, Stage::Ended));
+            return Some((run, RunStage::Ended));
         }
         if self.ids.last() == Some(&id) && self.is_locked() {
-            return Some((run, Stage::UnderWay));
+            return Some((run, RunStage::UnderWay));
         }
         // It may have ended since it was read.
         let run = self.read(id)?;
-        let stage = if run.end.is_some() { Stage::Ended } else { Stage::BrokenOff };
+        let stage = if run.end.is_some() { RunStage::Ended } else { RunStage::BrokenOff };
         Some((run, stage))
     }
 
-    fn read(&self, id: u64) -> Option<Run> {
+    fn read(&self, id: u64) -> Option<RunReport> {
         let bytes = files::read(&file_of(&self.folder, id), BYTES_MAX).ok()?;
-        serde_json::from_slice::<Run>(&bytes).ok().map(|run| Run { id, ..run })
+        serde_json::from_slice::<RunReport>(&bytes).ok().map(|run| RunReport { id, ..run })
     }
 
     fn is_locked(&self) -> bool {
@@ -373,7 +373,7 @@ impl Runs {
 
 /// Removes URLs from the examples of all runs. Unreadable files are deleted, because they may contain anything.
 pub fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
-    let runs = Runs::of(archive)?;
+    let runs = RunHistory::of(archive)?;
     remove(&runs.folder.join(PART))?;
     for id in &runs.ids {
         let Some(mut run) = runs.read(*id) else {
@@ -437,16 +437,16 @@ mod tests {
     #[test]
     fn a_current_run_is_distinguished_from_a_killed_one() {
         let folder = tempfile::tempdir().unwrap();
-        let stage = |id| Runs::of(folder.path()).unwrap().get(id).map(|(_, stage)| stage);
+        let stage = |id| RunHistory::of(folder.path()).unwrap().get(id).map(|(_, stage)| stage);
         assert_eq!(stage(1), None);
-        let writer = Writer::begin(folder.path(), Run::begins("crawl", Utc::now())).unwrap();
-        assert_eq!(stage(1), Some(Stage::UnderWay));
+        let writer = RunWriter::begin(folder.path(), RunReport::begins("crawl", Utc::now())).unwrap();
+        assert_eq!(stage(1), Some(RunStage::UnderWay));
         drop(writer);
-        assert_eq!(stage(1), Some(Stage::BrokenOff));
-        let mut next = Writer::begin(folder.path(), Run::begins("refresh", Utc::now())).unwrap();
+        assert_eq!(stage(1), Some(RunStage::BrokenOff));
+        let mut next = RunWriter::begin(folder.path(), RunReport::begins("refresh", Utc::now())).unwrap();
         next.run.end = Some("complete".to_owned());
         next.save(true).unwrap();
-        assert_eq!((stage(1), stage(2)), (Some(Stage::BrokenOff), Some(Stage::Ended)));
+        assert_eq!((stage(1), stage(2)), (Some(RunStage::BrokenOff), Some(RunStage::Ended)));
         // Left by a power failure.
         fs::write(folder.path().join(FOLDER).join("3.json"), "{\"comm").unwrap();
         assert_eq!(stage(3), None);
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn a_file_is_bounded_whatever_the_web_says() {
-        let mut run = Run::begins("crawl", Utc::now());
+        let mut run = RunReport::begins("crawl", Utc::now());
         let long = "x".repeat(TEXT_BYTES_MAX + 1);
         for number in 0..10 * REASONS_MAX {
             for example in 0..2 * EXAMPLES_MAX {
@@ -485,7 +485,7 @@ mod tests {
     #[test]
     fn erased_pages_are_no_examples_any_more() {
         let folder = tempfile::tempdir().unwrap();
-        let mut writer = Writer::begin(folder.path(), Run::begins("crawl", Utc::now())).unwrap();
+        let mut writer = RunWriter::begin(folder.path(), RunReport::begins("crawl", Utc::now())).unwrap();
         count(&mut writer.run.errors, "status 404", "http://a.test/gone");
         count(&mut writer.run.refused, "robots", "http://a.test/other");
         writer.save(true).unwrap();
@@ -493,7 +493,7 @@ mod tests {
         fs::write(&torn, "{\"url\":\"http://a.test/gone").unwrap();
         forget(folder.path(), &HashSet::from(["http://a.test/gone".to_owned()])).unwrap();
         assert!(!torn.exists(), "what cannot be read may say anything");
-        let (run, _) = Runs::of(folder.path()).unwrap().get(1).unwrap();
+        let (run, _) = RunHistory::of(folder.path()).unwrap().get(1).unwrap();
         assert_eq!((run.errors.0[0].count, run.errors.0[0].examples.len()), (1, 0));
         assert_eq!(run.refused.0[0].examples[0].url, "http://a.test/other");
     }

@@ -6,11 +6,11 @@
 //! revisit that remains unresolved is looked up again after each import.
 
 use archive_storage::segment::{ReplayedCapture, SegmentReader, is_not_modified};
-use archive_storage::warc::Header;
+use archive_storage::warc::RecordHeader;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, State, StateError, Store, StoreError, UrlId};
 use chrono::{DateTime, Utc};
 
-use crate::ledger::{Credits, Facts, Outcome, canonical_of, shown};
+use crate::ledger::{CrawlerFacts, Credits, FetchOutcome, canonical_of, shown};
 
 /// Catalogue counter for the number of unresolved revisits.
 const OPEN_COUNTER: &str = "revisits.open";
@@ -37,7 +37,7 @@ pub struct Reference {
 
 impl Reference {
     /// Reads the reference from a revisit's record header.
-    pub fn of(header: &Header, url: String, time: i64) -> Self {
+    pub fn of(header: &RecordHeader, url: String, time: i64) -> Self {
         Self {
             url,
             time,
@@ -86,7 +86,7 @@ pub fn shows(state: &State, page: UrlId, id: CaptureId) -> Result<bool, StateErr
 pub(crate) fn inherit(
     state: &State,
     reader: &SegmentReader,
-    outcome: &mut Outcome,
+    outcome: &mut FetchOutcome,
 ) -> Result<(), StoreError> {
     let is_described = outcome.facts.document.is_some() || outcome.facts.robots;
     let Some((id, _)) = outcome.original.filter(|_| !is_described) else { return Ok(()) };
@@ -100,15 +100,16 @@ pub(crate) fn inherit(
     }
     // An unreadable record is skipped here; `archive verify` reports it.
     let Ok(fields) = reader.metadata(original.location) else { return Ok(()) };
-    let Facts { document, title, language, signature, similarity, copies, directives, mut links, .. } =
-        Facts::from_fields(&fields);
+    let CrawlerFacts {
+        document, title, language, signature, similarity, copies, directives, mut links, ..
+    } = CrawlerFacts::from_fields(&fields);
     if page != Some(original.url) {
         // Relative links resolve differently from this URL.
         links.clear();
     }
     let own = std::mem::take(&mut outcome.facts);
     outcome.facts =
-        Facts { document, title, language, signature, similarity, copies, directives, links, ..own };
+        CrawlerFacts { document, title, language, signature, similarity, copies, directives, links, ..own };
     Ok(())
 }
 
@@ -233,7 +234,12 @@ pub fn resolve_open(
                 // Until now it was unknown that this capture repeats the page's earlier content.
                 Credits::recompute(store.state_mut(), capture.url, id, None)?;
                 if let Ok(fields) = store.metadata(&found) {
-                    Credits::describe(store.state_mut(), capture.url, id, &Facts::from_fields(&fields))?;
+                    Credits::describe(
+                        store.state_mut(),
+                        capture.url,
+                        id,
+                        &CrawlerFacts::from_fields(&fields),
+                    )?;
                 }
             }
             None => left.push(capture),

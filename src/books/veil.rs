@@ -16,7 +16,7 @@ use archive_storage::{
 };
 
 use crate::ledger::{
-    self, CreditError, Credits, Facts, LinkCode, SiteRule, capture_flags, page_flags as flags,
+    self, CrawlerFacts, CreditError, Credits, LinkCode, SiteRule, capture_flags, page_flags as flags,
 };
 use crate::search::is_searched;
 
@@ -99,7 +99,7 @@ impl Hidden {
 
 /// What changes in the counts of a page's host and site.
 #[derive(Default)]
-struct Change {
+struct CountChange {
     captures: u32,
     contents: u32,
     fetched: u32,
@@ -109,7 +109,7 @@ struct Change {
 }
 
 /// A URL that was not found as is stored.
-struct Found {
+struct VeiledUrl {
     page: Page,
     visit: Option<Visit>,
     /// Its first shown capture.
@@ -128,7 +128,7 @@ struct Making<'a> {
     state: &'a State,
     veil: Veil,
     /// By page with hidden captures.
-    changes: BTreeMap<UrlId, Change>,
+    changes: BTreeMap<UrlId, CountChange>,
     /// The links of the shown versions of these pages.
     lists: Vec<(UrlId, CaptureId, Vec<LinkTarget>)>,
     /// Number of versions that may still be read.
@@ -161,7 +161,7 @@ impl Making<'_> {
         if newest(is_searched, &all).is_some_and(|(newest, _)| self.veil.hides(newest)) {
             self.veil.unread.insert(id);
         }
-        let mut change = Change::default();
+        let mut change = CountChange::default();
         for (_, capture) in all.iter().filter(|(id, _)| self.veil.hides(*id)) {
             change.add(capture);
         }
@@ -206,7 +206,7 @@ impl Making<'_> {
         store: &Store,
         id: UrlId,
         kept: &[(CaptureId, Capture)],
-    ) -> Result<Option<Facts>, StateError> {
+    ) -> Result<Option<CrawlerFacts>, StateError> {
         let are_contents = kept.iter().any(|(_, capture)| ledger::is_content(capture));
         let is_meant = if are_contents { ledger::is_content } else { ledger::is_answer };
         let mut newest = None;
@@ -229,7 +229,7 @@ impl Making<'_> {
     }
 
     /// Describes a page by the facts of its newest version, whose links were read last.
-    fn describe(&mut self, visit: &mut Visit, facts: &Facts, id: UrlId) {
+    fn describe(&mut self, visit: &mut Visit, facts: &CrawlerFacts, id: UrlId) {
         let Some(kind) = facts.document else { return };
         if visit.contents > 0 {
             visit.kind = kind.code();
@@ -252,7 +252,7 @@ impl Making<'_> {
             if is_gone || page.via.is_some_and(|via| self.changes.contains_key(&via)) {
                 let (mut page, visit) = own.map_or_else(|| Ok((page, state.visit(id)?)), Ok)?;
                 page.via = page.via.filter(|via| !self.changes.contains_key(via));
-                open.insert(id, Found { first: self.first(visit.as_ref())?, page, visit });
+                open.insert(id, VeiledUrl { first: self.first(visit.as_ref())?, page, visit });
             }
         }
         let (linking, links) = self.linking(&open)?;
@@ -268,7 +268,7 @@ impl Making<'_> {
                 break;
             }
         }
-        for (id, Found { page, visit, .. }) in open {
+        for (id, VeiledUrl { page, visit, .. }) in open {
             self.veil.pages.insert(id, (page, visit));
         }
         self.take_depths(depths)
@@ -278,7 +278,7 @@ impl Making<'_> {
     fn find(
         &mut self,
         id: UrlId,
-        found: &mut Found,
+        found: &mut VeiledUrl,
         linking: &[Linking],
         depths: &HashMap<UrlId, u8>,
     ) -> Result<(), StateError> {
@@ -367,7 +367,7 @@ impl Making<'_> {
     /// The links of shown pages to each of some URLs, and the number of all shown links.
     fn linking(
         &self,
-        open: &BTreeMap<UrlId, Found>,
+        open: &BTreeMap<UrlId, VeiledUrl>,
     ) -> Result<(HashMap<UrlId, Vec<Linking>>, u64), StateError> {
         let (mut linking, mut count) = (HashMap::<_, Vec<Linking>>::new(), 0);
         let mut take = |source: UrlId, since: CaptureId, links: &[LinkTarget]| {
@@ -463,7 +463,7 @@ impl Making<'_> {
     }
 }
 
-impl Change {
+impl CountChange {
     fn add(&mut self, capture: &Capture) {
         self.captures += 1;
         self.stored += u64::from(capture.location.length);
@@ -490,9 +490,9 @@ fn step_of(hop: u8) -> u8 {
 }
 
 /// The facts of a version: those of the capture that holds its payload. Links say something of that capture's page only.
-fn facts_of(store: &Store, capture: &Capture) -> Result<Facts, StoreError> {
+fn facts_of(store: &Store, capture: &Capture) -> Result<CrawlerFacts, StoreError> {
     let holder = store.original(capture)?.unwrap_or(*capture);
-    let mut facts = Facts::from_fields(&store.metadata(&holder)?);
+    let mut facts = CrawlerFacts::from_fields(&store.metadata(&holder)?);
     if holder.url != capture.url {
         facts.links.clear();
     }

@@ -13,7 +13,7 @@ use archive_books::ledger::{CreditError, PutOff};
 use archive_storage::UrlId;
 use chrono::{DateTime, Utc};
 
-use super::due::{Source, SourcePage, most_obsolete_of, undiscovered};
+use super::due::{DueArchive, SourcePage, most_obsolete_of, undiscovered};
 
 /// Divisor of the remaining budget that gives the share for announcements.
 const ANNOUNCED_DIVISOR: usize = 2;
@@ -27,11 +27,12 @@ const PUT_OFF_DIVISOR: usize = 2;
 /// # Errors
 /// If a store fails.
 pub fn agenda(
-    sources: &[Source<'_>],
+    sources: &[DueArchive<'_>],
     budget: usize,
     now: DateTime<Utc>,
 ) -> Result<Vec<Vec<UrlId>>, CreditError> {
-    let mut list = List { clusters: clusters(sources)?, budget, pages: Vec::new(), taken: HashSet::new() };
+    let mut list =
+        AgendaList { clusters: clusters(sources)?, budget, pages: Vec::new(), taken: HashSet::new() };
     let is_asked = |&(place, page): &SourcePage| sources[place].choice.asks(page);
     let awaited: Vec<&[UrlId]> = sources.iter().map(|source| source.awaited).collect();
     in_turns(&awaited).filter(is_asked).for_each(|page| list.take(page));
@@ -63,7 +64,7 @@ pub fn agenda(
 }
 
 /// Returns the pages that the last run left because of their servers.
-fn put_off(source: &Source<'_>) -> Result<Vec<UrlId>, CreditError> {
+fn put_off(source: &DueArchive<'_>) -> Result<Vec<UrlId>, CreditError> {
     Ok(PutOff::of(source.state)?.find(source.state)?.into_iter().map(|(page, _)| page).collect())
 }
 
@@ -77,9 +78,9 @@ fn in_turns<P: AsRef<[UrlId]>>(sources: &[P]) -> impl Iterator<Item = SourcePage
 }
 
 /// Maps each page of a cluster to all pages of that cluster.
-fn clusters(sources: &[Source<'_>]) -> Result<HashMap<SourcePage, Vec<SourcePage>>, CreditError> {
+fn clusters(sources: &[DueArchive<'_>]) -> Result<HashMap<SourcePage, Vec<SourcePage>>, CreditError> {
     let mut clusters = HashMap::new();
-    for (place, Source { state, credits, choice, .. }) in sources.iter().enumerate() {
+    for (place, DueArchive { state, credits, choice, .. }) in sources.iter().enumerate() {
         for urls in credits.clusters(state)?.values() {
             let mut pages = Vec::with_capacity(urls.len());
             for url in urls {
@@ -91,14 +92,14 @@ fn clusters(sources: &[Source<'_>]) -> Result<HashMap<SourcePage, Vec<SourcePage
     Ok(clusters)
 }
 
-struct List {
+struct AgendaList {
     clusters: HashMap<SourcePage, Vec<SourcePage>>,
     budget: usize,
     pages: Vec<SourcePage>,
     taken: HashSet<SourcePage>,
 }
 
-impl List {
+impl AgendaList {
     fn take(&mut self, page: SourcePage) {
         if self.taken.contains(&page) {
             return;

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use archive_base::decisions::{Decisions, Verdict};
+use archive_base::decisions::{DecisionVerdict, Decisions};
 use archive_books::ledger::{Candidate, Credits, LEVEL_PAGE_MAX, Refusal};
 use archive_storage::{HostId, SiteId, State, StateError, UrlId};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct Budgets {
 
 /// Pages that are being fetched and already count towards a budget.
 #[derive(Debug, Default)]
-pub struct UnderWay {
+pub struct BudgetUnderWay {
     hosts: HashMap<HostId, u32>,
     sites: HashMap<SiteId, u32>,
 }
@@ -51,7 +51,7 @@ impl Budgets {
         state: &State,
         credits: &Credits,
         candidate: &Candidate,
-        under_way: &UnderWay,
+        under_way: &BudgetUnderWay,
         decisions: &Decisions,
     ) -> Result<Option<Refusal>, StateError> {
         // A state from elsewhere may name a host that does not exist, and the frontier would grow to its number.
@@ -73,7 +73,7 @@ impl Budgets {
         state: &State,
         credits: &Credits,
         host: HostId,
-        under_way: &UnderWay,
+        under_way: &BudgetUnderWay,
         decisions: &Decisions,
     ) -> Result<Option<Refusal>, StateError> {
         if *self == Self::default() {
@@ -110,7 +110,7 @@ fn is_kept(state: &State, url: UrlId, host: HostId, decisions: &Decisions) -> Re
     }
     let site = state.site_name(state.host(host)?.site)?;
     let verdict = decisions.of_page(&state.url(url)?, &state.host_name(host)?, &site).verdict;
-    Ok(verdict.is_some_and(|(verdict, ..)| verdict == Verdict::Keep))
+    Ok(verdict.is_some_and(|(verdict, ..)| verdict == DecisionVerdict::Keep))
 }
 
 fn grown(pages: u32, importance: f64) -> u32 {
@@ -118,7 +118,7 @@ fn grown(pages: u32, importance: f64) -> u32 {
     (f64::from(pages) * importance.clamp(1.0, GROWTH_MAX)) as u32
 }
 
-impl UnderWay {
+impl BudgetUnderWay {
     /// Counts a page of this host whose fetch begins.
     pub fn begin(&mut self, state: &State, host: HostId) -> Result<(), StateError> {
         *self.hosts.entry(host).or_insert(0) += 1;
@@ -148,15 +148,15 @@ mod tests {
     use std::sync::Arc;
 
     use archive_storage::backend::RealDisk;
-    use archive_storage::{HostId, Mode, State, StateError, UrlId};
+    use archive_storage::{HostId, State, StateError, StateMode, UrlId};
 
-    use super::{Budgets, Candidate, Decisions, UnderWay};
+    use super::{BudgetUnderWay, Budgets, Candidate, Decisions};
     use archive_books::ledger::Credits;
 
     #[test]
     fn a_host_that_there_is_not_is_an_error() {
         let folder = tempfile::tempdir().unwrap();
-        let mut state = State::open(Arc::new(RealDisk), folder.path(), Mode::Own).unwrap();
+        let mut state = State::open(Arc::new(RealDisk), folder.path(), StateMode::Own).unwrap();
         let mut credits = Credits::open(&state).unwrap();
         credits.add_seeds(&mut state, &["http://a.test/".to_owned()]).unwrap();
         let early = |host| {
@@ -165,7 +165,7 @@ mod tests {
                 &state,
                 &credits,
                 &candidate,
-                &UnderWay::default(),
+                &BudgetUnderWay::default(),
                 &Decisions::default(),
             )
         };

@@ -33,20 +33,20 @@ mod visits;
 mod why;
 
 pub use agenda::agenda;
+pub use budget::BudgetUnderWay;
 pub use budget::Budgets;
-pub use budget::UnderWay;
 pub use due::{
-    Choice, Discovery, FOLDERS_FROM, Idle, NextVisit, PartVisit, RefreshRules, Source, Timetable, Turns,
-    Weighing, WeightError, Weights, most_obsolete,
+    Discovery, DueArchive, DueTimes, FOLDERS_FROM, NextVisit, NothingDue, PartVisit, RefreshChoice,
+    RefreshRules, Timetable, Weighing, WeightError, Weights, most_obsolete,
 };
 pub use error::SelectionError;
 pub use focus::{FocusMode, FocusPolicy, UnknownMode};
 pub use focus::{Focused, is_redirect};
 pub use order::Ordering;
 pub use order::{CrawlOrder, UnknownOrder};
-pub use policy::{CrawlPolicy, Ended, TopicStatus};
+pub use policy::{CrawlEnd, CrawlPolicy, TopicStatus};
 pub use requisites::PARTS_PER_PAGE_MAX;
-pub use requisites::{Part, PartTurn, parts_of};
+pub use requisites::{PartTurn, Requisite, parts_of};
 pub use visits::utc;
 pub use visits::{RobotsAnswer, StoredVisit, robots_of, visits_of};
-pub use why::{FocusReport, Found, LastFetch, Spent, Why, why};
+pub use why::{FirstSighting, FocusReport, LastFetch, Spent, UrlStory, why};

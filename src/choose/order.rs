@@ -120,7 +120,7 @@ impl CrawlOrder {
             Self::Backlinks => (Box::new(Backlinks::default()), Scale::Logarithm { one: 1.0 }),
             Self::Random => (Box::new(RandomOrder::new(RANDOM_SEED)), Scale::Linear { whole: 2f64.powi(64) }),
         };
-        let levels = Levels { scale, of: Vec::new() };
+        let levels = QueuedLevels { scale, of: Vec::new() };
         let mut ordering = Ordering { order, levels, links: Vec::new() };
         ordering.resume(state, seeds)?;
         Ok(Some(ordering))
@@ -130,7 +130,7 @@ impl CrawlOrder {
 /// An order in use, with the levels of its pages.
 pub struct Ordering {
     order: Box<dyn DownloadOrder>,
-    levels: Levels,
+    levels: QueuedLevels,
     /// Links of the current page; the buffer is reused.
     links: Vec<OrderLink>,
 }
@@ -200,12 +200,12 @@ enum Scale {
 }
 
 /// The levels of all pages that an order has queued; the pages themselves wait in the frontier.
-struct Levels {
+struct QueuedLevels {
     scale: Scale,
     of: Vec<u8>,
 }
 
-impl Levels {
+impl QueuedLevels {
     fn level(&self, priority: f64) -> u8 {
         let most = f64::from(LEVEL_PAGE_MAX);
         let level = match self.scale {
@@ -217,7 +217,7 @@ impl Levels {
     }
 }
 
-impl PageQueue for Levels {
+impl PageQueue for QueuedLevels {
     fn put(&mut self, page: u32, priority: f64) {
         let place = page as usize;
         if place >= self.of.len() {
@@ -229,7 +229,7 @@ impl PageQueue for Levels {
 
 #[cfg(test)]
 mod tests {
-    use super::{CrawlOrder, Levels, Scale};
+    use super::{CrawlOrder, QueuedLevels, Scale};
     use archive_math::importance::order::PageQueue;
 
     #[test]
@@ -253,7 +253,7 @@ mod tests {
             (Scale::Linear { whole: 1e9 }, [1e6, 5e8, 9e8]),
             (Scale::Reciprocal, [1.0 / 90.0, 1.0 / 3.0, 1.0]),
         ] {
-            let mut levels = Levels { scale, of: Vec::new() };
+            let mut levels = QueuedLevels { scale, of: Vec::new() };
             for (page, priority) in (0..).zip(priorities) {
                 levels.put(page, priority);
             }

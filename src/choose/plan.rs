@@ -19,14 +19,14 @@ const SEARCH_STEPS: usize = 24;
 
 /// How runs rank pages.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Ranking {
+pub struct RunRanking {
     /// The rule.
     pub by: BudgetRule,
     /// Minimum number of days between two fetches of a page.
     pub shortest: f64,
 }
 
-impl Ranking {
+impl RunRanking {
     /// Ranks by a rule, without a shortest interval.
     #[must_use]
     pub fn by(rule: BudgetRule) -> Self {
@@ -36,7 +36,7 @@ impl Ranking {
 
 /// A series of future refresh runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Runs {
+pub struct RunSeries {
     /// Maximum number of pages per run.
     pub budget: f64,
     /// Days between two runs; the first is now.
@@ -63,7 +63,13 @@ pub struct Forecast {
 /// Returns the expected number of requests in the runs of a forecast over this many pages: the pages that are fetched,
 /// and those of their parts that are asked with them, at most `parts_max` per run.
 #[must_use]
-pub fn requests(forecast: &Forecast, runs: &Runs, pages: usize, parts: &[PartModel], parts_max: u64) -> u64 {
+pub fn requests(
+    forecast: &Forecast,
+    runs: &RunSeries,
+    pages: usize,
+    parts: &[PartModel],
+    parts_max: u64,
+) -> u64 {
     let count = (runs.days / runs.every).max(1.0);
     let share = forecast.fetches as f64 / count / pages.max(1) as f64;
     let parts: f64 = parts.iter().map(|part| part.requests(share, runs.every, runs.days)).sum();
@@ -72,19 +78,19 @@ pub fn requests(forecast: &Forecast, runs: &Runs, pages: usize, parts: &[PartMod
 
 /// The pages of a forecast, and how many pages each stands for.
 #[derive(Debug)]
-pub struct Sample<'a> {
+pub struct ForecastSample<'a> {
     pages: Vec<&'a PageModel>,
     stands_for: f64,
 }
 
-impl<'a> Sample<'a> {
+impl<'a> ForecastSample<'a> {
     /// Takes at most [`SAMPLE_MAX`] of these pages.
     #[must_use]
     pub fn of(pages: &'a [PageModel]) -> Self {
         Self::drawn(pages.iter().step_by(Self::step(pages.len())).collect(), pages.len())
     }
 
-    /// Uses a sample drawn elsewhere: every [`Sample::step`]-th of `count` pages.
+    /// Uses a sample drawn elsewhere: every [`ForecastSample::step`]-th of `count` pages.
     #[must_use]
     pub fn drawn(pages: Vec<&'a PageModel>, count: usize) -> Self {
         let stands_for = count as f64 / pages.len().max(1) as f64;
@@ -117,7 +123,7 @@ impl<'a> Sample<'a> {
 
     /// Forecasts the outcome of `runs` ranked by `ranking`.
     #[must_use]
-    pub fn forecast(&self, ranking: &Ranking, runs: &Runs) -> Forecast {
+    pub fn forecast(&self, ranking: &RunRanking, runs: &RunSeries) -> Forecast {
         let mut ages: Vec<f64> = self.pages.iter().map(|page| page.copy.age).collect();
         // Days that an announcement adds to an age, until the page is fetched.
         let mut announced: Vec<f64> = self.pages.iter().map(|page| page.copy.announced_days()).collect();
@@ -171,8 +177,8 @@ impl<'a> Sample<'a> {
     /// Returns the forecast of the smallest budget that reaches `freshness`; `None` if even fetching every page in each
     /// run does not.
     #[must_use]
-    pub fn budget_for(&self, ranking: &Ranking, runs: &Runs, freshness: f64) -> Option<Forecast> {
-        let at = |budget: f64| self.forecast(ranking, &Runs { budget, ..*runs });
+    pub fn budget_for(&self, ranking: &RunRanking, runs: &RunSeries, freshness: f64) -> Option<Forecast> {
+        let at = |budget: f64| self.forecast(ranking, &RunSeries { budget, ..*runs });
         let mut best = Some(at(self.len() as f64)).filter(|all| all.freshness >= freshness)?;
         let (mut low, mut high) = (0.0, self.len() as f64);
         for _ in 0..SEARCH_STEPS {
@@ -195,7 +201,7 @@ impl<'a> Sample<'a> {
 mod tests {
     use archive_storage::UrlId;
 
-    use super::{Ranking, Runs, Sample};
+    use super::{ForecastSample, RunRanking, RunSeries};
     use crate::freshness::{Belief, CopyModel, PageModel};
     use archive_math::refresh::budget::BudgetRule;
 
@@ -212,9 +218,9 @@ mod tests {
     #[test]
     fn equal_pages_are_fetched_in_turn() {
         let pages = pages(1000, 0.05);
-        let sample = Sample::of(&pages);
-        let runs = Runs { budget: 100.0, every: 1.0, days: 60.0 };
-        let forecast = sample.forecast(&Ranking::by(BudgetRule::Xyleme), &runs);
+        let sample = ForecastSample::of(&pages);
+        let runs = RunSeries { budget: 100.0, every: 1.0, days: 60.0 };
+        let forecast = sample.forecast(&RunRanking::by(BudgetRule::Xyleme), &runs);
         let x: f64 = 0.05 * 10.0;
         assert!((forecast.freshness - (1.0 - (-x).exp()) / x).abs() < 0.003, "{forecast:?}");
         assert_eq!((forecast.fetches, forecast.freshness), (6000, forecast.freshness_unweighted));
@@ -231,29 +237,29 @@ mod tests {
             page.weight = page.importance;
             page.copy.belief = Belief { per_day: 0.01 * (1 + number % 13) as f64, shape: 2.0 };
         }
-        let sample = Sample::of(&pages);
-        let runs = Runs { budget: 0.0, every: 1.0, days: 30.0 };
+        let sample = ForecastSample::of(&pages);
+        let runs = RunSeries { budget: 0.0, every: 1.0, days: 30.0 };
         let mut before = 0.0;
         for budget in [0.0, 5.0, 20.0, 80.0, 500.0] {
             let freshness =
-                sample.forecast(&Ranking::by(BudgetRule::Xyleme), &Runs { budget, ..runs }).freshness;
+                sample.forecast(&RunRanking::by(BudgetRule::Xyleme), &RunSeries { budget, ..runs }).freshness;
             assert!(freshness > before, "{budget}: {freshness} after {before}");
             before = freshness;
         }
-        let found = sample.budget_for(&Ranking::by(BudgetRule::Xyleme), &runs, 0.85).unwrap();
+        let found = sample.budget_for(&RunRanking::by(BudgetRule::Xyleme), &runs, 0.85).unwrap();
         assert!(found.freshness >= 0.85 && found.budget > 0);
-        let less = Runs { budget: found.budget as f64 - 1.0, ..runs };
-        assert!(sample.forecast(&Ranking::by(BudgetRule::Xyleme), &less).freshness < 0.85);
-        assert_eq!(sample.budget_for(&Ranking::by(BudgetRule::Xyleme), &runs, 0.9999), None);
+        let less = RunSeries { budget: found.budget as f64 - 1.0, ..runs };
+        assert!(sample.forecast(&RunRanking::by(BudgetRule::Xyleme), &less).freshness < 0.85);
+        assert_eq!(sample.budget_for(&RunRanking::by(BudgetRule::Xyleme), &runs, 0.9999), None);
     }
 
     #[test]
     fn a_sample_stands_for_all() {
         let all = pages(60_000, 0.05);
-        let sample = Sample::of(&all);
+        let sample = ForecastSample::of(&all);
         assert!(sample.is_part() && sample.len() == 60_000);
-        let runs = Runs { budget: 6000.0, every: 1.0, days: 20.0 };
-        let forecast = sample.forecast(&Ranking::by(BudgetRule::Xyleme), &runs);
+        let runs = RunSeries { budget: 6000.0, every: 1.0, days: 20.0 };
+        let forecast = sample.forecast(&RunRanking::by(BudgetRule::Xyleme), &runs);
         assert!(forecast.fetches.abs_diff(120_000) < 100, "{forecast:?}");
         assert!((forecast.freshness - 0.787).abs() < 0.01, "{forecast:?}");
     }

@@ -40,12 +40,12 @@ pub struct CrawlPolicy {
     /// URL patterns that the settings file excludes.
     pub ignored: Vec<String>,
     /// How the crawl ended; `None` while it runs and after a crash.
-    pub ended: Option<Ended>,
+    pub ended: Option<CrawlEnd>,
 }
 
 /// How a crawl ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct CrawlEnd {
     /// What ended the crawl, in one word.
     pub reason: String,
     /// The findings of a focused crawl.

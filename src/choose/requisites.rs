@@ -32,7 +32,7 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 
 /// A part of a page that was fetched before.
 #[derive(Debug, Clone, Copy)]
-pub struct Part {
+pub struct Requisite {
     /// Its URL.
     pub id: UrlId,
     /// What is known about it.
@@ -62,8 +62,8 @@ pub(super) fn is_found(capture: &Capture) -> bool {
 
 /// Returns the parts of a page by its stored links, and their parts, nearest first, that are not in `seen`; adds them
 /// to it.
-pub fn parts_of(state: &State, page: UrlId, seen: &mut HashSet<UrlId>) -> Result<Vec<Part>, StateError> {
-    let mut parts: Vec<Part> = Vec::new();
+pub fn parts_of(state: &State, page: UrlId, seen: &mut HashSet<UrlId>) -> Result<Vec<Requisite>, StateError> {
+    let mut parts: Vec<Requisite> = Vec::new();
     let (mut sources, mut read) = (vec![page], 0);
     for _ in 0..REQUISITE_DEPTH_MAX {
         for source in sources.drain(..) {
@@ -76,7 +76,7 @@ pub fn parts_of(state: &State, page: UrlId, seen: &mut HashSet<UrlId>) -> Result
                 if is_part(&page)
                     && let Some(visit) = state.visit(link.target)?
                 {
-                    parts.push(Part { id: link.target, page, visit });
+                    parts.push(Requisite { id: link.target, page, visit });
                 }
                 if parts.len() == PARTS_PER_PAGE_MAX {
                     return Ok(parts);

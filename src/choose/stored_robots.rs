@@ -1,6 +1,6 @@
 //! The stored robots.txt of a host.
 
-use archive_books::ledger::{Facts, name_as_robots_txt};
+use archive_books::ledger::{CrawlerFacts, name_as_robots_txt};
 use archive_storage::address::canonical;
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, CaptureKind, Store, StoreError};
@@ -70,7 +70,7 @@ fn error_of(store: &Store, capture: &Capture) -> Result<Option<String>, StoreErr
     if capture.kind != CaptureKind::Failed {
         return Ok(None);
     }
-    Ok(Facts::from_fields(&store.metadata(capture)?).error)
+    Ok(CrawlerFacts::from_fields(&store.metadata(capture)?).error)
 }
 
 /// Time of a capture in seconds since 1970.

@@ -1,7 +1,7 @@
 //! The visits of a URL one by one: the outcome of each, how the URL was found, and what robots.txt said then.
 
 use archive_base::access::Access;
-use archive_books::ledger::{Facts, authority};
+use archive_books::ledger::{CrawlerFacts, authority};
 use archive_storage::{CaptureKind, Store, UrlId};
 use archive_web::fetch::robots::Robots;
 use chrono::{DateTime, Utc};
@@ -103,10 +103,11 @@ pub(super) fn visits(
     for (_, capture) in captures {
         // A record that cannot be read is said, and does not hide the others.
         let mut facts = match store.metadata(&capture) {
-            Ok(fields) => Facts::from_fields(&fields),
-            Err(error) => {
-                Facts { error: Some(format!("its records cannot be read: {error}")), ..Facts::default() }
-            }
+            Ok(fields) => CrawlerFacts::from_fields(&fields),
+            Err(error) => CrawlerFacts {
+                error: Some(format!("its records cannot be read: {error}")),
+                ..CrawlerFacts::default()
+            },
         };
         let header = (capture.kind == CaptureKind::Response).then(|| store.reader().header(capture.location));
         if let Some(Err(error)) = &header {

@@ -6,7 +6,7 @@ use archive_base::access::Access;
 use archive_base::texts::{Language, put};
 use archive_books::change::{missing_entities, version_until};
 use archive_books::ledger::{
-    Credits, Facts, Refusal, ScopeVerdict, Tested, authority, host_name, page_flags as flags,
+    CrawlerFacts, Credits, Refusal, ScopeVerdict, Tested, authority, host_name, page_flags as flags,
 };
 use archive_books::topics::{self, TopicError};
 use archive_storage::address::site_of;
@@ -14,7 +14,7 @@ use archive_storage::{Page, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::due::{Choice, NextVisit, Outlook, RefreshRules, Weights};
+use super::due::{NextVisit, Outlook, RefreshChoice, RefreshRules, Weights};
 use super::error::SelectionError;
 use super::focus::{FocusMode, Focused};
 use super::order::CrawlOrder;
@@ -32,7 +32,7 @@ const PART_MIN: f64 = 0.05;
 
 /// What is known about a URL; times are UTC.
 #[derive(Debug, Clone, Serialize)]
-pub struct Why {
+pub struct UrlStory {
     /// The URL in canonical form.
     pub url: String,
     /// What has become of it so far, in a sentence.
@@ -40,7 +40,7 @@ pub struct Why {
     /// Why it is not fetched, if so.
     pub refusal: Option<Refusal>,
     /// How it was found.
-    pub found: Found,
+    pub found: FirstSighting,
     /// Whether it is in scope, in a sentence.
     pub scope: String,
     /// What the robots.txt of its host says, if it was ever requested.
@@ -72,7 +72,7 @@ pub struct Why {
 
 /// How a URL was found.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct FirstSighting {
     /// Whether it is a seed.
     pub seed: bool,
     /// The linking pages, nearest first: the page with the link, the page that linked to that page, and so on.
@@ -146,7 +146,7 @@ pub fn why(
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
     t: Language,
-) -> Result<Why, SelectionError> {
+) -> Result<UrlStory, SelectionError> {
     let state = store.state();
     let credits = Credits::open(state)?;
     let policy = CrawlPolicy::of_last_crawl(state)?;
@@ -163,9 +163,9 @@ pub fn why(
         Some(stand_in) => t.fill("is fetched as {}, which is the same page", &[stand_in]),
         None => verdict(&page, refusal, last_fetch.as_ref(), t),
     };
-    let choice = &Choice::new(RefreshRules::kept(state)?, weights);
+    let choice = &RefreshChoice::new(RefreshRules::kept(state)?, weights);
     let outlook = Outlook { store, credits: &credits, choice, fetches_per_day, now };
-    Ok(Why {
+    Ok(UrlStory {
         verdict,
         refusal,
         found,
@@ -296,7 +296,7 @@ fn scope(credits: &Credits, url: &str, page: &Page, t: Language) -> String {
     t.say(said).to_owned()
 }
 
-fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, SelectionError> {
+fn found(store: &Store, id: UrlId, page: &Page) -> Result<FirstSighting, SelectionError> {
     let state = store.state();
     let mut via = Vec::new();
     let mut hops = Vec::new();
@@ -312,7 +312,7 @@ fn found(store: &Store, id: UrlId, page: &Page) -> Result<Found, SelectionError>
         None => None,
     };
     let seed = page.flags.has_any(flags::SEED);
-    Ok(Found { seed, via, hops: hops.into_iter().collect(), time, depth: page.depth })
+    Ok(FirstSighting { seed, via, hops: hops.into_iter().collect(), time, depth: page.depth })
 }
 
 /// Returns the time of the first capture of a page that has the link, or of its first capture if no record shows the
@@ -326,7 +326,7 @@ fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Ut
     for capture in captures.iter().rev().take(VIA_CAPTURES_MAX) {
         // Records may be newer than the checkpoint, never older; damaged ones are skipped.
         let Ok(fields) = store.metadata(capture) else { continue };
-        if Facts::from_fields(&fields).links.iter().any(|link| link.url == url) {
+        if CrawlerFacts::from_fields(&fields).links.iter().any(|link| link.url == url) {
             return Ok(time(capture.time));
         }
     }

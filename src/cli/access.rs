@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use archive::jobs;
-use archive_base::access::{Access, FILE, Role, Rule};
+use archive_base::access::{Access, AccessRule, FILE, Role};
 use archive_storage::Store;
 use archive_storage::address::surt;
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -146,7 +146,7 @@ fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
 }
 
 impl RuleRow {
-    fn of(number: usize, rule: &Rule) -> Self {
+    fn of(number: usize, rule: &AccessRule) -> Self {
         let data = |time: Option<DateTime<Utc>>| Some(time?.to_rfc3339_opts(SecondsFormat::AutoSi, true));
         Self {
             rule: number,

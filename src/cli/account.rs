@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use archive_base::access::Role;
-use archive_base::accounts::Accounts;
+use archive_base::accounts::AccountList;
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
@@ -71,12 +71,12 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Set { name, role, file } => {
             let role = Role::EACH.into_iter().find(|known| known.name() == role);
             let role = role.context("there is no such role")?;
-            let is_new = Accounts::set(file, name, role, &password(name)?)?;
+            let is_new = AccountList::set(file, name, role, &password(name)?)?;
             let what = if is_new { "may log in now" } else { "was updated and has been logged out" };
             output::note(format_args!("{name} ({}) {what}", role.name()));
         }
         Command::List { file, json } => {
-            let accounts = Accounts::read(file)?;
+            let accounts = AccountList::read(file)?;
             let mut listing = Listing::new(*json, &["name", "role"], &[]);
             for account in accounts.all() {
                 let row = AccountRow { name: &account.name, role: account.role };
@@ -85,7 +85,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
             listing.end()?;
         }
         Command::Remove { name, file } => {
-            Accounts::remove(file, name)?;
+            AccountList::remove(file, name)?;
             output::note(format_args!("{name} may not log in any more"));
         }
     }

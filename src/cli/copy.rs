@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use archive::jobs;
 use archive_base::control::Control;
-use archive_vault::copy::{self, Checked, Copied, CopyError, Finding, Remote, Removed};
+use archive_vault::copy::{self, CopyCheck, CopyError, CopyFinding, CopySummary, Remote, Removed};
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct CopiedRow {
     #[serde(flatten)]
-    copied: Copied,
+    copied: CopySummary,
     #[serde(flatten)]
     removed: Removed,
 }
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Runs `work` with a progress bar for bytes.
-fn shown<T>(work: impl FnOnce(copy::Progress<'_>) -> T) -> T {
+fn shown<T>(work: impl FnOnce(copy::CopyProgress<'_>) -> T) -> T {
     let bar = progress::bar(0, "{bar:30} {bytes}/{total_bytes} {eta}");
     let outcome = work(&|done, total| {
         bar.set_length(total);
@@ -211,13 +211,13 @@ fn verify(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<Exi
         if args.json {
             output::json_line(finding)?;
         } else {
-            let Finding { object, path, what } = finding;
+            let CopyFinding { object, path, what } = finding;
             let of = path.as_ref().map_or_else(String::new, |path| format!(" ({path})"));
             output::line(&format!("{object}{of}: {what}"))?;
         }
     }
     let findings = checked.findings.len();
-    let Checked { copies, objects, bytes, .. } = checked;
+    let CopyCheck { copies, objects, bytes, .. } = checked;
     output::summary(args.json, &CheckedRow { copies, objects, bytes, findings }, || {
         let result = match findings {
             0 => "everything is as it was copied".to_owned(),

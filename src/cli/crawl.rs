@@ -10,9 +10,10 @@ use archive::jobs::{self, CrawlJob, CrawlOutcome};
 use archive_books::ledger::ScopeKind;
 use archive_choose::{CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
 use archive_crawl::{
-    CopyTo, End, HARVEST_PAGES_MAX, HarvestRules, Manners, Options, Seed, Status, Timings, read_seeds,
+    CopyTo, CrawlOptions, CrawlStatus, EndReason, HARVEST_PAGES_MAX, HarvestRules, Manners, Seed, Timings,
+    read_seeds,
 };
-use archive_storage::segment::{Packing, Shrinking};
+use archive_storage::segment::{CompressionTotals, Shrinking};
 use indicatif::HumanCount;
 use serde::Serialize;
 
@@ -129,7 +130,7 @@ pub(crate) struct Args {
 struct CrawlSummary<'a> {
     end: &'static str,
     #[serde(flatten)]
-    status: &'a Status,
+    status: &'a CrawlStatus,
 }
 
 /// Topic and stopping rules of a focused crawl.
@@ -198,7 +199,7 @@ impl Args {
         Ok(CrawlJob {
             seeds: load_seeds(&self.seeds)?,
             manners: self.manners(),
-            options: Options {
+            options: CrawlOptions {
                 limit: self.limit,
                 time: self.time,
                 policy,
@@ -240,14 +241,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let more = output::count(more as u64, "more seed");
         output::note(format_args!("{more} could not be fetched; see `archive why URL`"));
     }
-    if end == End::Stopped {
+    if end == EndReason::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     if is_in_vain {
         output::note(format_args!("no seed could be fetched; the next crawl tries them again"));
         return Ok(ExitCode::FAILURE);
     }
-    Ok(if end == End::Waiting { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
+    Ok(if end == EndReason::Waiting { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 
 /// A table of the stages with their CPU time in microseconds per capture.
@@ -267,9 +268,9 @@ fn timings_table(timings: &Timings) -> output::Table {
 }
 
 /// Describes what was packed in spare time, and how much that saved.
-fn packing(packing: &Packing) -> String {
+fn packing(packing: &CompressionTotals) -> String {
     let share = |of: &Shrinking| of.packed_bytes as f64 / of.plain_bytes.max(1) as f64;
-    let Packing { hurried, at_leisure } = packing;
+    let CompressionTotals { hurried, at_leisure } = packing;
     format!(
         "{} packed in spare time, to {:.3} of their bytes; {} packed fast, to {:.3}",
         output::count(at_leisure.captures, "capture"),

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use archive::jobs::{self, CrawlJob, Manners, Options, RefreshJob, ScopeKind, read_seeds};
+use archive::jobs::{self, CrawlJob, CrawlOptions, Manners, RefreshJob, ScopeKind, read_seeds};
 use archive_base::access::Access;
 use archive_base::program;
 use archive_books::ledger::Credits;
-use archive_crawl::End;
+use archive_crawl::EndReason;
 use archive_storage::{Clock as RecordClock, Store};
 use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use chrono::TimeDelta;
@@ -71,7 +71,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut hearing = Hearing::new(false);
     let crawled = jobs::crawl(&args.path, job, &stop, &mut |event| hearing.hear(event))?;
     progress::finish(crawled.end, ALL_FETCHED, &crawled.status, &args.path);
-    if crawled.end == End::Stopped {
+    if crawled.end == EndReason::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
 
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let folders = [args.path.clone()];
     let refreshed = jobs::refresh(&folders, &job, &stop, &mut |event| hearing.hear(event))?;
     progress::finish(refreshed.end, ALL_FETCHED, &refreshed.status, &args.path);
-    if refreshed.end == End::Stopped {
+    if refreshed.end == EndReason::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     let store = Store::read_only(&args.path)?;
@@ -159,8 +159,8 @@ fn manners() -> Manners {
     }
 }
 
-fn options(server: &Server, web: &Web) -> anyhow::Result<Options> {
-    let mut options = Options { workers: 64, disk_min: 0, ..Options::default() };
+fn options(server: &Server, web: &Web) -> anyhow::Result<CrawlOptions> {
+    let mut options = CrawlOptions { workers: 64, disk_min: 0, ..CrawlOptions::default() };
     options.fetch.connect_to = vec![format!("*:*:{}", server.address()).parse()?];
     options.fetch.allow_private = true;
     // The archive uses the clock of its test web.

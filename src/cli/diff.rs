@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use archive_base::texts::Language;
 use archive_books::change::xml::Delta;
-use archive_books::change::{Comparison, Difference, Mark, compare, lines, versions_meant};
+use archive_books::change::{Difference, LineMark, VersionComparison, compare, lines, versions_meant};
 use archive_storage::Capture;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -52,7 +52,7 @@ struct DiffReport<'a> {
     from: String,
     to: String,
     #[serde(flatten)]
-    comparison: &'a Comparison,
+    comparison: &'a VersionComparison,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -83,8 +83,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let local = |capture: &Capture| output::local(captured(capture));
         let has_colours = output::has_colours();
-        print(&[(Mark::Gone, format!("--- {} of {}", args.url, local(&old)))], has_colours)?;
-        print(&[(Mark::Fresh, format!("+++ {} of {}", args.url, local(&new)))], has_colours)?;
+        print(&[(LineMark::Gone, format!("--- {} of {}", args.url, local(&old)))], has_colours)?;
+        print(&[(LineMark::Fresh, format!("+++ {} of {}", args.url, local(&new)))], has_colours)?;
         let lines = lines(&comparison, has_colours, Language::English);
         lines.iter().try_for_each(|line| print(line, has_colours))?;
         if old.time == new.time {
@@ -99,12 +99,12 @@ fn captured(capture: &Capture) -> DateTime<Utc> {
 }
 
 /// Prints a line of a comparison.
-fn print(pieces: &[(Mark, String)], has_colours: bool) -> anyhow::Result<()> {
-    let colour = |mark: Mark| match mark {
-        Mark::Gone => Some(31),
-        Mark::Fresh => Some(32),
-        Mark::Moved => Some(36),
-        Mark::Plain => None,
+fn print(pieces: &[(LineMark, String)], has_colours: bool) -> anyhow::Result<()> {
+    let colour = |mark: LineMark| match mark {
+        LineMark::Gone => Some(31),
+        LineMark::Fresh => Some(32),
+        LineMark::Moved => Some(36),
+        LineMark::Plain => None,
     };
     let pieces: Vec<_> =
         pieces.iter().map(|(mark, text)| (colour(*mark).filter(|_| has_colours), text.as_str())).collect();

@@ -14,7 +14,7 @@ use archive_base::erased::{Erased, FORGOTTEN, REASON_BYTES_MAX};
 use archive_base::files;
 use archive_peers::share::{self, Erasure};
 use archive_storage::{Store, UrlId};
-use archive_vault::erase::{Done, ErasePlan, Export, Order};
+use archive_vault::erase::{Done, ErasePlan, EraseRequest, Export};
 use chrono::{SubsecRound, Utc};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
@@ -160,9 +160,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What is recorded of the erase.
-fn order(args: &Args) -> anyhow::Result<Order> {
+fn order(args: &Args) -> anyhow::Result<EraseRequest> {
     let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
-    Ok(Order { reason: reason(args)?, by: by(args)?, keep_copies, forget_url })
+    Ok(EraseRequest { reason: reason(args)?, by: by(args)?, keep_copies, forget_url })
 }
 
 /// The reason, which is optional only for a dry run.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_books::recorder::Memory;
-use archive_crawl::{Manners, Options};
+use archive_crawl::{CrawlOptions, Manners};
 use archive_vault::repack;
 use archive_web::fetch::{self, ConnectTo};
 use rustls::pki_types::CertificateDer;
@@ -33,10 +33,10 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "N", help_heading = KEPT)]
     per_host: Option<u32>,
     /// Concurrent requests, at most 4096
-    #[arg(long, default_value_t = archive_crawl::Options::default().workers, value_name = "N")]
+    #[arg(long, default_value_t = archive_crawl::CrawlOptions::default().workers, value_name = "N")]
     workers: usize,
     /// Approximate number of URLs that wait in memory: the best of each host; all others wait on disk
-    #[arg(long, default_value_t = archive_crawl::Options::default().front_max, value_name = "N")]
+    #[arg(long, default_value_t = archive_crawl::CrawlOptions::default().front_max, value_name = "N")]
     front: usize,
     /// User-Agent by which the crawler identifies itself; include an address at which its operator can be reached
     /// [default: archive/VERSION]
@@ -71,7 +71,7 @@ pub(crate) struct FetchArgs {
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = KEPT)]
     obey_noarchive: Option<bool>,
     /// Free space on the disk of the archive below which the run pauses; with 0, a full disk ends the crawl
-    #[arg(long, default_value_t = archive_crawl::Options::default().disk_min >> 20, value_name = "MIB")]
+    #[arg(long, default_value_t = archive_crawl::CrawlOptions::default().disk_min >> 20, value_name = "MIB")]
     disk_min: u64,
     /// Address at which the state of the crawl is served: JSON at /status, Prometheus metrics at /metrics. Clients must
     /// use an IP address or localhost as the host name
@@ -125,19 +125,19 @@ impl FetchArgs {
     }
 
     /// What they say of everything else.
-    pub(crate) fn options(&self) -> anyhow::Result<Options> {
+    pub(crate) fn options(&self) -> anyhow::Result<CrawlOptions> {
         let (memory, repack) = self.memory_and_repack()?;
-        Ok(Options {
+        Ok(CrawlOptions {
             workers: self.workers,
             front_max: self.front,
             patience: self.patience,
-            fetch: fetch::Settings {
+            fetch: fetch::FetchSettings {
                 connect_to: self.connect_to.clone(),
                 allow_private: self.allow_private,
                 authorities: self.cacert.as_deref().map_or(Ok(Vec::new()), authorities)?,
                 insecure: self.insecure.clone(),
                 clock: self.clock.clock(),
-                ..Options::default().fetch
+                ..CrawlOptions::default().fetch
             },
             obey_decisions: !self.no_decisions,
             full_text: !self.no_full_text,
@@ -146,12 +146,12 @@ impl FetchArgs {
             memory,
             repack,
             has_spare_time: self.spare_time,
-            ..Options::default()
+            ..CrawlOptions::default()
         })
     }
 
     /// Divides the memory if segments are repacked at the same time.
-    fn memory_and_repack(&self) -> anyhow::Result<(Memory, Option<repack::Options>)> {
+    fn memory_and_repack(&self) -> anyhow::Result<(Memory, Option<repack::RepackOptions>)> {
         if !self.repack_while_idle {
             return Ok((self.memory, None));
         }
@@ -159,7 +159,7 @@ impl FetchArgs {
             let least = Memory::WITH_REPACKING_MIN >> 20;
             usage(format!("--repack-while-idle needs a --memory of at least {least}MiB"))
         })?;
-        Ok((rest, Some(repack::Options { memory, threads: 1, ..repack::Options::default() })))
+        Ok((rest, Some(repack::RepackOptions { memory, threads: 1, ..repack::RepackOptions::default() })))
     }
 }
 
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_not_typed_is_what_the_library_does_by_itself() {
         let typed = Typed::parse_from(["archive"]).fetch;
-        assert_eq!(format!("{:?}", typed.options().unwrap()), format!("{:?}", Options::default()));
+        assert_eq!(format!("{:?}", typed.options().unwrap()), format!("{:?}", CrawlOptions::default()));
         assert_eq!(typed.manners(), Manners::default());
     }
 }

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use archive_base::access::Access;
-use archive_books::ledger::Facts;
+use archive_books::ledger::CrawlerFacts;
 use archive_storage::address::{method_of, without_request};
 use archive_storage::warc::split;
 use archive_storage::{CaptureKind, Store, UrlId};
@@ -62,7 +62,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let Some((_, capture)) = nearest else {
         if let Some((_, newest)) = access.history(store.state(), id)?.next().transpose()?
-            && let (_, Some(erased)) = Facts::failure(&store, &newest)?
+            && let (_, Some(erased)) = CrawlerFacts::failure(&store, &newest)?
         {
             bail!("{} was {erased}", args.url)
         }

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use archive::jobs::{ArchiveRefreshed, JobEvent};
 use archive_ask::watch::{self, Delivery, Format};
-use archive_vault::import::Note;
-use archive_vault::repack::{Batch, Done};
+use archive_vault::import::ImportNote;
+use archive_vault::repack::{RepackBatch, Repacked};
 use indicatif::{HumanCount, ProgressBar};
 use serde::Serialize;
 
@@ -101,7 +101,7 @@ impl Hearing {
         }
     }
 
-    fn find(&mut self, note: &Note) {
+    fn find(&mut self, note: &ImportNote) {
         self.findings += 1;
         if self.json {
             self.keep(output::json_line(note));
@@ -111,7 +111,7 @@ impl Hearing {
         }
     }
 
-    fn batch(&mut self, batch: &Batch, done: &Done) {
+    fn batch(&mut self, batch: &RepackBatch, done: &Repacked) {
         self.keep(output::json_line(&BatchRow {
             segments: batch.segments.len(),
             captures: batch.captures,

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use archive_base::access::Access;
-use archive_books::ledger::{Facts, capture_flags};
+use archive_books::ledger::{CrawlerFacts, capture_flags};
 use archive_storage::{Capture, CaptureKind, Store};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -60,7 +60,7 @@ pub(crate) fn print(store: &Store, access: &Access, url: &str, json: bool) -> an
     for capture in access.history(state, id)? {
         let (_, capture) = capture?;
         let Some(time) = DateTime::<Utc>::from_timestamp_micros(capture.time) else { continue };
-        let (error, erased) = Facts::failure(store, &capture)?;
+        let (error, erased) = CrawlerFacts::failure(store, &capture)?;
         let row = CaptureRow {
             time: output::utc_micros(time),
             status: capture.status,

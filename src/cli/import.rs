@@ -6,7 +6,7 @@ use std::thread;
 
 use archive::jobs::{self, ImportJob};
 use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
-use archive_vault::import::{Options, Status};
+use archive_vault::import::{ImportOptions, ImportStatus};
 use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
@@ -61,14 +61,14 @@ pub(crate) struct Args {
 #[derive(Serialize)]
 struct ImportSummary<'a> {
     #[serde(flatten)]
-    status: &'a Status,
+    status: &'a ImportStatus,
     complete: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let stop = interrupt::install()?;
     let job = ImportJob {
-        options: Options {
+        options: ImportOptions {
             files: args.files.clone(),
             threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
             full_text: !args.no_full_text,
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Summarizes what was imported and what was not, omitting zero counts.
-fn sum(status: &Status, complete: bool) -> String {
+fn sum(status: &ImportStatus, complete: bool) -> String {
     let mut text = format!(
         "{} imported from {} ({}, {})",
         output::count(status.captures, "capture"),
@@ -125,7 +125,7 @@ fn sum(status: &Status, complete: bool) -> String {
 }
 
 /// Lists skipped records by type.
-fn left_out(status: &Status) -> String {
+fn left_out(status: &ImportStatus) -> String {
     let types: Vec<String> =
         status.left_out.types().map(|(name, count)| format!("{} {name}", HumanCount(count))).collect();
     if types.is_empty() { String::new() } else { format!("; records left out: {}", types.join(", ")) }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use archive_choose::TopicStatus;
-use archive_crawl::{End, Status};
+use archive_crawl::{CrawlStatus, EndReason};
 use indicatif::{HumanBytes, HumanCount, HumanDuration, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::output::{count, note, visible};
@@ -102,7 +102,7 @@ impl RunProgress {
         Self { bar, last_line: now, before: (now, 0), rate: 0.0 }
     }
 
-    pub(crate) fn show(&mut self, status: &Status) {
+    pub(crate) fn show(&mut self, status: &CrawlStatus) {
         for notice in &status.notices {
             note(format_args!("{notice}"));
         }
@@ -143,7 +143,7 @@ impl RunProgress {
 }
 
 /// Removes the bar and prints a summary of the run; `complete` describes the end of a run that nothing stopped early.
-pub(crate) fn finish(ended: End, complete: &str, status: &Status, archive: &Path) {
+pub(crate) fn finish(ended: EndReason, complete: &str, status: &CrawlStatus, archive: &Path) {
     end();
     note(format_args!(
         "{} after {}: {}; stored in {}",
@@ -158,22 +158,22 @@ pub(crate) fn finish(ended: End, complete: &str, status: &Status, archive: &Path
 }
 
 /// Describes why a run ended; `complete` describes the end of a run that nothing stopped early.
-pub(crate) fn reason(ended: End, complete: &str) -> &str {
+pub(crate) fn reason(ended: EndReason, complete: &str) -> &str {
     match ended {
-        End::Complete => complete,
-        End::Waiting => "all that is left waits for its servers",
-        End::Limit => "limit reached",
-        End::Time => "the time is up",
-        End::Found => "enough pages of the topic found",
-        End::Harvest => "too few of the last pages are of the topic",
-        End::Recall => "enough of the topic's pages expected to be found",
-        End::Stopped => "stopped",
-        End::Drained => "left to another node",
+        EndReason::Complete => complete,
+        EndReason::Waiting => "all that is left waits for its servers",
+        EndReason::Limit => "limit reached",
+        EndReason::Time => "the time is up",
+        EndReason::Found => "enough pages of the topic found",
+        EndReason::Harvest => "too few of the last pages are of the topic",
+        EndReason::Recall => "enough of the topic's pages expected to be found",
+        EndReason::Stopped => "stopped",
+        EndReason::Drained => "left to another node",
     }
 }
 
 /// Summarizes what a run stored and left, omitting zero counts.
-pub(crate) fn sum(status: &Status) -> String {
+pub(crate) fn sum(status: &CrawlStatus) -> String {
     let mut parts = Vec::new();
     if status.acknowledged == 0 {
         parts.push("no captures".to_owned());
@@ -227,15 +227,15 @@ pub(crate) fn harvest(topic: &TopicStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Status, sum};
+    use super::{CrawlStatus, sum};
 
     #[test]
     fn what_there_was_none_of_is_not_counted() {
-        assert_eq!(sum(&Status::default()), "no captures");
-        assert_eq!(sum(&Status { refused: 2, ..Status::default() }), "no captures, 2 refused");
-        let status = Status { acknowledged: 1, errors: 1, bytes: 300, ..Status::default() };
+        assert_eq!(sum(&CrawlStatus::default()), "no captures");
+        assert_eq!(sum(&CrawlStatus { refused: 2, ..CrawlStatus::default() }), "no captures, 2 refused");
+        let status = CrawlStatus { acknowledged: 1, errors: 1, bytes: 300, ..CrawlStatus::default() };
         assert_eq!(sum(&status), "1 capture, 300 B, 0/s, 1 error");
-        let status = Status { acknowledged: 2000, identical: 30, refused: 4, queued: 5, ..status };
+        let status = CrawlStatus { acknowledged: 2000, identical: 30, refused: 4, queued: 5, ..status };
         assert_eq!(
             sum(&status),
             "2,000 captures (30 identical to another capture), 300 B, 0/s, 1 error, 4 refused, 5 still queued"

@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(usage("there is nothing to announce; give URLs or --file"));
     }
     let clock = args.clock.clock();
-    let settings = fetch::Settings { clock, ..fetch::Settings::default() };
+    let settings = fetch::FetchSettings { clock, ..fetch::FetchSettings::default() };
     let opening = Opening { fetch: Some(&settings), ..Opening::default() };
     let mut store = jobs::open(&args.archive.path, &opening, &mut |event| Hearing::default().hear(event))?;
     let mut credits = Credits::open(store.state())?;

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use archive::jobs::{self, ArchiveRefreshed, RefreshJob, RefreshOutcome, RulesChange};
 use archive_books::ledger::Refusal;
-use archive_choose::{Discovery, Idle, Weighing};
-use archive_crawl::{End, Status};
+use archive_choose::{Discovery, NothingDue, Weighing};
+use archive_crawl::{CrawlStatus, EndReason};
 use archive_math::refresh::policies::PolicyName;
 use chrono::Local;
 use indicatif::HumanCount;
@@ -144,7 +144,7 @@ struct RefreshSummary {
 }
 
 impl RefreshSummary {
-    fn of(end: End, status: &Status, reports: usize, budget: u64) -> Self {
+    fn of(end: EndReason, status: &CrawlStatus, reports: usize, budget: u64) -> Self {
         Self {
             archive: None,
             budget,
@@ -204,8 +204,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     // Pages that wait are usual in a refresh; only where nothing but those was due, somebody has to look.
-    let is_in_vain = *end == End::Waiting && status.captures <= status.errors;
-    let is_stopped = *end == End::Stopped || is_in_vain;
+    let is_in_vain = *end == EndReason::Waiting && status.captures <= status.errors;
+    let is_stopped = *end == EndReason::Stopped || is_in_vain;
     Ok(if is_stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 
@@ -239,19 +239,21 @@ fn callback(text: &str) -> Result<String, String> {
 }
 
 /// Describes why a refresh has nothing to fetch, and when it will.
-fn idle_text(args: &Args, outcome: &RefreshOutcome, why: Idle) -> String {
+fn idle_text(args: &Args, outcome: &RefreshOutcome, why: NothingDue) -> String {
     match why {
         _ if args.budget == 0 => "nothing is fetched: --budget is 0".to_owned(),
-        Idle::NoPages if args.where_.is_some() => {
+        NothingDue::NoPages if args.where_.is_some() => {
             "nothing is due: none of the pages that --where finds was fetched yet".to_owned()
         }
-        Idle::NoPages => "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned(),
-        Idle::Until(next) => {
+        NothingDue::NoPages => {
+            "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned()
+        }
+        NothingDue::Until(next) => {
             let (next, now) = (next.with_timezone(&Local), outcome.begun.with_timezone(&Local));
             let form = if next.date_naive() == now.date_naive() { "%H:%M" } else { "%Y-%m-%d %H:%M" };
             format!("nothing is due; next at {} (see --shortest)", next.format(form))
         }
-        Idle::NoneWorth(pages) => format!(
+        NothingDue::NoneWorth(pages) => format!(
             "nothing is due: by the policy {} none of {} is worth another fetch",
             outcome.rules.policy,
             output::count(pages, "page")

@@ -8,7 +8,7 @@ use archive_base::control::Control;
 use archive_base::memory::parse_bytes;
 use archive_books::recorder::Memory;
 use archive_storage::segment::SegmentOptions;
-use archive_vault::repack::Options;
+use archive_vault::repack::RepackOptions;
 use indicatif::HumanBytes;
 use serde::Serialize;
 
@@ -81,10 +81,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let stop = interrupt::install()?;
     let segments = args.segments.options();
-    let options = Options {
+    let options = RepackOptions {
         codec: segments.codec,
         level: args.level,
-        threads: args.threads.unwrap_or_else(|| Options::default().threads),
+        threads: args.threads.unwrap_or_else(|| RepackOptions::default().threads),
         memory: args.memory,
         room: args.room as u64,
         again: args.again,
@@ -119,7 +119,8 @@ pub(crate) fn after(
     memory: Memory,
     stop: &Control,
 ) -> anyhow::Result<bool> {
-    let options = Options { codec: segments.codec, memory: memory.settling(), ..Options::default() };
+    let options =
+        RepackOptions { codec: segments.codec, memory: memory.settling(), ..RepackOptions::default() };
     let mut hearing = Hearing::new(false);
     let outcome = jobs::repack(path, segments, &options, stop, &mut |event| hearing.hear(event))?;
     hearing.end()?;

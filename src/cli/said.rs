@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use archive_ask::find::{Said, Span, said};
+use archive_ask::find::{SaidPeriod, SaidPeriods, said};
 use archive_books::search::Phrase;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -88,11 +88,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Reports what was read and what was not.
-fn note_reading(looked: &Said, is_found: bool) {
+fn note_reading(looked: &SaidPeriods, is_found: bool) {
     if !is_found {
         output::note(format_args!("nothing was found"));
     }
-    let sum = |count: fn(&archive_ask::find::Page) -> u64| looked.pages.iter().map(count).sum();
+    let sum = |count: fn(&archive_ask::find::PagePeriods) -> u64| looked.pages.iter().map(count).sum();
     let pages = output::count(looked.pages.len() as u64, "page");
     output::note(format_args!("{} of {pages} read", output::count(sum(|page| page.read), "version")));
     let unread = sum(|page| page.unread);
@@ -106,6 +106,6 @@ fn note_reading(looked: &Said, is_found: bool) {
     }
 }
 
-fn times(span: &Span) -> [Option<DateTime<Utc>>; 4] {
+fn times(span: &SaidPeriod) -> [Option<DateTime<Utc>>; 4] {
     [span.not_yet, Some(span.since), Some(span.last), span.gone]
 }

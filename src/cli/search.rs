@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use archive_ask::find::{Hit, IMPORTANCE_WEIGHT, MINUS, Options, RESULTS_MAX, Results, Typed, find_in};
+use archive_ask::find::{
+    Hit, IMPORTANCE_WEIGHT, MINUS, ParsedSearch, RESULTS_MAX, Results, SearchOptions, find_in,
+};
 use archive_ask::query::end_of;
 use archive_books::search::Snippet;
 use indicatif::HumanCount;
@@ -112,14 +114,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Err(usage("--importance is 0 or more"));
     }
     let text = args.words.join(" ");
-    let typed = Typed::parse(&text).map_err(|mistake| usage(format!("in the search, {mistake}")))?;
+    let typed = ParsedSearch::parse(&text).map_err(|mistake| usage(format!("in the search, {mistake}")))?;
     let limits = args.time.limits();
     let answering = args.ask.open()?;
     let before = args.as_of.as_deref().map(|time| {
         let problem = "is not a time; write it like 2026-01-31, 2026-01-31T10:00Z or '30 days ago'";
         end_of(time).ok_or_else(|| usage(format!("--as-of: '{time}' {problem}")))
     });
-    let options = Options {
+    let options = SearchOptions {
         skip: 0,
         limit: args.limit,
         all: args.all,
@@ -127,9 +129,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         facets: args.facets,
         before: before.transpose()?,
         limits,
-        ..Options::default()
+        ..SearchOptions::default()
     };
-    let search = |text: &str, typed: &Typed| -> anyhow::Result<(Results, ExitCode)> {
+    let search = |text: &str, typed: &ParsedSearch| -> anyhow::Result<(Results, ExitCode)> {
         Ok(match answering.asked(&args.ask.nodes, limits)? {
             Some(mut asked) => {
                 let results = asked.search(text, options)?;
@@ -146,8 +148,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::note(format_args!("--{option} is no option of `archive search`, and is searched for"));
     }
     let (mut results, mut code) = search(&text, &typed)?;
-    if let Some(literal) = Typed::literal(&text).filter(|_| results.hits.is_empty())
-        && let Ok(typed) = Typed::parse(&literal)
+    if let Some(literal) = ParsedSearch::literal(&text).filter(|_| results.hits.is_empty())
+        && let Ok(typed) = ParsedSearch::parse(&literal)
     {
         let (found, code_of_found) = search(&literal, &typed)?;
         if !found.hits.is_empty() {

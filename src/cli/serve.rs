@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
-use archive::serve::{Members, Options, PingRules, Review, Server, Together, share_a_host};
+use archive::serve::{
+    FrontOptions, PingRules, ReviewOptions, ServeOptions, ServedPeople, Server, share_a_host,
+};
 use archive_peers::nodes::{Credentials, Node};
 use hyper::header::HeaderName;
 use listenfd::ListenFd;
@@ -123,16 +125,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let origins = args.origin.iter().cloned().zip(args.replay_origin.iter().cloned());
     let (archives, together) = archives(args)?;
-    let options = Options {
+    let options = ServeOptions {
         archives,
         together,
         listen: args.listen,
         replay_listen: args.replay_listen,
         public: origins.map(|(origin, replay)| [origin, replay]).collect(),
-        review: args.review.then(|| Review { by: args.by.clone(), is_blind: args.blind }),
+        review: args.review.then(|| ReviewOptions { by: args.by.clone(), is_blind: args.blind }),
         pings: args.pings.then(|| PingRules { client_header: args.client_header.clone() }),
         timegates: args.timegate.clone(),
-        people: args.password_file.clone().map(|file| Members { file, audit: args.audit_log.clone() }),
+        people: args.password_file.clone().map(|file| ServedPeople { file, audit: args.audit_log.clone() }),
         user_header: args.user_header.clone(),
     };
     let server = match passed()? {
@@ -172,7 +174,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The folders to serve, and the archives to query as one.
-fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<Together>)> {
+fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<FrontOptions>)> {
     let credentials = args.credentials.as_deref().map(Credentials::read).transpose()?.unwrap_or_default();
     let (mut folders, mut nodes) = (Vec::new(), Vec::new());
     for archive in &args.archive {
@@ -188,7 +190,7 @@ fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<Together>)> {
         );
         return Err(usage(problem));
     }
-    Ok((folders, args.together.then_some(Together { nodes, wait: args.wait })))
+    Ok((folders, args.together.then_some(FrontOptions { nodes, wait: args.wait })))
 }
 
 /// The sockets that systemd or another supervisor has bound and passed on (`LISTEN_FDS`).

@@ -11,9 +11,9 @@ use archive_ask::query::Question;
 use archive_base::access::Access;
 use archive_base::files;
 use archive_books::topics::{
-    self, About, Document, Judged, Leaf, Lesson, TaxonomyError, judge, learn, read_documents,
+    self, About, Judged, LabelledDocument, Leaf, Lesson, TaxonomyError, judge, learn, read_documents,
 };
-use archive_choose::{CrawlPolicy, Ended};
+use archive_choose::{CrawlEnd, CrawlPolicy};
 use archive_math::topic::Model;
 use archive_storage::address::canonical;
 use archive_storage::{Store, UrlId};
@@ -217,7 +217,7 @@ struct Wrong<'a> {
 }
 
 fn wrong<'a>(
-    documents: &'a [Document],
+    documents: &'a [LabelledDocument],
     probabilities: &[f64],
     is_wrong: impl Fn(f64) -> bool,
 ) -> Vec<Wrong<'a>> {
@@ -242,7 +242,7 @@ impl Examples {
         let known: HashSet<UrlId> = wanted.iter().chain(&unwanted).copied().collect();
         others.retain(|id| !known.contains(id));
         others.splice(..0, unwanted);
-        let read = |ids: &[UrlId]| -> anyhow::Result<Vec<Document>> {
+        let read = |ids: &[UrlId]| -> anyhow::Result<Vec<LabelledDocument>> {
             let mut documents = read_documents(store, ids)?;
             documents.retain(|document| !left_out.contains(document.url.as_str()));
             Ok(documents)
@@ -376,7 +376,7 @@ fn show(args: &ShowTopic) -> anyhow::Result<()> {
         #[serde(flatten)]
         about: &'a About,
         /// How the last crawl ended, if it looked for this topic.
-        last_crawl: Option<Ended>,
+        last_crawl: Option<CrawlEnd>,
     }
     let topic = topics::get(&args.archive.path, &args.name)?;
     let store = Store::read_only(&args.archive.path)?;
@@ -386,7 +386,7 @@ fn show(args: &ShowTopic) -> anyhow::Result<()> {
         return output::json_line(&TopicShown { about: &topic.about, last_crawl });
     }
     print(&topic.about)?;
-    if let Some(Ended { reason, topic: Some(found) }) = last_crawl {
+    if let Some(CrawlEnd { reason, topic: Some(found) }) = last_crawl {
         output::line("")?;
         output::line(&format!("The last crawl for it ended ({reason}): {}", harvest(&found)))?;
     }

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     // A state that cannot be opened is one of the findings.
     let captures = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
     let bar = progress::counting(captures / args.sample.max(1), "captures");
-    let watches: verify::Check = |path| watch::check(path).err().map(|error| error.to_string());
+    let watches: verify::FileCheck = |path| watch::check(path).err().map(|error| error.to_string());
     let verified = verify::run(path, args.sample, &[watches], &mut |captures| bar.set_position(captures))?;
     progress::end();
     let findings = verified.findings.len() as u64 + verified.unlisted;

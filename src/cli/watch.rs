@@ -5,9 +5,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::jobs::{self, ReportJob};
-use archive_ask::watch::{self, Format, Output, Watch, WatchError};
+use archive_ask::watch::{self, Format, ReportOutput, Watch, WatchError};
 use archive_base::error::{Classified, ErrorKind};
-use archive_crawl::End;
+use archive_crawl::EndReason;
 use archive_storage::Store;
 use serde::Serialize;
 
@@ -183,7 +183,7 @@ fn add(args: &AddWatch) -> anyhow::Result<()> {
     let store = Store::read_only(&args.archive.path)?;
     let output = match &args.output {
         // cron starts in another folder.
-        Some(path) => Some(Output { path: path::absolute(path)?, format: args.format.into() }),
+        Some(path) => Some(ReportOutput { path: path::absolute(path)?, format: args.format.into() }),
         None => None,
     };
     let now = args.clock.clock().now();
@@ -239,7 +239,7 @@ fn show(args: &ListWatches) -> anyhow::Result<()> {
 fn report(args: &ReportNow) -> anyhow::Result<ExitCode> {
     jobs::check_exists(&args.archive.path)?;
     let watch = watch::get(&args.archive.path, &args.name)?;
-    if args.now && make_now(args)? == End::Stopped {
+    if args.now && make_now(args)? == EndReason::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     if watch::latest(&args.archive.path, &watch)?.is_none() {
@@ -259,7 +259,7 @@ fn report(args: &ReportNow) -> anyhow::Result<ExitCode> {
 }
 
 /// Fetches the pages of a watch and makes its report, which is printed later, in the requested format.
-fn make_now(args: &ReportNow) -> anyhow::Result<End> {
+fn make_now(args: &ReportNow) -> anyhow::Result<EndReason> {
     let path = &args.archive.path;
     let job = ReportJob {
         time: args.time,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use archive_base::texts::Language;
 use archive_books::ledger::Tested;
 use archive_books::veil;
-use archive_choose::{FocusReport, NextVisit, PartVisit, RobotsAnswer, StoredVisit, Weights, Why};
+use archive_choose::{FocusReport, NextVisit, PartVisit, RobotsAnswer, StoredVisit, UrlStory, Weights};
 use chrono::Utc;
 use indicatif::HumanCount;
 
@@ -69,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(why: &Why) -> anyhow::Result<()> {
+fn print(why: &UrlStory) -> anyhow::Result<()> {
     output::line(&format!("{} {}", why.url, why.verdict))?;
     output::line("")?;
     let mut table = output::table(&["", ""], &[]);
@@ -192,7 +192,7 @@ fn notes(visit: &StoredVisit) -> Vec<String> {
     cut.chain(visit.problems.iter().cloned()).collect()
 }
 
-fn found(why: &Why) -> String {
+fn found(why: &UrlStory) -> String {
     let found = &why.found;
     match (found.seed, found.via.first()) {
         (true, _) => "it is a seed".to_owned(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use archive_base::access::Access;
 use archive_books::change::{version_near, xpath, xpath_mistake};
 use archive_storage::{Store, UrlId};
-use archive_web::parse::{Found, Selected, XPathError};
+use archive_web::parse::{Selected, XPathError, XPathResult};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
@@ -155,7 +155,7 @@ fn ask(
     sum.found += found.len() as u64;
     sum.left += left as u64;
     let time = output::utc_micros(DateTime::from_timestamp_micros(capture.time).unwrap_or_default());
-    for Found { kind, name, line, text, xml } in &found {
+    for XPathResult { kind, name, line, text, xml } in &found {
         let line = Some(*line).filter(|line| *line > 0);
         report(NodeRow { url: &url, time: time.clone(), line, kind, name, text, xml: xml.as_deref() })?;
     }

@@ -6,7 +6,7 @@ use archive_books::topics::RELEVANT;
 use archive_choose::TopicStatus;
 use archive_math::topic::Recall;
 
-use super::options::End;
+use super::options::EndReason;
 
 /// Number of pages over which the current rate is measured.
 const PRESENT: usize = 100;
@@ -88,19 +88,19 @@ impl Harvest {
     }
 
     /// Whether the pages are enough, or too few.
-    pub(super) fn end(&self, rules: &HarvestRules) -> Option<End> {
+    pub(super) fn end(&self, rules: &HarvestRules) -> Option<EndReason> {
         if rules.found.is_some_and(|found| self.found >= found) {
-            return Some(End::Found);
+            return Some(EndReason::Found);
         }
         if let (Some(least), Some(recall)) = (rules.recall, self.recall)
             && recall.expected >= least
         {
-            return Some(End::Recall);
+            return Some(EndReason::Recall);
         }
         let (least, pages) = rules.least?;
         let is_full = self.last.len() >= pages.max(1) as usize;
         (is_full && (self.of_recent(pages as usize) as f64) < least * f64::from(pages))
-            .then_some(End::Harvest)
+            .then_some(EndReason::Harvest)
     }
 
     /// Returns how many of the last `pages` pages were on topic.
@@ -124,9 +124,9 @@ mod tests {
         assert_eq!(harvest.end(&rules), None);
         (0..7).for_each(|_| harvest.count(0.1));
         // Three of the last ten.
-        assert_eq!(harvest.end(&rules), Some(End::Harvest));
+        assert_eq!(harvest.end(&rules), Some(EndReason::Harvest));
         harvest.count(0.5);
-        assert_eq!(harvest.end(&rules), Some(End::Found));
+        assert_eq!(harvest.end(&rules), Some(EndReason::Found));
         assert_eq!(harvest.end(&HarvestRules::default()), None);
         let status = harvest.status("pies");
         assert_eq!((status.looked_at, status.found), (15, 8));
@@ -141,7 +141,7 @@ mod tests {
         assert!(!harvest.is_due(0));
         harvest.count(0.9);
         assert!(harvest.is_due(0) && !harvest.is_due(RECALL_URLS_A_PAGE * (RECALL_EVERY + 1)));
-        for (expected, end) in [(None, None), (Some(0.89), None), (Some(0.9), Some(End::Recall))] {
+        for (expected, end) in [(None, None), (Some(0.89), None), (Some(0.9), Some(EndReason::Recall))] {
             harvest.estimated(expected.map(|expected| Recall { expected, ..Recall::default() }));
             assert_eq!((harvest.end(&rules), harvest.is_due(0)), (end, false));
         }
@@ -155,6 +155,6 @@ mod tests {
         assert_eq!((harvest.last.len(), harvest.of_last), (200, 40));
         assert_eq!(harvest.end(&rules), None);
         (0..199).for_each(|_| harvest.count(0.0));
-        assert_eq!(harvest.end(&rules), Some(End::Harvest));
+        assert_eq!(harvest.end(&rules), Some(EndReason::Harvest));
     }
 }

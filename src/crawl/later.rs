@@ -91,7 +91,7 @@ fn retry_after(head: &HttpHead, asked: DateTime<Utc>) -> Option<Duration> {
 
 /// A host that is left alone, or was and has not answered since.
 #[derive(Debug, Clone, Copy)]
-struct Host {
+struct ResendHost {
     in_a_row: u32,
     pauses: u32,
     until: Option<Instant>,
@@ -101,7 +101,7 @@ struct Host {
 
 /// A page that is asked for again.
 #[derive(Debug)]
-struct Page<A> {
+struct PostponedPage<A> {
     host: HostId,
     attempts: u8,
     /// When it is asked for again; `None` while that is under way.
@@ -112,7 +112,7 @@ struct Page<A> {
 
 /// What becomes of a failure.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Verdict<A> {
+pub(super) enum FailureVerdict<A> {
     /// The page is asked for again in this run.
     Again,
     /// The page is asked for again in this run; meanwhile this answer is to be recorded.
@@ -124,8 +124,8 @@ pub(super) enum Verdict<A> {
 /// All that waits; `A` is an answer.
 #[derive(Debug)]
 pub(super) struct Later<A> {
-    hosts: HashMap<HostId, Host>,
-    pages: HashMap<UrlId, Page<A>>,
+    hosts: HashMap<HostId, ResendHost>,
+    pages: HashMap<UrlId, PostponedPage<A>>,
     turns: BinaryHeap<Reverse<(Instant, UrlId)>>,
     answers: usize,
 }
@@ -139,7 +139,7 @@ impl<A> Default for Later<A> {
 impl<A> Later<A> {
     /// Notes how a request to a host ended; returns how long the host is to be left alone from now on, if it is.
     pub(super) fn note(&mut self, host: HostId, trouble: Option<Trouble>, now: Instant) -> Option<Duration> {
-        let left = |entry: &Host| entry.until.map(|until| until.saturating_duration_since(now));
+        let left = |entry: &ResendHost| entry.until.map(|until| until.saturating_duration_since(now));
         let left = self.hosts.get(&host).and_then(left).filter(|left| !left.is_zero());
         let Some(trouble) = trouble else {
             // During a pause, what arrives was asked for before it.
@@ -148,7 +148,7 @@ impl<A> Later<A> {
             }
             return left;
         };
-        let new = Host { in_a_row: 0, pauses: 0, until: None, is_asked: false };
+        let new = ResendHost { in_a_row: 0, pauses: 0, until: None, is_asked: false };
         let entry = self.hosts.entry(host).or_insert(new);
         entry.in_a_row += 1;
         if !trouble.is_of_host && trouble.asked.is_none() && entry.in_a_row < IN_A_ROW {
@@ -173,14 +173,14 @@ impl<A> Later<A> {
         trouble: Trouble,
         (answer, must_record): (A, bool),
         now: Instant,
-    ) -> Verdict<A> {
+    ) -> FailureVerdict<A> {
         let (attempts, is_recorded) = match self.forget(id) {
             Some((attempts, is_recorded)) => (attempts.saturating_add(1), is_recorded),
             None => (1, false),
         };
         let is_over = !trouble.is_of_host && attempts >= ATTEMPTS_MAX;
         if is_over || self.pages.len() >= PAGES_MAX {
-            return Verdict::Enough((!is_recorded).then_some(answer));
+            return FailureVerdict::Enough((!is_recorded).then_some(answer));
         }
         let own = PAUSE_MIN.saturating_mul(1 << (attempts - 1).min(16)).min(PAUSE_MAX);
         let of_host = self.hosts.get(&host).and_then(|host| host.until);
@@ -195,8 +195,8 @@ impl<A> Later<A> {
         };
         self.answers += usize::from(kept.is_some());
         self.turns.push(Reverse((due, id)));
-        self.pages.insert(id, Page { host, attempts, due: Some(due), answer: kept });
-        recorded.map_or(Verdict::Again, Verdict::AgainRecording)
+        self.pages.insert(id, PostponedPage { host, attempts, due: Some(due), answer: kept });
+        recorded.map_or(FailureVerdict::Again, FailureVerdict::AgainRecording)
     }
 
     /// Drops a page, which was answered; returns its attempts, and whether an answer of this run is recorded.
@@ -276,7 +276,8 @@ impl<A> Later<A> {
         });
         let resumed: Vec<_> = resumed.collect();
         for &(host, until) in &resumed {
-            self.hosts.insert(host, Host { in_a_row: 0, pauses: 0, until: Some(until), is_asked: true });
+            self.hosts
+                .insert(host, ResendHost { in_a_row: 0, pauses: 0, until: Some(until), is_asked: true });
         }
         resumed
     }
@@ -331,7 +332,10 @@ mod tests {
     fn a_broken_page_is_asked_for_a_few_times_and_a_busy_one_without_end() {
         let (mut later, mut now) = (Later::default(), Instant::now());
         for attempt in 1..ATTEMPTS_MAX {
-            assert_eq!(later.postpone((UrlId(1), HOST), BROKEN, (attempt, false), now), Verdict::Again);
+            assert_eq!(
+                later.postpone((UrlId(1), HOST), BROKEN, (attempt, false), now),
+                FailureVerdict::Again
+            );
             assert_eq!(later.due(now), None);
             now = later.next_due().unwrap();
             assert_eq!(later.due(now), Some((UrlId(1), HOST, Some(&attempt))));
@@ -339,10 +343,10 @@ mod tests {
             assert_eq!(later.next_due(), None);
         }
         let last = later.postpone((UrlId(1), HOST), BROKEN, (9, false), now);
-        assert_eq!((last, later.is_empty()), (Verdict::Enough(Some(9)), true));
+        assert_eq!((last, later.is_empty()), (FailureVerdict::Enough(Some(9)), true));
         for attempt in 0..100 {
             later.note(HOST, Some(BUSY), now);
-            assert_eq!(later.postpone((UrlId(2), HOST), BUSY, (attempt, false), now), Verdict::Again);
+            assert_eq!(later.postpone((UrlId(2), HOST), BUSY, (attempt, false), now), FailureVerdict::Again);
             now = later.next_due().unwrap();
             assert!(later.due(now).is_some());
         }
@@ -352,8 +356,8 @@ mod tests {
     fn an_answer_is_recorded_once_in_a_run() {
         let (mut later, now) = (Later::default(), Instant::now());
         let mut postpone = |answer, must| later.postpone((UrlId(1), HOST), BROKEN, (answer, must), now);
-        assert_eq!(postpone(1, true), Verdict::AgainRecording(1));
-        assert_eq!(postpone(2, true), Verdict::Again);
+        assert_eq!(postpone(1, true), FailureVerdict::AgainRecording(1));
+        assert_eq!(postpone(2, true), FailureVerdict::Again);
         assert!(later.take_answers(|_| true).is_empty());
         later.postpone((UrlId(2), HOST), BROKEN, (3, false), now);
         assert_eq!((later.take_answers(|_| false), later.take_answers(|_| true)), (vec![], vec![3]));
@@ -366,10 +370,16 @@ mod tests {
         for id in 0..PAGES_MAX as u32 {
             let verdict = later.postpone((UrlId(id), HOST), BROKEN, (id, false), now);
             let is_kept = (id as usize) < ANSWERS_MAX;
-            assert_eq!(verdict, if is_kept { Verdict::Again } else { Verdict::AgainRecording(id) });
+            assert_eq!(
+                verdict,
+                if is_kept { FailureVerdict::Again } else { FailureVerdict::AgainRecording(id) }
+            );
         }
         let id = PAGES_MAX as u32;
-        assert_eq!(later.postpone((UrlId(id), HOST), BROKEN, (id, false), now), Verdict::Enough(Some(id)));
+        assert_eq!(
+            later.postpone((UrlId(id), HOST), BROKEN, (id, false), now),
+            FailureVerdict::Enough(Some(id))
+        );
     }
 
     #[test]

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use archive_books::ledger::names_this_machine;
 
-use super::options::Status;
+use super::options::CrawlStatus;
 
 /// Maximum length of a request's head.
 const HEAD_BYTES_MAX: usize = 8 << 10;
@@ -37,24 +37,24 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(super) struct Monitor {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<MonitorState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
-    status: Mutex<Status>,
+struct MonitorState {
+    status: Mutex<CrawlStatus>,
     ends: AtomicBool,
 }
 
 /// A connection with a deadline, which also ends with the monitor.
-struct Client<'a> {
+struct MonitorClient<'a> {
     connection: TcpStream,
     until: Instant,
     ends: &'a AtomicBool,
 }
 
-impl Client<'_> {
+impl MonitorClient<'_> {
     /// Repeats an operation that waits for the client, in steps short enough to notice the deadline.
     fn patiently<T>(&mut self, mut act: impl FnMut(&mut TcpStream) -> io::Result<T>) -> io::Result<T> {
         loop {
@@ -69,13 +69,13 @@ impl Client<'_> {
     }
 }
 
-impl Read for Client<'_> {
+impl Read for MonitorClient<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.patiently(|connection| connection.read(buffer))
     }
 }
 
-impl Write for Client<'_> {
+impl Write for MonitorClient<'_> {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         self.patiently(|connection| connection.write(buffer))
     }
@@ -92,7 +92,7 @@ impl Monitor {
         // A blocking accept could be interrupted only by a connection, for which there may be no resources.
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(MonitorState::default());
         let seen = Arc::clone(&shared);
         let thread = thread::Builder::new().name("status".to_owned()).spawn(move || {
             while !seen.ends.load(Ordering::Acquire) {
@@ -112,7 +112,7 @@ impl Monitor {
     }
 
     /// Replaces the published state.
-    pub(super) fn publish(&self, status: &Status) {
+    pub(super) fn publish(&self, status: &CrawlStatus) {
         self.shared.status.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
     }
 }
@@ -127,12 +127,12 @@ impl Drop for Monitor {
     }
 }
 
-fn serve(connection: TcpStream, shared: &Shared) -> io::Result<()> {
+fn serve(connection: TcpStream, shared: &MonitorState) -> io::Result<()> {
     connection.set_nonblocking(false)?;
     connection.set_read_timeout(Some(LOOK_EVERY))?;
     connection.set_write_timeout(Some(LOOK_EVERY))?;
     let until = Instant::now() + CLIENT_TIME_MAX;
-    let mut client = Client { connection, until, ends: &shared.ends };
+    let mut client = MonitorClient { connection, until, ends: &shared.ends };
     let mut head = Vec::new();
     let mut part = [0; 1024];
     while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
@@ -178,7 +178,7 @@ fn names_an_address(line: &str) -> bool {
 }
 
 /// Formats the metrics in the Prometheus text format, version 0.0.4.
-fn metrics(status: &Status) -> String {
+fn metrics(status: &CrawlStatus) -> String {
     let paused = if status.paused.is_some() { 1.0 } else { 0.0 };
     let topic = status.topic.clone().unwrap_or_default();
     let recall = topic.recall.unwrap_or_default();
@@ -237,7 +237,7 @@ fn metrics(status: &Status) -> String {
 #[cfg(test)]
 mod tests {
     use super::Monitor;
-    use crate::Status;
+    use crate::CrawlStatus;
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::sync::mpsc;
@@ -255,7 +255,11 @@ mod tests {
     #[test]
     fn the_state_is_served_and_foreign_requests_are_answered() {
         let monitor = Monitor::start("127.0.0.1:0".parse().unwrap()).unwrap();
-        monitor.publish(&Status { captures: 12, paused: Some("disk low".to_owned()), ..Status::default() });
+        monitor.publish(&CrawlStatus {
+            captures: 12,
+            paused: Some("disk low".to_owned()),
+            ..CrawlStatus::default()
+        });
         let json = ask(&monitor, "GET /status HTTP/1.1\r\nHost: localhost:9600\r\n\r\n");
         let (head, body) = json.split_once("\r\n\r\n").unwrap();
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use archive_base::program;
 use archive_base::runs;
 use archive_books::cluster::Member;
-use archive_books::ledger::{Refusal, Scope};
+use archive_books::ledger::{CrawlScope, Refusal};
 use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
 use archive_choose::{CrawlPolicy, TopicStatus};
 use archive_storage::UrlId;
@@ -21,26 +21,26 @@ use super::harvest::HarvestRules;
 use super::manners::Manners;
 use super::seeds::Seed;
 use super::timings::Timings;
-use crate::publish::hubs::Asked;
+use crate::publish::hubs::HubOutcome;
 
-/// Default of [`Options::sync_every`].
+/// Default of [`CrawlOptions::sync_every`].
 const SYNC_EVERY: Duration = Duration::from_secs(1);
 
-/// Default of [`Options::disk_min`].
+/// Default of [`CrawlOptions::disk_min`].
 const DISK_MIN: u64 = 256 << 20;
 
 /// zstd level of pages captured for the first time: at level 3, compression takes a fifth of a crawl's time.
 pub const TRAINED_LEVEL: i32 = 1;
 
-/// Maximum of [`Options::workers`]: each request takes a socket and memory.
+/// Maximum of [`CrawlOptions::workers`]: each request takes a socket and memory.
 pub const WORKERS_MAX: usize = 4096;
 
 /// How a crawl behaves.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct CrawlOptions {
     /// The run's account among the archive's [`archive_base::runs`], as far as the caller knows it; `None` for one that is
     /// named after the purpose.
-    pub account: Option<runs::Run>,
+    pub account: Option<runs::RunReport>,
     /// Maximum number of requests in flight; 1 to [`WORKERS_MAX`].
     pub workers: usize,
     /// Number of threads that parse and compress.
@@ -62,7 +62,7 @@ pub struct Options {
     /// How servers are treated.
     pub politeness: Politeness,
     /// How URLs are fetched.
-    pub fetch: fetch::Settings,
+    pub fetch: fetch::FetchSettings,
     /// Interval at which records are made durable, besides the store's own limit in bytes: a power failure loses no
     /// more.
     pub sync_every: Duration,
@@ -82,7 +82,7 @@ pub struct Options {
     /// Limits of memory.
     pub memory: Memory,
     /// How closed segments are repacked while processors are idle; `None` for no repacking. It has memory of its own.
-    pub repack: Option<repack::Options>,
+    pub repack: Option<repack::RepackOptions>,
     /// Whether processors are idle, if the caller knows; otherwise the system is asked.
     pub has_spare_time: Option<bool>,
     /// The crawl's role among several nodes that crawl together.
@@ -104,7 +104,7 @@ pub struct CopyTo {
     pub keep: u64,
 }
 
-impl Default for Options {
+impl Default for CrawlOptions {
     /// As polite as the command line by default: two seconds between requests to a host, public addresses only, no
     /// limits.
     fn default() -> Self {
@@ -119,7 +119,10 @@ impl Default for Options {
             front_max: 1_000_000,
             manners: None,
             politeness: Politeness::default(),
-            fetch: fetch::Settings { user_agent: program::PRODUCT.to_owned(), ..fetch::Settings::default() },
+            fetch: fetch::FetchSettings {
+                user_agent: program::PRODUCT.to_owned(),
+                ..fetch::FetchSettings::default()
+            },
             sync_every: SYNC_EVERY,
             policy: CrawlPolicy::default(),
             checkpoint_every: CHECKPOINT_EVERY,
@@ -146,7 +149,7 @@ pub enum Purpose {
         /// Where to start; known seeds are not fetched again.
         seeds: Vec<Seed>,
         /// How far to go.
-        scope: Scope,
+        scope: CrawlScope,
     },
     /// Fetch these pages again.
     Refresh {
@@ -162,7 +165,7 @@ pub enum Purpose {
 
 /// Progress of a run.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Status {
+pub struct CrawlStatus {
     /// Time since the start of the run, without pauses; in JSON in seconds.
     #[serde(serialize_with = "seconds")]
     pub elapsed: Duration,
@@ -207,7 +210,7 @@ pub struct Status {
     pub checkpoints: u64,
     /// Results of repacking in idle time.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub repacked: Option<repack::Done>,
+    pub repacked: Option<repack::Repacked>,
     /// Free bytes on the archive's disk.
     pub disk_free_bytes: u64,
     /// Notices for the user since the last report.
@@ -215,7 +218,7 @@ pub struct Status {
     pub notices: Vec<String>,
     /// Hubs that were asked.
     #[serde(skip)]
-    pub hubs: Asked,
+    pub hubs: HubOutcome,
     /// Where the time went; known at the end of a run.
     #[serde(skip)]
     pub timings: Timings,
@@ -227,7 +230,7 @@ fn seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Er
 
 /// Why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum EndReason {
     /// Nothing is left to fetch.
     Complete,
     /// All that is left has to wait for servers that said "later" or did not answer.
@@ -248,7 +251,7 @@ pub enum End {
     Drained,
 }
 
-impl End {
+impl EndReason {
     /// Name in data.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -266,7 +269,7 @@ impl End {
     }
 }
 
-impl Status {
+impl CrawlStatus {
     /// Adds the counts of another archive's run that followed this one.
     pub fn add(&mut self, other: &Self) {
         self.elapsed += other.elapsed;

@@ -7,12 +7,12 @@ use std::io;
 use archive_storage::Digest;
 use archive_storage::backend::Spool;
 use archive_storage::warc::{Dechunker, HttpHead, dechunk, split};
-use archive_web::fetch::Message;
+use archive_web::fetch::HttpMessage;
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 
 /// The parts of a response.
-pub(super) struct Payload {
+pub(super) struct ResponseParts {
     pub(super) head_bytes: Bytes,
     pub(super) head: HttpHead,
     /// Digest of the body as received: validators of WARC files check this one.
@@ -25,15 +25,15 @@ pub(super) struct Payload {
     pub(super) length: u64,
 }
 
-impl Payload {
+impl ResponseParts {
     /// Splits a response; at most `bytes_max` bytes of a body in a file are loaded into memory.
-    pub(super) fn of(http: &Message, bytes_max: usize) -> io::Result<Self> {
+    pub(super) fn of(http: &HttpMessage, bytes_max: usize) -> io::Result<Self> {
         match http {
-            Message::Whole(http) => {
+            HttpMessage::Whole(http) => {
                 let (head_bytes, body) = split(http);
                 Ok(Self::in_memory(head_bytes, body))
             }
-            Message::Spooled { head, body } => Self::in_file(head.clone(), body, bytes_max),
+            HttpMessage::Spooled { head, body } => Self::in_file(head.clone(), body, bytes_max),
         }
     }
 
@@ -83,13 +83,13 @@ mod tests {
     use archive_storage::backend::RealDisk;
 
     /// The same response in memory and in a file.
-    fn both(head: &str, body: &[u8], bytes_max: usize) -> [Payload; 2] {
+    fn both(head: &str, body: &[u8], bytes_max: usize) -> [ResponseParts; 2] {
         let folder = tempfile::tempdir().unwrap();
         let mut spool = Spool::create(&RealDisk, folder.path()).unwrap();
         spool.append(body).unwrap();
-        let whole = Message::Whole([head.as_bytes(), body].concat().into());
-        let spooled = Message::Spooled { head: head.to_owned().into(), body: spool.into() };
-        [Payload::of(&whole, bytes_max).unwrap(), Payload::of(&spooled, bytes_max).unwrap()]
+        let whole = HttpMessage::Whole([head.as_bytes(), body].concat().into());
+        let spooled = HttpMessage::Spooled { head: head.to_owned().into(), body: spool.into() };
+        [ResponseParts::of(&whole, bytes_max).unwrap(), ResponseParts::of(&spooled, bytes_max).unwrap()]
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_books::ledger::{Facts, NearDuplicates, Outcome};
-use archive_books::recorder::{Said, Text};
+use archive_books::ledger::{CrawlerFacts, FetchOutcome, NearDuplicates};
+use archive_books::recorder::{LinkTextMemory, Text};
 use archive_books::topics::{Sight, Topic};
 use archive_choose::stored_robots;
 use archive_storage::address::{canonical, is_url_in_bounds};
@@ -15,15 +15,15 @@ use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, Segm
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId, Validators};
 use archive_web::fetch::robots::Robots;
-use archive_web::fetch::{Answer, Exchange, FetchError, Held, Message};
-use archive_web::parse::{Limits, Link, LinkKind, Parsed, http_date};
-use archive_web::reading::{Page, Reader, Work};
+use archive_web::fetch::{ChargedBytes, Exchange, FetchError, HttpMessage, JobResult};
+use archive_web::parse::{Link, LinkKind, ParseLimits, ParsedDocument, http_date};
+use archive_web::reading::{CallerReader, RawPage, Work};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use url::Url;
 
 use super::later::Trouble;
-use super::payload::Payload;
+use super::payload::ResponseParts;
 use super::seen::SeenPayloads;
 use super::timings::{Stage, Stopwatch};
 
@@ -47,7 +47,7 @@ const USUAL_SITEMAP: &str = "/sitemap.xml";
 
 /// Tag of a job: what the ledger knew when it created the job.
 #[derive(Debug)]
-pub(super) enum Tag {
+pub(super) enum JobTag {
     Resolve(HostId),
     Fetch(Box<FetchTag>),
 }
@@ -85,7 +85,7 @@ pub(super) struct Previous {
 }
 
 /// Result of a job, for the ledger.
-pub(super) enum Done {
+pub(super) enum ProcessedJob {
     Resolved(HostId, Result<SocketAddr, FetchError>),
     Fetched(Box<FetchTag>, Result<Box<Processed>, FetchError>),
     /// A capture could not be encoded as records, through a failure of the store.
@@ -94,7 +94,7 @@ pub(super) enum Done {
 
 /// A response ready to be stored and credited.
 pub(super) struct Processed {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: FetchOutcome,
     pub(super) records: Encoded,
     pub(super) received_bytes: u64,
     pub(super) elapsed: Duration,
@@ -108,12 +108,12 @@ pub(super) struct Processed {
     /// For a page with text in a focused crawl: its features, and the probability that it is on topic.
     pub(super) sight: Option<(Sight, f64)>,
     /// Reservation of memory for its body, released when it is stored.
-    pub(super) _held: Held,
+    pub(super) _held: ChargedBytes,
 }
 
 /// How a processing thread reads responses.
 #[derive(Debug, Clone)]
-pub(super) struct Reading {
+pub(super) struct ResponseReading {
     /// Name of the robot, in lower case.
     pub(super) robot: String,
     /// Maximum number of bytes of a body that are parsed.
@@ -131,7 +131,7 @@ pub(super) struct Reading {
     /// Recent payloads.
     pub(super) seen: Arc<SeenPayloads>,
     /// Link texts seen so far.
-    pub(super) said: Said,
+    pub(super) said: LinkTextMemory,
     /// Topic of a focused crawl.
     pub(super) topic: Option<Topic>,
 }
@@ -140,7 +140,7 @@ pub(super) struct Reading {
 #[derive(Clone)]
 pub(super) struct Processing {
     pub(super) encoder: Encoder,
-    pub(super) reading: Reading,
+    pub(super) reading: ResponseReading,
     pub(super) watch: Stopwatch,
 }
 
@@ -152,39 +152,43 @@ pub(super) struct Fetched {
 }
 
 /// What was read from a response.
-pub(super) struct Taken {
+pub(super) struct ReadResponse {
     head: Arc<HttpHead>,
     head_bytes: Bytes,
     received_digest: Digest,
     digest: Digest,
     length: u64,
-    facts: Facts,
+    facts: CrawlerFacts,
     robots: Option<Robots>,
     text: Option<Text>,
     sight: Option<(Sight, f64)>,
 }
 
 impl Work for Processing {
-    type Item = (Tag, Answer);
+    type Item = (JobTag, JobResult);
     type Job = Fetched;
-    type Read = Result<Taken, SegmentError>;
-    type Done = Done;
+    type Read = Result<ReadResponse, SegmentError>;
+    type Done = ProcessedJob;
 
-    fn take(item: (Tag, Answer)) -> Option<Result<Fetched, Done>> {
+    fn take(item: (JobTag, JobResult)) -> Option<Result<Fetched, ProcessedJob>> {
         match item {
-            (Tag::Fetch(tag), Answer::Fetched(Ok(exchange))) => Some(Ok(Fetched { tag, exchange })),
-            (Tag::Fetch(tag), Answer::Fetched(Err(error))) => Some(Err(Done::Fetched(tag, Err(error)))),
-            (Tag::Resolve(host), Answer::Resolved(address)) => Some(Err(Done::Resolved(host, address))),
+            (JobTag::Fetch(tag), JobResult::Fetched(Ok(exchange))) => Some(Ok(Fetched { tag, exchange })),
+            (JobTag::Fetch(tag), JobResult::Fetched(Err(error))) => {
+                Some(Err(ProcessedJob::Fetched(tag, Err(error))))
+            }
+            (JobTag::Resolve(host), JobResult::Resolved(address)) => {
+                Some(Err(ProcessedJob::Resolved(host, address)))
+            }
             // The fetcher answers a resolution with an address, and a fetch with a response.
-            (Tag::Resolve(_), Answer::Fetched(_)) | (Tag::Fetch(_), Answer::Resolved(_)) => None,
+            (JobTag::Resolve(_), JobResult::Fetched(_)) | (JobTag::Fetch(_), JobResult::Resolved(_)) => None,
         }
     }
 
-    fn read(&mut self, job: &Fetched, reader: &Reader) -> Result<Taken, SegmentError> {
+    fn read(&mut self, job: &Fetched, reader: &CallerReader) -> Result<ReadResponse, SegmentError> {
         self.watch.start();
         let Self { reading, watch, .. } = self;
         let Fetched { tag, exchange } = job;
-        let payload = Payload::of(&exchange.http, reading.body_bytes_max.saturating_add(1));
+        let payload = ResponseParts::of(&exchange.http, reading.body_bytes_max.saturating_add(1));
         let payload = payload.map_err(|source| SegmentError::Io {
             action: "read from",
             path: reading.spools.clone(),
@@ -196,19 +200,29 @@ impl Work for Processing {
         Ok(taken)
     }
 
-    fn finish(&mut self, Fetched { tag, exchange }: Fetched, taken: Result<Taken, SegmentError>) -> Done {
+    fn finish(
+        &mut self,
+        Fetched { tag, exchange }: Fetched,
+        taken: Result<ReadResponse, SegmentError>,
+    ) -> ProcessedJob {
         match taken.and_then(|taken| self.pack(&tag, *exchange, taken)) {
-            Ok(processed) => Done::Fetched(tag, Ok(Box::new(processed))),
-            Err(error) => Done::Broken(error),
+            Ok(processed) => ProcessedJob::Fetched(tag, Ok(Box::new(processed))),
+            Err(error) => ProcessedJob::Broken(error),
         }
     }
 }
 
-impl Reading {
-    fn take(&self, tag: &FetchTag, exchange: &Exchange, payload: Payload, reader: &Reader) -> Taken {
-        let Payload { head_bytes, head, received_digest, digest, beginning, length } = payload;
+impl ResponseReading {
+    fn take(
+        &self,
+        tag: &FetchTag,
+        exchange: &Exchange,
+        payload: ResponseParts,
+        reader: &CallerReader,
+    ) -> ReadResponse {
+        let ResponseParts { head_bytes, head, received_digest, digest, beginning, length } = payload;
         let head = Arc::new(head);
-        let mut facts = Facts {
+        let mut facts = CrawlerFacts {
             via: tag.via.clone(),
             hops: tag.hops.clone(),
             fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
@@ -216,7 +230,7 @@ impl Reading {
             robots: tag.robots,
             entity_digest: (digest != received_digest).then_some(digest),
             last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
-            ..Facts::default()
+            ..CrawlerFacts::default()
         };
         let mut robots = None;
         let mut text = None;
@@ -232,12 +246,12 @@ impl Reading {
             }
         } else if !is_not_modified(tag, exchange) {
             let cut = exchange.truncated.map(|reason| match reason {
-                Truncated::Disconnect => Facts::CUT_OFF.to_owned(),
+                Truncated::Disconnect => CrawlerFacts::CUT_OFF.to_owned(),
                 reason => format!("the body is cut ({})", reason.as_str()),
             });
             facts.problems.extend(cut);
             facts.problems.extend(exchange.is_unverified.then(|| UNVERIFIED.to_owned()));
-            let page = Page {
+            let page = RawPage {
                 url: tag.url.clone(),
                 status: exchange.status,
                 head: Arc::clone(&head),
@@ -249,11 +263,11 @@ impl Reading {
             sight = self.sight(tag, exchange.status, &parsed);
             text = self.page(parsed, exchange.status, said, &mut facts);
         }
-        Taken { head, head_bytes, received_digest, digest, length, facts, robots, text, sight }
+        ReadResponse { head, head_bytes, received_digest, digest, length, facts, robots, text, sight }
     }
 
     /// Returns what a focused crawl sees of a page.
-    fn sight(&self, tag: &FetchTag, status: u16, parsed: &Parsed) -> Option<(Sight, f64)> {
+    fn sight(&self, tag: &FetchTag, status: u16, parsed: &ParsedDocument) -> Option<(Sight, f64)> {
         let topic = self.topic.as_ref().filter(|_| status == 200)?;
         let sight = Sight::of(tag.url.as_str(), parsed)?;
         let chance = topic.probability(&sight.text(tag.url.as_str()));
@@ -261,7 +275,13 @@ impl Reading {
     }
 
     /// Copies the facts of a page; returns the text to index.
-    fn page(&self, mut parsed: Parsed, status: u16, said: Option<&Said>, facts: &mut Facts) -> Option<Text> {
+    fn page(
+        &self,
+        mut parsed: ParsedDocument,
+        status: u16,
+        said: Option<&LinkTextMemory>,
+        facts: &mut CrawlerFacts,
+    ) -> Option<Text> {
         let is_searched = self.full_text && status == 200;
         let text = is_searched.then(|| Text::take(&mut parsed, said)).flatten();
         if self.obey_nofollow && parsed.robots.nofollow {
@@ -283,9 +303,23 @@ fn is_not_modified(tag: &FetchTag, exchange: &Exchange) -> bool {
 
 impl Processing {
     /// Decides the kind of capture, and encodes its records.
-    fn pack(&mut self, tag: &FetchTag, exchange: Exchange, taken: Taken) -> Result<Processed, SegmentError> {
-        let Taken { head, head_bytes, received_digest, digest, length, mut facts, robots, text, sight } =
-            taken;
+    fn pack(
+        &mut self,
+        tag: &FetchTag,
+        exchange: Exchange,
+        taken: ReadResponse,
+    ) -> Result<Processed, SegmentError> {
+        let ReadResponse {
+            head,
+            head_bytes,
+            received_digest,
+            digest,
+            length,
+            mut facts,
+            robots,
+            text,
+            sight,
+        } = taken;
         let kind = match &tag.previous {
             _ if facts.error.is_some() => CaptureKind::Failed,
             Some(_) if is_not_modified(tag, &exchange) => CaptureKind::NotModified,
@@ -299,7 +333,7 @@ impl Processing {
         let is_revisit = matches!(kind, CaptureKind::NotModified | CaptureKind::Identical);
         let revisited = tag.previous.as_ref().filter(|_| is_revisit);
         let payload_digest = revisited.map_or(received_digest, |previous| previous.record_digest);
-        let outcome = Outcome {
+        let outcome = FetchOutcome {
             url: tag.url.to_string(),
             time: exchange.started,
             kind,
@@ -342,7 +376,7 @@ impl Processing {
 }
 
 /// Marks a page that is like too many others of its host, so that its links are not followed; returns whether it is.
-pub(super) fn mark_near_duplicates(facts: &mut Facts, host: &NearDuplicates, most: u32) -> bool {
+pub(super) fn mark_near_duplicates(facts: &mut CrawlerFacts, host: &NearDuplicates, most: u32) -> bool {
     let count = facts.similarity.map_or(0, |similarity| host.count(similarity));
     if most == 0 || count < most {
         return false;
@@ -352,7 +386,12 @@ pub(super) fn mark_near_duplicates(facts: &mut Facts, host: &NearDuplicates, mos
     true
 }
 
-fn group(tag: &FetchTag, exchange: Exchange, outcome: &Outcome, head: Bytes) -> (CaptureGroup, Held) {
+fn group(
+    tag: &FetchTag,
+    exchange: Exchange,
+    outcome: &FetchOutcome,
+    head: Bytes,
+) -> (CaptureGroup, ChargedBytes) {
     let previous = tag.previous.as_ref();
     let original = previous.map(|p| (p.original_url.clone(), p.original_time));
     let body = match (outcome.kind, original) {
@@ -364,8 +403,8 @@ fn group(tag: &FetchTag, exchange: Exchange, outcome: &Outcome, head: Bytes) -> 
         }
         (CaptureKind::Failed, _) => CaptureBody::Failed,
         _ => match exchange.http {
-            Message::Whole(http) => CaptureBody::Response { http, truncated: exchange.truncated },
-            Message::Spooled { head, body } => {
+            HttpMessage::Whole(http) => CaptureBody::Response { http, truncated: exchange.truncated },
+            HttpMessage::Spooled { head, body } => {
                 CaptureBody::Spooled { head, body, truncated: exchange.truncated }
             }
         },
@@ -388,16 +427,16 @@ pub(super) fn failed_group(
     tag: &FetchTag,
     error: &FetchError,
     time: DateTime<Utc>,
-) -> (Outcome, CaptureGroup) {
-    let facts = Facts {
+) -> (FetchOutcome, CaptureGroup) {
+    let facts = CrawlerFacts {
         via: tag.via.clone(),
         hops: tag.hops.clone(),
         importance: tag.importance,
         robots: tag.robots,
         error: Some(error.to_string()),
-        ..Facts::default()
+        ..CrawlerFacts::default()
     };
-    let outcome = Outcome {
+    let outcome = FetchOutcome {
         url: tag.url.to_string(),
         time,
         kind: CaptureKind::Failed,
@@ -427,7 +466,7 @@ fn sitemap_links(tag: &FetchTag, named: &[String]) -> Vec<Link> {
     let canonical = |text: &str| tag.url.join(text).ok().map(|url| canonical(&url));
     let usual = (named.is_empty() && tag.url.path() == "/robots.txt").then_some(USUAL_SITEMAP);
     let urls = named.iter().map(String::as_str).chain(usual).filter_map(canonical);
-    let bytes_max = Limits::default().url_bytes_max;
+    let bytes_max = ParseLimits::default().url_bytes_max;
     let urls = urls.filter(|url| is_url_in_bounds(url, bytes_max)).take(SITEMAPS_MAX);
     urls.map(|url| Link::new(url, LinkKind::Sitemap)).collect()
 }

@@ -13,7 +13,7 @@ use lru::LruCache;
 
 /// What a host allows the crawler.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Rules {
+pub(super) enum HostRules {
     /// The rules of a file.
     Given {
         /// The capture with the file.
@@ -38,7 +38,7 @@ struct Sought {
 /// Robots rules by host.
 #[derive(Debug)]
 pub(super) struct RobotsCache {
-    rules: HashMap<HostId, Rules>,
+    rules: HashMap<HostId, HostRules>,
     files: LruCache<CaptureId, Arc<Robots>>,
     /// Bytes of the files in memory; at most `bytes_max`.
     bytes: usize,
@@ -68,15 +68,15 @@ impl RobotsCache {
         }
     }
 
-    pub(super) fn rules(&self, host: HostId) -> Option<Rules> {
+    pub(super) fn rules(&self, host: HostId) -> Option<HostRules> {
         self.rules.get(&host).copied()
     }
 
     /// Sets the rules of a host and returns those in force. If the host has become unreachable, its earlier rules stay
     /// (RFC 9309 section 2.4).
-    pub(super) fn set_rules(&mut self, host: HostId, rules: Rules) -> Rules {
+    pub(super) fn set_rules(&mut self, host: HostId, rules: HostRules) -> HostRules {
         let known = self.rules.entry(host).or_insert(rules);
-        if !matches!(rules, Rules::Closed) {
+        if !matches!(rules, HostRules::Closed) {
             *known = rules;
         }
         *known
@@ -198,7 +198,7 @@ impl RobotsCache {
 
 #[cfg(test)]
 mod tests {
-    use super::{RobotsCache, Rules};
+    use super::{HostRules, RobotsCache};
     use archive_storage::{CaptureId, HostId, UrlId};
     use archive_web::fetch::robots::Robots;
 
@@ -223,7 +223,7 @@ mod tests {
         let mut cache = RobotsCache::new(0);
         cache.wait(HostId(1), UrlId(7), HostId(2), false);
         assert!(cache.needs_rules(HostId(2)) && cache.take_sought(HostId(2)).is_none());
-        cache.set_rules(HostId(2), Rules::Free);
+        cache.set_rules(HostId(2), HostRules::Free);
         assert_eq!(cache.take_sought(HostId(2)), Some((UrlId(7), false)));
         // Where its own robots.txt redirects to.
         cache.wait(HostId(3), UrlId(8), HostId(3), false);
@@ -234,12 +234,12 @@ mod tests {
     #[test]
     fn rules_that_are_known_hold_when_a_host_cannot_be_asked_again() {
         let mut cache = RobotsCache::new(0);
-        assert!(matches!(cache.set_rules(HostId(1), Rules::Closed), Rules::Closed));
-        assert!(matches!(cache.set_rules(HostId(1), Rules::Free), Rules::Free));
-        assert!(matches!(cache.set_rules(HostId(1), Rules::Closed), Rules::Free));
-        let given = Rules::Given { file: CaptureId(3), delay: None };
-        assert!(matches!(cache.set_rules(HostId(1), given), Rules::Given { .. }));
-        assert!(matches!(cache.rules(HostId(1)), Some(Rules::Given { .. })));
+        assert!(matches!(cache.set_rules(HostId(1), HostRules::Closed), HostRules::Closed));
+        assert!(matches!(cache.set_rules(HostId(1), HostRules::Free), HostRules::Free));
+        assert!(matches!(cache.set_rules(HostId(1), HostRules::Closed), HostRules::Free));
+        let given = HostRules::Given { file: CaptureId(3), delay: None };
+        assert!(matches!(cache.set_rules(HostId(1), given), HostRules::Given { .. }));
+        assert!(matches!(cache.rules(HostId(1)), Some(HostRules::Given { .. })));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use archive_base::duration::read_duration;
-use archive_books::ledger::{Scope, ScopeKind, ScopeRule};
+use archive_books::ledger::{CrawlScope, ScopeKind, ScopeRule};
 use url::Url;
 
 /// A line of the seeds file.
@@ -56,14 +56,14 @@ pub fn read_seeds(text: &str) -> Result<Vec<Seed>, Vec<SeedError>> {
 
 /// Returns the scope of `seeds`: their own options, or else those of the crawl.
 #[must_use]
-pub fn scope_of(seeds: &[Seed], kind: &ScopeKind, max_depth: u8) -> Scope {
+pub fn scope_of(seeds: &[Seed], kind: &ScopeKind, max_depth: u8) -> CrawlScope {
     let rules = seeds.iter().map(|seed| ScopeRule {
         kind: seed.scope.clone().unwrap_or_else(|| kind.clone()),
         seed: seed.url.to_string(),
         max_depth: seed.max_depth.unwrap_or(max_depth),
         moved_from: None,
     });
-    Scope::from_rules(rules.collect())
+    CrawlScope::from_rules(rules.collect())
 }
 
 type LineError = (usize, String);

@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use archive_base::spare::used_by;
-use archive_storage::segment::Packing;
+use archive_storage::segment::CompressionTotals;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::pace::{Pace, process_time};
+use super::pace::{CrawlPace, process_time};
 
 /// Stages of a page after it was fetched and before it is indexed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +48,11 @@ const STAGES: [(Stage, &str, bool); 11] = [
 
 /// Nanoseconds of each stage, over all threads. Clones share the counters.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counters {
+pub(super) struct StageTimes {
     nanoseconds: Arc<[AtomicU64; STAGES.len()]>,
 }
 
-impl Counters {
+impl StageTimes {
     fn of(&self, stage: Stage) -> u64 {
         self.nanoseconds[stage as usize].load(Ordering::Relaxed)
     }
@@ -73,12 +73,12 @@ impl Counters {
 /// Stopwatch of a thread.
 #[derive(Debug, Clone)]
 pub(super) struct Stopwatch {
-    counters: Counters,
+    counters: StageTimes,
     since: Instant,
 }
 
 impl Stopwatch {
-    pub(super) fn new(counters: Counters) -> Self {
+    pub(super) fn new(counters: StageTimes) -> Self {
         Self { counters, since: Instant::now() }
     }
 
@@ -94,7 +94,7 @@ impl Stopwatch {
         self.since = now;
     }
 
-    pub(super) fn counters(&self) -> &Counters {
+    pub(super) fn counters(&self) -> &StageTimes {
         &self.counters
     }
 }
@@ -111,9 +111,9 @@ pub struct Timings {
     /// Wall-clock time.
     pub elapsed: Duration,
     /// Progress over time.
-    pub pace: Pace,
+    pub pace: CrawlPace,
     /// What was compressed, in a hurry and in idle time.
-    pub packing: Packing,
+    pub packing: CompressionTotals,
 }
 
 /// Processor time at the beginning of a run.
@@ -158,7 +158,7 @@ impl Threads {
 impl Timings {
     /// Sums up at the end of a run; must be called on the thread that owns the store.
     pub(super) fn of(
-        counters: &Counters,
+        counters: &StageTimes,
         beginning: &Beginning,
         threads: Threads,
         captures: u64,
@@ -178,7 +178,14 @@ impl Timings {
         }
         let known: Duration = stages.iter().map(|(_, time)| *time).sum();
         stages.push(("full-text index and other threads", total.saturating_sub(known)));
-        Self { captures, stages, total, elapsed, pace: Pace::default(), packing: Packing::default() }
+        Self {
+            captures,
+            stages,
+            total,
+            elapsed,
+            pace: CrawlPace::default(),
+            packing: CompressionTotals::default(),
+        }
     }
 
     /// Microseconds per capture.
@@ -206,7 +213,7 @@ mod tests {
 
     #[test]
     fn stages_share_the_processor_time_of_their_threads() {
-        let counters = Counters::default();
+        let counters = StageTimes::default();
         counters.add(Stage::Digest, Duration::from_millis(10));
         counters.add(Stage::Parse, Duration::from_millis(30));
         counters.add(Stage::Ledger, Duration::from_millis(5));

@@ -6,7 +6,7 @@ use archive_ask::query::{self, Context, Plan, Question, Zone};
 use archive_ask::review::favoured_sites;
 use archive_base::access::Access;
 use archive_base::decisions::Decisions;
-use archive_books::ledger::{CashRules, Credits, Favour, SiteRule, Topic};
+use archive_books::ledger::{CashRules, Credits, Favour, SiteRule, UrlTopic};
 use archive_storage::{Store, UrlId};
 use chrono::Utc;
 
@@ -82,7 +82,7 @@ impl CashChange {
 
     fn queries(&self) -> impl Iterator<Item = (&str, f64)> {
         self.favours.iter().flatten().filter_map(|favour| match &favour.topic {
-            Topic::Query(text) => Some((text.as_str(), favour.bonus)),
+            UrlTopic::Query(text) => Some((text.as_str(), favour.bonus)),
             _ => None,
         })
     }

@@ -6,11 +6,11 @@ use std::time::Instant;
 use archive_base::control::Control;
 use archive_base::runs;
 use archive_books::cluster::{ClusterError, Member, Mode};
-use archive_books::ledger::{Credits, Facts, Refusal, ScopeKind, page_flags};
+use archive_books::ledger::{CrawlerFacts, Credits, Refusal, ScopeKind, page_flags};
 use archive_books::{recorder, search, topics};
 use archive_choose::{FocusPolicy, robots_of};
 use archive_crawl::publish::KEYS_MAX;
-use archive_crawl::{End, Manners, Options, Purpose, Seed, Status, scope_of};
+use archive_crawl::{CrawlOptions, CrawlStatus, EndReason, Manners, Purpose, Seed, scope_of};
 use archive_storage::Store;
 use archive_storage::address::canonical;
 use archive_storage::segment::SegmentOptions;
@@ -26,7 +26,7 @@ pub struct CrawlJob {
     /// This overrides the politeness, the user agent, the limits of responses, and the limits of the policy in `options`.
     pub manners: Manners,
     /// Everything else.
-    pub options: Options,
+    pub options: CrawlOptions,
     /// Changes of the rules by which importance is computed.
     pub cash: CashChange,
     /// How new segments are written.
@@ -66,9 +66,9 @@ impl ClusterPlace {
 #[derive(Debug)]
 pub struct CrawlOutcome {
     /// Why it ended.
-    pub end: End,
+    pub end: EndReason,
     /// What it stored and left.
-    pub status: Status,
+    pub status: CrawlStatus,
     /// The seeds without a result so far, each with the reason, in a sentence.
     pub failed_seeds: Vec<String>,
     /// Whether no seed has a result.
@@ -134,14 +134,14 @@ fn check_focus(path: &Path, focus: &FocusPolicy) -> Result<(), JobError> {
 /// Processes the waiting notices as a run of its own, which takes part of the time.
 fn settle_notices(
     store: &mut Store,
-    options: &mut Options,
+    options: &mut CrawlOptions,
     control: &Control,
     hear: &mut Hear<'_>,
 ) -> Result<(), JobError> {
     let begun = Instant::now();
     options.is_continued = true;
     let (keys, noticed) = notices::settle(store, options, KEYS_MAX, control, hear)?;
-    let mut account = runs::Run::begins("crawl", options.fetch.clock.now());
+    let mut account = runs::RunReport::begins("crawl", options.fetch.clock.now());
     account.noticed = noticed;
     (options.account, options.is_continued) = (Some(account), false);
     options.time = options.time.map(|time| time.saturating_sub(begun.elapsed()));
@@ -160,7 +160,7 @@ fn failed_seeds(store: &Store, urls: &[String]) -> Result<Vec<String>, JobError>
         let newest = store.state().history(id)?.next().transpose()?;
         let why = match newest {
             Some((_, capture)) => {
-                let (error, erased) = Facts::failure(store, &capture)?;
+                let (error, erased) = CrawlerFacts::failure(store, &capture)?;
                 erased.or(error)
             }
             None => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use archive_base::erased::Erased;
 use archive_storage::address::canonical;
 use archive_storage::{Owner, Store, UrlId, segment};
-use archive_vault::erase::{self, Done, ErasePlan, Order};
+use archive_vault::erase::{self, Done, ErasePlan, EraseRequest};
 use url::Url;
 
 use super::open::{erase_options, finish_erase};
@@ -19,7 +19,7 @@ use super::{Hear, JobError, JobEvent};
 /// If there are no pages, a repair is not finished, or the archive cannot be read.
 pub fn plan_erase<E: From<JobError>>(
     path: &Path,
-    order: Order,
+    order: EraseRequest,
     select: impl FnOnce(&Store) -> Result<BTreeSet<UrlId>, E>,
     hear: &mut Hear<'_>,
 ) -> Result<ErasePlan, E> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use archive_base::control::Control;
 use archive_books::{recorder, search};
 use archive_storage::segment::SegmentOptions;
-use archive_vault::import::{self, Listener, Note, Options, Status};
+use archive_vault::import::{self, ImportNote, ImportObserver, ImportOptions, ImportStatus};
 
 use super::{Hear, JobError, JobEvent, Opening, open};
 
@@ -13,7 +13,7 @@ use super::{Hear, JobError, JobEvent, Opening, open};
 #[derive(Clone, Debug)]
 pub struct ImportJob {
     /// The files, and how they are read.
-    pub options: Options,
+    pub options: ImportOptions,
     /// How new segments are written.
     pub segments: SegmentOptions,
     /// Whether older versions are indexed from now on; `None` leaves it as it is.
@@ -30,7 +30,7 @@ pub fn import(
     job: &ImportJob,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<(bool, Status), JobError> {
+) -> Result<(bool, ImportStatus), JobError> {
     let ImportJob { options, segments, index_versions } = job;
     let opening = Opening { segments: segments.clone(), ..Opening::default() };
     let mut store = open(path, &opening, hear)?;
@@ -45,12 +45,12 @@ pub fn import(
 /// Tells of a running import.
 struct ImportListener<'a, 'h>(&'a mut Hear<'h>);
 
-impl Listener for ImportListener<'_, '_> {
-    fn status(&mut self, status: &Status) {
+impl ImportObserver for ImportListener<'_, '_> {
+    fn status(&mut self, status: &ImportStatus) {
         self.0(JobEvent::Importing(status));
     }
 
-    fn note(&mut self, note: &Note) {
+    fn note(&mut self, note: &ImportNote) {
         self.0(JobEvent::Found(note));
     }
 }

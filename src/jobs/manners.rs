@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use archive_choose::{Budgets, CrawlPolicy};
-use archive_crawl::{Manners, Options, Politeness, WORKERS_MAX};
+use archive_crawl::{CrawlOptions, Manners, Politeness, WORKERS_MAX};
 use archive_storage::Store;
-use archive_web::fetch::{self, Limits};
+use archive_web::fetch::{self, ResponseLimits};
 
 use super::{Hear, JobError, JobEvent};
 
@@ -30,7 +30,7 @@ const REACH: [&str; 4] = ["--allow-private", "--cacert", "--insecure", "--connec
 pub(super) fn settle(
     archive: &Path,
     mut said: Manners,
-    options: &mut Options,
+    options: &mut CrawlOptions,
     hear: &mut Hear<'_>,
 ) -> Result<Vec<&'static str>, JobError> {
     // What is wrong with an archive, opening it for writing will say.
@@ -60,8 +60,8 @@ pub(super) fn settle(
 }
 
 /// Validates what an archive was told, and sets the options of a run accordingly.
-fn apply(told: Manners, options: &mut Options) -> Result<(), JobError> {
-    let usual = Options::default();
+fn apply(told: Manners, options: &mut CrawlOptions) -> Result<(), JobError> {
+    let usual = CrawlOptions::default();
     let delay = told.delay.unwrap_or(usual.politeness.host_delay);
     let per_host = told.per_host.unwrap_or(if delay.is_zero() { PER_HOST_WITHOUT_DELAY } else { 1 });
     let answer_factor = told.delay_factor.unwrap_or(usual.politeness.answer_factor);
@@ -93,9 +93,9 @@ fn apply(told: Manners, options: &mut Options) -> Result<(), JobError> {
         focus: options.policy.focus.take(),
         ..CrawlPolicy::default()
     };
-    let limits = Limits::default();
+    let limits = ResponseLimits::default();
     let timeout = told.timeout.unwrap_or(limits.head);
-    let limits = Limits {
+    let limits = ResponseLimits {
         connect: timeout.min(limits.connect),
         head: timeout,
         idle: timeout,
@@ -103,7 +103,7 @@ fn apply(told: Manners, options: &mut Options) -> Result<(), JobError> {
         body_bytes: told.max_body.map_or(limits.body_bytes, |mebibytes| mebibytes.saturating_mul(1 << 20)),
         ..limits
     };
-    options.fetch = fetch::Settings { user_agent, limits, ..options.fetch.clone() };
+    options.fetch = fetch::FetchSettings { user_agent, limits, ..options.fetch.clone() };
     options.manners = Some(told);
     Ok(())
 }
@@ -144,16 +144,16 @@ mod tests {
 
     #[test]
     fn what_nobody_said_is_what_a_run_does_by_itself() {
-        let mut options = Options::default();
+        let mut options = CrawlOptions::default();
         settle(Path::new("/nonexistent.archive"), Manners::default(), &mut options, &mut |_| {}).unwrap();
-        let usual = Options { manners: Some(Manners::default()), ..Options::default() };
+        let usual = CrawlOptions { manners: Some(Manners::default()), ..CrawlOptions::default() };
         assert_eq!(format!("{options:?}"), format!("{usual:?}"));
     }
 
     #[test]
     fn what_does_not_go_together_is_refused() {
         let settled = |said: Manners, workers: usize| {
-            let mut options = Options { workers, ..Options::default() };
+            let mut options = CrawlOptions { workers, ..CrawlOptions::default() };
             settle(Path::new("/nonexistent.archive"), said, &mut options, &mut |_| {}).is_ok()
         };
         assert!(settled(Manners::default(), 1) && settled(Manners::default(), WORKERS_MAX));

@@ -18,7 +18,7 @@
 //! let folder = tempfile::tempdir()?;
 //! // Without seeds there is nothing to fetch.
 //! let outcome = jobs::crawl(folder.path(), CrawlJob::default(), &jobs::Control::default(), &mut |_| {})?;
-//! assert_eq!(outcome.end, jobs::End::Complete);
+//! assert_eq!(outcome.end, jobs::EndReason::Complete);
 //! assert_eq!(jobs::stats(folder.path())?.captures, 0);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -45,7 +45,7 @@ use archive_ask::watch::Delivery;
 pub use archive_base::control::Control;
 pub use archive_base::error::ErrorKind;
 pub use archive_books::ledger::ScopeKind;
-pub use archive_crawl::{End, Manners, Options, Seed, Status, read_seeds};
+pub use archive_crawl::{CrawlOptions, CrawlStatus, EndReason, Manners, Seed, read_seeds};
 use archive_vault::{import as importing, repack as repacking};
 
 pub use cash::CashChange;
@@ -74,15 +74,15 @@ pub enum JobEvent<'a> {
     /// Fetching begins, of at most so many pages if that is known.
     Begun(Option<u64>),
     /// Fetching goes on; a few times a second.
-    Fetching(&'a Status),
+    Fetching(&'a CrawlStatus),
     /// Fetching has ended in one of several archives.
     Ended(&'a ArchiveRefreshed),
     /// The report of a watch of this archive was made, or was not.
     Reported(&'a Path, &'a Delivery),
     /// An import goes on; a few times a second.
-    Importing(&'a importing::Status),
+    Importing(&'a importing::ImportStatus),
     /// An import has found something that may need attention.
-    Found(&'a importing::Note),
+    Found(&'a importing::ImportNote),
     /// Segments are rewritten: so many bytes before compression, of about this total.
     Written {
         /// Bytes written.
@@ -91,5 +91,5 @@ pub enum JobEvent<'a> {
         total: u64,
     },
     /// A batch of segments is in place, or in a dry run: was estimated.
-    Repacked(&'a repacking::Batch, &'a repacking::Done),
+    Repacked(&'a repacking::RepackBatch, &'a repacking::Repacked),
 }

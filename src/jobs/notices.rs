@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use archive_base::control::Control;
-use archive_base::runs::{Run, Tallies};
+use archive_base::runs::{RunReport, Tallies};
 use archive_base::texts::count;
-use archive_crawl::publish::{Pending, Taken};
-use archive_crawl::{End, HarvestRules, Options, Purpose};
+use archive_crawl::publish::{NoticeOutcome, Pending};
+use archive_crawl::{CrawlOptions, EndReason, HarvestRules, Purpose};
 use archive_storage::Store;
 
 use super::{Hear, JobError, JobEvent};
@@ -26,7 +26,7 @@ const KEYS_TIME_IN_CLUSTER: (Duration, u32) = (Duration::from_secs(300), 2);
 /// pages that are now fetched first.
 pub(super) fn settle(
     store: &mut Store,
-    options: &Options,
+    options: &CrawlOptions,
     keys_max: usize,
     stop: &Control,
     hear: &mut Hear<'_>,
@@ -39,16 +39,16 @@ pub(super) fn settle(
         // Key files are not part of a harvest.
         let harvest = HarvestRules::default();
         let patience = Some(time.min(KEYS_PATIENCE));
-        let account = Some(Run::begins("pings", options.fetch.clock.now()));
+        let account = Some(RunReport::begins("pings", options.fetch.clock.now()));
         let options =
-            Options { account, time: Some(time), patience, limit: None, harvest, ..options.clone() };
+            CrawlOptions { account, time: Some(time), patience, limit: None, harvest, ..options.clone() };
         let keys = Purpose::Refresh { pages: pending.keys.clone() };
         let (end, _) = archive_crawl::run(store, keys, &options, stop, &mut |_| {})?;
-        if end == End::Drained {
+        if end == EndReason::Drained {
             stop.stop();
         }
     }
-    let Taken { pages, dropped, waiting } = pending.settle(store, options.fetch.clock.now())?;
+    let NoticeOutcome { pages, dropped, waiting } = pending.settle(store, options.fetch.clock.now())?;
     let found: u64 = pages.0.iter().map(|tally| tally.count).sum();
     if found > 0 || dropped > 0 || waiting > 0 {
         hear(JobEvent::Notice(format!(

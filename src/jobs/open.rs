@@ -24,7 +24,7 @@ pub struct Opening<'a> {
     /// How new segments are written.
     pub segments: SegmentOptions,
     /// How pages are to be fetched, if any are: recorded in each segment.
-    pub fetch: Option<&'a fetch::Settings>,
+    pub fetch: Option<&'a fetch::FetchSettings>,
     /// URL of the object store of the archive's cluster, whose orders are carried out first.
     pub cluster: Option<&'a str>,
     /// The archive's partition of the cluster, if it may not have one yet.
@@ -85,7 +85,7 @@ fn recovered(opened: &Opened) -> Vec<String> {
 /// Completes the options for new segments by the fields of every `warcinfo` record. Something that fetches nothing has
 /// no settings to record, and can wait for dictionaries to be built.
 #[must_use]
-pub fn segment_options(asked: SegmentOptions, fetch: Option<&fetch::Settings>) -> SegmentOptions {
+pub fn segment_options(asked: SegmentOptions, fetch: Option<&fetch::FetchSettings>) -> SegmentOptions {
     let mut options = SegmentOptions { builds_beside: fetch.is_some(), ..asked };
     options.info = vec![("software".to_owned(), program::PRODUCT.to_owned())];
     if let Some(fetch) = fetch {
@@ -123,8 +123,8 @@ const TRACES: [Traces; 3] = [
 ];
 
 /// How erases are carried out.
-pub(super) fn erase_options() -> erase::Options {
-    erase::Options { segments: segment_options(SegmentOptions::default(), None), traces: &TRACES }
+pub(super) fn erase_options() -> erase::EraseOptions {
+    erase::EraseOptions { segments: segment_options(SegmentOptions::default(), None), traces: &TRACES }
 }
 
 /// Finishes an interrupted erase before anything else is written; returns whether there was one.

@@ -3,7 +3,7 @@
 use archive_ask::query::{self, Question};
 use archive_base::access::Access;
 use archive_choose::freshness::{PartModel, copies_of};
-use archive_choose::plan::{Forecast, RUNS_MAX, Ranking, Runs, Sample, requests};
+use archive_choose::plan::{Forecast, ForecastSample, RUNS_MAX, RunRanking, RunSeries, requests};
 use archive_choose::{RefreshRules, Timetable};
 use archive_math::refresh::policies::PolicyName;
 use archive_peers::nodes::CopySample;
@@ -72,14 +72,14 @@ impl PlanJob {
     }
 
     /// How runs will rank pages: as in the last refresh, or as requested.
-    fn ranking(&self, kept: &RefreshRules) -> Result<Ranking, JobError> {
+    fn ranking(&self, kept: &RefreshRules) -> Result<RunRanking, JobError> {
         let policy = self.policy.as_ref().unwrap_or(&kept.policy);
         let Some(by) = policy.rule() else {
             let text =
                 format!("there is no forecast for the policy {policy}; name another one with --policy");
             return Err(JobError::usage(text));
         };
-        Ok(Ranking { by, shortest: kept.shortest_days() })
+        Ok(RunRanking { by, shortest: kept.shortest_days() })
     }
 }
 
@@ -99,14 +99,14 @@ pub fn plan(job: &PlanJob, copies: &CopySample) -> Result<PlanOutcome, JobError>
         }
     }
     let ranking = ranking.ok_or_else(|| JobError::usage("there is no archive"))?;
-    let sample = Sample::drawn(copies.sampled.iter().collect(), copies.count);
-    let runs = Runs { budget: job.budget as f64, every: job.every_days, days: job.days };
+    let sample = ForecastSample::drawn(copies.sampled.iter().collect(), copies.count);
+    let runs = RunSeries { budget: job.budget as f64, every: job.every_days, days: job.days };
     let row = |forecast: Forecast, target: Option<f64>| {
         let parts_max = copies.rules.iter().map(|rules| rules.parts_max(forecast.budget)).max().unwrap_or(0);
         let requests = requests(&forecast, &runs, sample.len(), &copies.parts, parts_max);
         BudgetForecast { asked: forecast.budget == job.budget, forecast, requests, target }
     };
-    let of_budget = |budget: u64| sample.forecast(&ranking, &Runs { budget: budget as f64, ..runs });
+    let of_budget = |budget: u64| sample.forecast(&ranking, &RunSeries { budget: budget as f64, ..runs });
     let budgets = budgets(job.budget, sample.len()).into_iter();
     let mut budgets: Vec<BudgetForecast> = budgets.map(|budget| row(of_budget(budget), None)).collect();
     let reached = job.target.map(|target| (target, sample.budget_for(&ranking, &runs, target)));
@@ -155,7 +155,12 @@ pub fn copies(
         rules.push(kept);
     }
     let count = all.len();
-    Ok(CopySample { rules, count, parts, sampled: all.into_iter().step_by(Sample::step(count)).collect() })
+    Ok(CopySample {
+        rules,
+        count,
+        parts,
+        sampled: all.into_iter().step_by(ForecastSample::step(count)).collect(),
+    })
 }
 
 /// The pages that bring nothing now, and how often refreshes ask them in the days of a plan nevertheless.

@@ -6,7 +6,7 @@ use archive_base::control::Control;
 use archive_books::recorder;
 use archive_storage::StoreError;
 use archive_storage::segment::{SegmentError, SegmentOptions};
-use archive_vault::repack::{self, Batch, Done, Listener, Options};
+use archive_vault::repack::{self, RepackBatch, RepackObserver, RepackOptions, Repacked};
 
 use super::{Hear, JobError, JobEvent, Opening, open};
 
@@ -20,7 +20,7 @@ pub struct RepackOutcome {
     /// Number of batches.
     pub batches: u64,
     /// The totals of all batches.
-    pub done: Done,
+    pub done: Repacked,
 }
 
 /// Repacks the segments of an archive that are worth it. Finished batches stay if it is stopped, and the next run
@@ -31,14 +31,14 @@ pub struct RepackOutcome {
 pub fn repack(
     path: &Path,
     segments: &SegmentOptions,
-    options: &Options,
+    options: &RepackOptions,
     control: &Control,
     hear: &mut Hear<'_>,
 ) -> Result<RepackOutcome, JobError> {
     let mut store = open(path, &Opening { segments: segments.clone(), ..Opening::default() }, hear)?;
     let (batches, left) = repack::plan(&store.closed_segments(), options);
     let total = batches.iter().map(|batch| batch.plain_bytes).sum();
-    let mut heard = RepackListener { hear, total, written: 0, batches: 0, done: Done::default() };
+    let mut heard = RepackListener { hear, total, written: 0, batches: 0, done: Repacked::default() };
     let is_complete = repack::run(&mut store, &batches, options, control, &mut heard).map_err(advised)?;
     recorder::close(store)?;
     let RepackListener { batches, done, .. } = heard;
@@ -58,16 +58,16 @@ struct RepackListener<'a, 'h> {
     total: u64,
     written: u64,
     batches: u64,
-    done: Done,
+    done: Repacked,
 }
 
-impl Listener for RepackListener<'_, '_> {
+impl RepackObserver for RepackListener<'_, '_> {
     fn progress(&mut self, plain_bytes: u64) {
         self.written += plain_bytes;
         (self.hear)(JobEvent::Written { bytes: self.written, total: self.total });
     }
 
-    fn batch(&mut self, batch: &Batch, done: &Done) {
+    fn batch(&mut self, batch: &RepackBatch, done: &Repacked) {
         self.batches += 1;
         self.done.add(done);
         (self.hear)(JobEvent::Repacked(batch, done));

@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use archive_ask::watch;
 use archive_base::control::Control;
-use archive_base::runs::Run;
+use archive_base::runs::RunReport;
 use archive_books::recorder;
-use archive_crawl::{End, Manners, Options, Purpose, Status};
+use archive_crawl::{CrawlOptions, CrawlStatus, EndReason, Manners, Purpose};
 
 use super::refresh::{awaited, deliver, left};
 use super::{ClusterTurns, Hear, JobError, JobEvent, Opening, manners, open};
@@ -22,7 +22,7 @@ pub struct ReportJob {
     /// How servers are treated; as for [`CrawlJob`](super::CrawlJob).
     pub manners: Manners,
     /// Everything else.
-    pub options: Options,
+    pub options: CrawlOptions,
     /// The cluster with whose nodes to take turns.
     pub turns: ClusterTurns,
 }
@@ -37,12 +37,12 @@ pub fn report(
     job: ReportJob,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<(End, Status), JobError> {
+) -> Result<(EndReason, CrawlStatus), JobError> {
     let started = Instant::now();
     let ReportJob { time, outputs, manners, mut options, turns } = job;
     let watch = watch::get(path, name)?;
     manners::settle(path, manners, &mut options, hear)?;
-    options.account = Some(Run::begins("watch", options.fetch.clock.now()));
+    options.account = Some(RunReport::begins("watch", options.fetch.clock.now()));
     let opening =
         Opening { fetch: Some(&options.fetch), cluster: turns.cluster.as_deref(), ..Opening::default() };
     let mut store = open(path, &opening, hear)?;
@@ -55,7 +55,7 @@ pub fn report(
     let (end, status) = archive_crawl::run(&mut store, plan, &options, control, &mut |status| {
         hear(JobEvent::Fetching(status));
     })?;
-    if end != End::Stopped {
+    if end != EndReason::Stopped {
         deliver(awaited, &store, options.fetch.clock.now(), &outputs, hear);
     }
     recorder::close(store)?;

@@ -6,7 +6,7 @@ use archive_ask::query::{Question, SiteRow};
 use archive_base::access::Access;
 use archive_books::ledger::{Credits, PutOff};
 use archive_books::prepared::Prepared;
-use archive_books::search::{self, Reader};
+use archive_books::search::{self, SearchReader};
 use archive_choose::utc;
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
@@ -137,7 +137,7 @@ pub fn stats(path: &Path) -> Result<Stats, JobError> {
 }
 
 fn index_behind(store: &Store, folder: &str) -> Option<u64> {
-    let index = Reader::open(&store.path().join(folder)).ok()?;
+    let index = SearchReader::open(&store.path().join(folder)).ok()?;
     Some(store.state().totals().captures.saturating_sub(index.watermark()))
 }
 

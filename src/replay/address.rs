@@ -68,7 +68,7 @@ pub(super) enum When {
 
 /// What an address requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct ReplayTarget {
     pub when: When,
     pub modifier: Modifier,
     /// The canonical URL, or the text itself if it is not a URL.
@@ -78,7 +78,7 @@ pub(super) struct Target {
     pub has_empty_query: bool,
 }
 
-impl Target {
+impl ReplayTarget {
     /// Parses the part after `/web/`.
     pub(super) fn parse(rest: &str) -> Self {
         let (first, after) = rest.split_once('/').unwrap_or((rest, ""));
@@ -216,7 +216,7 @@ mod tests {
             ("2020xx_/a", When::Newest, "", "http://2020xx_/a"),
             ("localhost:80/a", When::Newest, "", "http://localhost/a"),
         ] {
-            let target = Target::parse(rest);
+            let target = ReplayTarget::parse(rest);
             assert_eq!(
                 (target.when, target.modifier.as_str(), target.url.as_str()),
                 (when, modifier, url),

@@ -6,7 +6,7 @@ use archive_web::parse::headers::{parameter, split_link};
 use archive_web::parse::html::kind_of_relation;
 
 use super::address::uri;
-use super::rewrite::Links;
+use super::rewrite::LinkRewriter;
 use super::rewrite::html::refreshed;
 use super::{PATH_BYTES_MAX, Response};
 
@@ -27,7 +27,7 @@ const OF_MEMENTOS: [&str; 9] =
 
 /// Adds the fields of an original, except `Content-Type` and lengths, which depend on the body. Returns the original's
 /// own links, which share a field with those of the capture.
-pub(super) fn add(response: &mut Response, head: &HttpHead, links: &Links) -> Vec<String> {
+pub(super) fn add(response: &mut Response, head: &HttpHead, links: &LinkRewriter) -> Vec<String> {
     let (mut own_links, mut repeated) = (Vec::new(), 0);
     for (name, value) in &head.fields {
         let lower = name.to_ascii_lowercase();
@@ -70,7 +70,7 @@ fn name_of(lower: &str) -> &'static str {
 }
 
 /// Rewrites the links of a `Link` field (RFC 8288).
-fn linked(value: &str, links: &Links) -> Vec<String> {
+fn linked(value: &str, links: &LinkRewriter) -> Vec<String> {
     let (mut all, mut rest) = (Vec::new(), value);
     while let Some((target, parameters, next)) = split_link(rest) {
         rest = next;
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
     use crate::address::Modifier;
 
-    fn links() -> Links {
-        Links::new(Url::parse("http://a.org/b/c").ok(), "20200101000000".to_owned(), Modifier::Page)
+    fn links() -> LinkRewriter {
+        LinkRewriter::new(Url::parse("http://a.org/b/c").ok(), "20200101000000".to_owned(), Modifier::Page)
     }
 
     #[test]

@@ -32,12 +32,12 @@ use archive_base::access::Access;
 use archive_base::texts::Language;
 use archive_storage::address::{host_key, site_of};
 use archive_storage::segment::SegmentError;
-use archive_storage::warc::Sent;
+use archive_storage::warc::SentRequest;
 use archive_storage::{StateError, Store, StoreError};
 use bytes::Bytes;
 use url::Url;
 
-use self::address::{Modifier, Target, When, requested_url};
+use self::address::{Modifier, ReplayTarget, When, requested_url};
 pub use self::cdx::{ROWS_MAX, Values, merged, sent};
 pub use self::long::Long;
 use self::mementos::{Mementos, is_spelled_alike};
@@ -59,7 +59,7 @@ pub struct Request<'a> {
     /// Path and query as received.
     pub path: &'a str,
     /// Method and body, unless the method is `GET` or `HEAD`.
-    pub sent: Sent<'a>,
+    pub sent: SentRequest<'a>,
     /// `Accept-Datetime`.
     pub accept_datetime: Option<&'a str>,
     /// `Range`.
@@ -94,7 +94,7 @@ pub struct Response {
 /// Why a request cannot be answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ReplayError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -103,7 +103,7 @@ pub enum Error {
     Segment(#[from] SegmentError),
 }
 
-impl From<StateError> for Error {
+impl From<StateError> for ReplayError {
     fn from(error: StateError) -> Self {
         Self::Store(error.into())
     }
@@ -163,7 +163,7 @@ impl Response {
 
 /// A request together with the archive.
 #[derive(Clone, Copy)]
-struct Asked<'a> {
+struct ReplayRequest<'a> {
     store: &'a Store,
     access: &'a Access,
     request: &'a Request<'a>,
@@ -171,22 +171,22 @@ struct Asked<'a> {
 
 /// Something that is asked for under one path, or under all below one (`/*`).
 #[derive(Debug)]
-pub struct Route {
+pub struct ReplayRoute {
     /// The path.
     pub path: &'static str,
     /// Takes what follows the start of the path, or its query.
-    answer: fn(&Asked<'_>, &str) -> Result<Response, Error>,
+    answer: fn(&ReplayRequest<'_>, &str) -> Result<Response, ReplayError>,
 }
 
 /// What the replay answers.
-pub const ROUTES: &[Route] = &[
-    Route { path: "/web/*", answer: |asked, rest| asked.replay(rest) },
-    Route { path: "/timegate/*", answer: |asked, rest| asked.timegate(&requested_url(rest)) },
-    Route { path: "/timemap/*", answer: |asked, rest| asked.timemap(rest) },
-    Route { path: "/warc/*", answer: |asked, rest| asked.records(rest) },
-    Route { path: "/cdx", answer: |asked, query| asked.cdx(query) },
-    Route { path: "/static/replay.js", answer: |_, _| Ok(script(include_str!("static/replay.js"))) },
-    Route {
+pub const ROUTES: &[ReplayRoute] = &[
+    ReplayRoute { path: "/web/*", answer: |asked, rest| asked.replay(rest) },
+    ReplayRoute { path: "/timegate/*", answer: |asked, rest| asked.timegate(&requested_url(rest)) },
+    ReplayRoute { path: "/timemap/*", answer: |asked, rest| asked.timemap(rest) },
+    ReplayRoute { path: "/warc/*", answer: |asked, rest| asked.records(rest) },
+    ReplayRoute { path: "/cdx", answer: |asked, query| asked.cdx(query) },
+    ReplayRoute { path: "/static/replay.js", answer: |_, _| Ok(script(include_str!("static/replay.js"))) },
+    ReplayRoute {
         path: "/static/worker.js",
         answer: |_, _| {
             let mut response = script(include_str!("static/worker.js"));
@@ -194,15 +194,15 @@ pub const ROUTES: &[Route] = &[
             Ok(response)
         },
     },
-    Route { path: "/", answer: |asked, _| Ok(asked.start()) },
+    ReplayRoute { path: "/", answer: |asked, _| Ok(asked.start()) },
 ];
 
 /// Answers a request from an archive, within the limits of `access`.
 ///
 /// # Errors
 /// When the archive cannot be read. A missing capture or a malformed request results in a response.
-pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<Response, Error> {
-    let asked = Asked { store, access, request };
+pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<Response, ReplayError> {
+    let asked = ReplayRequest { store, access, request };
     let mut response = if request.path.len() > PATH_BYTES_MAX {
         asked.problem(414, "This address is too long.")
     } else {
@@ -217,7 +217,7 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
     }
     if response.get(POLICY).is_none() {
         let of_answer = || show::kind_of(response.get("Content-Type").unwrap_or_default(), &response.body);
-        let kind = if is_own_page { policy::Kind::Own } else { of_answer() };
+        let kind = if is_own_page { policy::ResponseKind::Own } else { of_answer() };
         response.set(POLICY, &policy::of_answer(request.application, kind, !asked.is_among_pages()));
     }
     // Pages of our own lead to other archives.
@@ -239,7 +239,7 @@ pub fn answer(store: &Store, access: &Access, request: &Request<'_>) -> Result<R
 /// The mistake in a capture query.
 pub fn site_asked(path: &str) -> Result<(Option<String>, Option<&str>), String> {
     let url = if let Some(rest) = path.strip_prefix("/web/") {
-        Target::parse(rest).url
+        ReplayTarget::parse(rest).url
     } else if let Some(rest) = path.strip_prefix("/timegate/") {
         requested_url(rest)
     } else if let Some(rest) = path.strip_prefix("/timemap/") {
@@ -253,14 +253,14 @@ pub fn site_asked(path: &str) -> Result<(Option<String>, Option<&str>), String> 
     Ok((Url::parse(&url).ok().map(|url| site_of(&host_key(&url)).to_owned()), None))
 }
 
-impl Asked<'_> {
+impl ReplayRequest<'_> {
     /// Whether the response is for a window of its own, or for a frame of a replayed page.
     fn is_among_pages(&self) -> bool {
         let from = self.request.referer.and_then(|referer| referer.strip_prefix(self.request.base));
         self.request.destination == Some("document") || from.is_some_and(|path| path.starts_with("/web/"))
     }
 
-    fn route(&self) -> Result<Response, Error> {
+    fn route(&self) -> Result<Response, ReplayError> {
         let path = self.request.path;
         let (bare, query) = path.split_once('?').unwrap_or((path, ""));
         // A page's own worker would intercept requests for its captures.
@@ -275,8 +275,8 @@ impl Asked<'_> {
     }
 
     /// `/web/…`
-    fn replay(&self, rest: &str) -> Result<Response, Error> {
-        let target = Target::parse(rest);
+    fn replay(&self, rest: &str) -> Result<Response, ReplayError> {
+        let target = ReplayTarget::parse(rest);
         if target.when == When::All {
             return Ok(self.list(&target.url));
         }

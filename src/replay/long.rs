@@ -23,25 +23,25 @@ const RECORD_END: &[u8] = b"\r\n\r\n";
 /// A body that is read piece by piece; each piece has some megabytes at most.
 #[derive(Debug)]
 pub struct Long {
-    what: What,
+    what: LongContent,
     /// Bytes that are still to be read, if that is known.
     left: Option<u64>,
 }
 
 #[derive(Debug)]
-enum What {
+enum LongContent {
     Payload(Box<PayloadPieces>),
-    Records(Box<Records>),
+    Records(Box<MemberRecords>),
 }
 
 impl Long {
     pub(super) fn of_payload(payload: PayloadPieces) -> Self {
         let left = payload.length();
-        Self { what: What::Payload(Box::new(payload)), left }
+        Self { what: LongContent::Payload(Box::new(payload)), left }
     }
 
-    pub(super) fn of_records(records: Records) -> Self {
-        Self { what: What::Records(Box::new(records)), left: None }
+    pub(super) fn of_records(records: MemberRecords) -> Self {
+        Self { what: LongContent::Records(Box::new(records)), left: None }
     }
 
     /// Its length in bytes, if that can be told without reading it.
@@ -59,7 +59,7 @@ impl Long {
 
     /// Leaves `count` bytes from `first` on.
     pub(super) fn cut(&mut self, first: u64, count: u64) -> Result<(), SegmentError> {
-        if let What::Payload(payload) = &mut self.what {
+        if let LongContent::Payload(payload) = &mut self.what {
             payload.skip_bytes(first)?;
         }
         self.left = Some(count);
@@ -75,8 +75,8 @@ impl Iterator for Long {
             return None;
         }
         let mut piece = match &mut self.what {
-            What::Payload(payload) => payload.next()?,
-            What::Records(records) => records.next()?,
+            LongContent::Payload(payload) => payload.next()?,
+            LongContent::Records(records) => records.next()?,
         };
         if let (Ok(piece), Some(left)) = (&mut piece, &mut self.left) {
             piece.truncate(usize::try_from(*left).unwrap_or(usize::MAX));
@@ -87,7 +87,7 @@ impl Iterator for Long {
 }
 
 /// The records of captures as a WARC file, each a gzip member.
-pub(super) struct Records {
+pub(super) struct MemberRecords {
     reader: SegmentReader,
     captures: VecDeque<Location>,
     /// The record that is being packed.
@@ -100,13 +100,13 @@ pub(super) struct Records {
     ready: Bytes,
 }
 
-impl std::fmt::Debug for Records {
+impl std::fmt::Debug for MemberRecords {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Records").field("captures", &self.captures).finish_non_exhaustive()
     }
 }
 
-impl Records {
+impl MemberRecords {
     pub(super) fn new(reader: SegmentReader, captures: impl IntoIterator<Item = Location>) -> Self {
         let captures = captures.into_iter().collect();
         Self { reader, captures, record: None, next: None, read: 0, packer: packer(), ready: Bytes::new() }
@@ -151,7 +151,7 @@ impl Records {
     }
 }
 
-impl Iterator for Records {
+impl Iterator for MemberRecords {
     type Item = Result<Bytes, SegmentError>;
 
     fn next(&mut self) -> Option<Self::Item> {

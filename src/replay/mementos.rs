@@ -11,7 +11,7 @@ use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, Store,
 use url::Url;
 
 use super::address::{When, half_a_second, moment, stamp};
-use super::parts::{Part, RangeAsked};
+use super::parts::{PartialBody, RangeAsked};
 
 /// Maximum number of captures of a URL that are considered, newest first.
 pub(super) const MEMENTOS_MAX: usize = 100_000;
@@ -232,14 +232,14 @@ impl Mementos {
                 (places, next) = (self.ranked(when), 0);
             }
         };
-        if !self.is_part(store, place)? || Part::of(store, &self.list[place].capture)?.answers(range) {
+        if !self.is_part(store, place)? || PartialBody::of(store, &self.list[place].capture)?.answers(range) {
             return Ok(Some(place));
         }
         let mut read = 0;
         for other in places {
             if self.is_part(store, other)? {
                 read += 1;
-                if read <= PARTS_MAX && Part::of(store, &self.list[other].capture)?.answers(range) {
+                if read <= PARTS_MAX && PartialBody::of(store, &self.list[other].capture)?.answers(range) {
                     return Ok(Some(other));
                 }
             } else if self.list[other].status(store)? == 200 {

@@ -4,10 +4,10 @@ use archive_base::texts::Language;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use url::Url;
 
-use super::address::{Target, uri};
+use super::address::{ReplayTarget, uri};
 use super::mementos::{Memento, Mementos};
-use super::parts::Part;
-use super::{Asked, Error, Response};
+use super::parts::PartialBody;
+use super::{ReplayError, ReplayRequest, Response};
 
 /// Maximum number of parent folders of a missing URL that are tried.
 const FOLDERS_MAX: usize = 16;
@@ -31,7 +31,7 @@ fn host_of(timegate: &str) -> &str {
     timegate.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or(timegate)
 }
 
-impl Asked<'_> {
+impl ReplayRequest<'_> {
     fn page(&self, status: u16, title: &'static str, content: &Markup) -> Response {
         let t = self.request.language;
         let whole = html! {
@@ -50,13 +50,13 @@ impl Asked<'_> {
     }
 
     /// The page for a request of which only other bytes were captured.
-    pub(super) fn only_part(&self, part: Part) -> Response {
+    pub(super) fn only_part(&self, part: PartialBody) -> Response {
         let t = self.request.language;
         let (status, title) = match self.request.range {
             Some(_) => (416, "Not possible"),
             None => (404, "Not in the archive"),
         };
-        let Part::Range { first, last, length } = part else {
+        let PartialBody::Range { first, last, length } = part else {
             return self.problem(status, "Only several parts of it were captured, in one answer.");
         };
         let bytes = [first, last].map(|byte| html! { (byte) });
@@ -95,7 +95,11 @@ impl Asked<'_> {
 
     /// The page for a missing capture; it links to what was captured of a URL that differs only in what varies from request
     /// to request, or to the nearest folder that was captured. `found` has nothing to show.
-    pub(super) fn missing(&self, target: &Target, mut found: Mementos) -> Result<Response, Error> {
+    pub(super) fn missing(
+        &self,
+        target: &ReplayTarget,
+        mut found: Mementos,
+    ) -> Result<Response, ReplayError> {
         if !target.modifier.is_document() {
             return Ok(self.elsewhere(self.none(&found), &target.url));
         }
@@ -142,7 +146,7 @@ impl Asked<'_> {
     }
 
     /// Path, URL and date of the memento nearest to the requested time.
-    fn nearest(&self, found: &mut Mementos, target: &Target) -> Result<Option<Nearest>, Error> {
+    fn nearest(&self, found: &mut Mementos, target: &ReplayTarget) -> Result<Option<Nearest>, ReplayError> {
         let place = found.choose(self.store, self.access, target.when, None)?;
         Ok(place.map(|place| {
             let memento = &found.list[place];
@@ -152,7 +156,7 @@ impl Asked<'_> {
     }
 
     /// The nearest parent folder of a URL that has a capture.
-    fn folder_above(&self, target: &Target) -> Result<Option<Nearest>, Error> {
+    fn folder_above(&self, target: &ReplayTarget) -> Result<Option<Nearest>, ReplayError> {
         let Ok(mut url) = Url::parse(&target.url) else { return Ok(None) };
         for _ in 0..FOLDERS_MAX {
             url.set_query(None);

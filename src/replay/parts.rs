@@ -41,7 +41,7 @@ impl RangeAsked {
 
 /// What a captured partial answer (status 206) has of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum PartialBody {
     /// Everything, or the server did not say which part.
     Whole,
     /// Several parts in one body, which are not taken apart.
@@ -50,7 +50,7 @@ pub(super) enum Part {
     Range { first: u64, last: u64, length: Option<u64> },
 }
 
-impl Part {
+impl PartialBody {
     /// Reads the head of a partial answer.
     pub(super) fn of_head(head: &HttpHead) -> Self {
         if head.media_type().is_some_and(|media_type| media_type == "multipart/byteranges") {
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn a_part_has_what_its_server_said() {
         let part = |field: &str| {
-            Part::of_head(&HttpHead::parse(format!("HTTP/1.1 206 X\r\n{field}\r\n\r\n").as_bytes()))
+            PartialBody::of_head(&HttpHead::parse(format!("HTTP/1.1 206 X\r\n{field}\r\n\r\n").as_bytes()))
         };
         let some = part("Content-Range: bytes 100-199/1000");
         for (asked, has) in [
@@ -147,15 +147,15 @@ mod tests {
         let open = part("Content-Range: bytes 100-199/*");
         assert_eq!(open.has(RangeAsked::From(120, None)), Some((120, 199)));
         assert_eq!(open.has(RangeAsked::Last(1)), None);
-        assert_eq!(part("Content-Range: bytes 0-9/10"), Part::Whole);
-        assert_eq!(part("Content-Type: multipart/byteranges; boundary=x"), Part::Several);
+        assert_eq!(part("Content-Range: bytes 0-9/10"), PartialBody::Whole);
+        assert_eq!(part("Content-Type: multipart/byteranges; boundary=x"), PartialBody::Several);
         for odd in [
             "X: y",
             "Content-Range: bytes 5-1/10",
             "Content-Range: bytes 0-10/10",
             "Content-Range: items 0-1/2",
         ] {
-            assert_eq!(part(odd), Part::Whole, "{odd}");
+            assert_eq!(part(odd), PartialBody::Whole, "{odd}");
         }
     }
 }

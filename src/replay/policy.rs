@@ -27,7 +27,7 @@ const UNSCRIPTED: &str =
 
 /// What a response is to a browser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ResponseKind {
     /// A page that begins with the replay's script, or a file of scripts.
     Scripted,
     /// An XML document: a style sheet may transform it, but nothing in the result runs.
@@ -44,13 +44,13 @@ pub(super) enum Kind {
 ///
 /// As browsers show no PDF in a page in a sandbox either, pages in a window of their own or in a frame of a replayed
 /// page are in none, for the PDFs that they embed: there is no application to navigate.
-pub(super) fn of_answer(application: &str, kind: Kind, is_sandboxed: bool) -> String {
+pub(super) fn of_answer(application: &str, kind: ResponseKind, is_sandboxed: bool) -> String {
     let own = match kind {
-        Kind::Scripted if is_sandboxed => &format!("; {SANDBOX}"),
-        Kind::Scripted => "",
-        Kind::Transformed => &format!("; script-src 'self'; {UNSCRIPTED}"),
-        Kind::Pdf | Kind::Own => "; script-src 'none'",
-        Kind::Plain => &format!("; script-src 'none'; {UNSCRIPTED}"),
+        ResponseKind::Scripted if is_sandboxed => &format!("; {SANDBOX}"),
+        ResponseKind::Scripted => "",
+        ResponseKind::Transformed => &format!("; script-src 'self'; {UNSCRIPTED}"),
+        ResponseKind::Pdf | ResponseKind::Own => "; script-src 'none'",
+        ResponseKind::Plain => &format!("; script-src 'none'; {UNSCRIPTED}"),
     };
     format!("default-src {OWN}; {ALWAYS}; {}{own}", ancestors(application))
 }
@@ -80,7 +80,8 @@ mod tests {
 
     #[test]
     fn an_origin_adds_no_directive() {
-        let of = |application: &str, is_sandboxed| of_answer(application, Kind::Scripted, is_sandboxed);
+        let of =
+            |application: &str, is_sandboxed| of_answer(application, ResponseKind::Scripted, is_sandboxed);
         let policy = of("http://127.0.0.1:8070", true);
         assert!(policy.contains("frame-ancestors 'self' http://127.0.0.1:8070;"));
         for wrong in [
@@ -100,11 +101,17 @@ mod tests {
 
     #[test]
     fn only_pages_with_our_script_and_files_of_scripts_run_any() {
-        for kind in [Kind::Scripted, Kind::Transformed, Kind::Pdf, Kind::Own, Kind::Plain] {
+        for kind in [
+            ResponseKind::Scripted,
+            ResponseKind::Transformed,
+            ResponseKind::Pdf,
+            ResponseKind::Own,
+            ResponseKind::Plain,
+        ] {
             let policy = of_answer("", kind, true);
             let runs =
                 policy.contains("allow-scripts") || !policy.contains("sandbox") && !policy.contains("'none'");
-            assert_eq!(runs, kind == Kind::Scripted, "{policy}");
+            assert_eq!(runs, kind == ResponseKind::Scripted, "{policy}");
         }
     }
 }

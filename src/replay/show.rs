@@ -7,7 +7,7 @@ use archive_storage::CaptureKind;
 use archive_storage::address::{callback_of, without_request};
 use archive_storage::warc::{HEAD_BYTES_MAX, HttpHead, media_type};
 use archive_web::parse::charset;
-use archive_web::parse::html::Syntax;
+use archive_web::parse::html::MarkupSyntax;
 use archive_web::parse::{CodingProblem, DocumentKind, charset_parameter, decode_content};
 use bytes::Bytes;
 use encoding_rs::{UTF_8, WINDOWS_1252};
@@ -16,11 +16,11 @@ use url::Url;
 use super::address::{Modifier, http_date, stamp};
 use super::long::Long;
 use super::mementos::{Memento, Mementos};
-use super::parts::{Part, RangeAsked};
-use super::policy::Kind;
+use super::parts::{PartialBody, RangeAsked};
+use super::policy::ResponseKind;
 use super::rewrite::html::{self, Additions, HEAD, XML_HEAD};
-use super::rewrite::{Links, css, script, xml};
-use super::{Asked, Error, NAVIGATED, POLICY, Request, Response, fields, policy};
+use super::rewrite::{LinkRewriter, css, script, xml};
+use super::{NAVIGATED, POLICY, ReplayError, ReplayRequest, Request, Response, fields, policy};
 
 /// Maximum size of a document that is rewritten, in bytes; a longer one is sent unchanged.
 pub(super) const REWRITTEN_BYTES_MAX: usize = 16 << 20;
@@ -30,7 +30,7 @@ pub(super) const REWRITTEN_BYTES_MAX: usize = 16 << 20;
 const WHOLE_BYTES_MAX: u64 = REWRITTEN_BYTES_MAX as u64 + HEAD_BYTES_MAX as u64;
 
 /// The response of a capture, as recorded.
-struct Recorded {
+struct RecordedResponse {
     head: HttpHead,
     status: u16,
     /// The body, or the beginning of a long one.
@@ -40,7 +40,7 @@ struct Recorded {
 
 /// How to rewrite a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Written {
+enum Rewriting {
     AsItIs,
     /// HTML, XHTML, SVG.
     Markup {
@@ -52,21 +52,28 @@ enum Written {
     Xml,
 }
 
-impl Asked<'_> {
+impl ReplayRequest<'_> {
     /// The response for a memento.
-    pub(super) fn show(&self, found: &Mementos, place: usize, modifier: Modifier) -> Result<Response, Error> {
+    pub(super) fn show(
+        &self,
+        found: &Mementos,
+        place: usize,
+        modifier: Modifier,
+    ) -> Result<Response, ReplayError> {
         let memento = &found.list[place];
         let Some(mut recorded) = self.recorded(memento)? else {
             return Ok(self.problem(404, "The capture that has this one's content is not in the archive."));
         };
-        let part = if recorded.status == 206 { Part::of_head(&recorded.head) } else { Part::Whole };
+        let part =
+            if recorded.status == 206 { PartialBody::of_head(&recorded.head) } else { PartialBody::Whole };
         let range = self.request.range.and_then(RangeAsked::parse);
         let page = Url::parse(without_request(found.url(memento))).ok();
-        let links = Links::new(page, stamp(memento.capture.time), modifier).shown_at(self.request.path);
+        let links =
+            LinkRewriter::new(page, stamp(memento.capture.time), modifier).shown_at(self.request.path);
         let mut response = Response::new(recorded.status);
         let own_links = fields::add(&mut response, &recorded.head, &links);
         self.describe(&mut response, found, place, own_links);
-        if modifier == Modifier::Identity || part != Part::Whole {
+        if modifier == Modifier::Identity || part != PartialBody::Whole {
             for name in ["Content-Type", "Content-Encoding"] {
                 if let Some(value) = recorded.head.get(name) {
                     response.set(name, &fields::clean(value));
@@ -81,7 +88,7 @@ impl Asked<'_> {
             }
         }
         response.long = recorded.long;
-        if part != Part::Whole {
+        if part != PartialBody::Whole {
             return self.part(response, part, range, modifier);
         }
         if matches!(response.status, 204 | 205) {
@@ -95,16 +102,18 @@ impl Asked<'_> {
     fn part(
         &self,
         mut response: Response,
-        part: Part,
+        part: PartialBody,
         range: Option<RangeAsked>,
         modifier: Modifier,
-    ) -> Result<Response, Error> {
+    ) -> Result<Response, ReplayError> {
         let found = match (part, range) {
-            (Part::Range { first, last, .. }, None) if modifier == Modifier::Identity => Some((first, last)),
-            (Part::Several, None) if modifier == Modifier::Identity => return Ok(response),
+            (PartialBody::Range { first, last, .. }, None) if modifier == Modifier::Identity => {
+                Some((first, last))
+            }
+            (PartialBody::Several, None) if modifier == Modifier::Identity => return Ok(response),
             (_, range) => range.and_then(|range| part.has(range)),
         };
-        let (Some((from, to)), Part::Range { first, length, .. }) = (found, part) else {
+        let (Some((from, to)), PartialBody::Range { first, length, .. }) = (found, part) else {
             return Ok(self.only_part(part));
         };
         // A body that was cut off has less than its head says.
@@ -120,7 +129,7 @@ impl Asked<'_> {
 
     /// Reads head and payload. A revisit has the payload of its original. If the same payload was received again, the
     /// revisit has a head of its own; if the server only confirmed it, the head is the original's.
-    fn recorded(&self, memento: &Memento) -> Result<Option<Recorded>, Error> {
+    fn recorded(&self, memento: &Memento) -> Result<Option<RecordedResponse>, ReplayError> {
         let Some(original) = self.store.original(&memento.capture)? else { return Ok(None) };
         let reader = self.store.reader();
         let record = reader.pieces(original.location)?;
@@ -140,7 +149,7 @@ impl Asked<'_> {
         }
         let status = head.status().filter(|status| (200..600).contains(status)).unwrap_or(200);
         let status = if status == 304 { 200 } else { status };
-        let mut recorded = Recorded { head, status, body, long };
+        let mut recorded = RecordedResponse { head, status, body, long };
         if let Some(long) = recorded.long.as_mut().filter(|long| long.length().is_none())
             && (self.request.range.is_some() || recorded.status == 206)
         {
@@ -153,8 +162,8 @@ impl Asked<'_> {
     fn write(
         &self,
         response: &mut Response,
-        recorded: &Recorded,
-        links: Links,
+        recorded: &RecordedResponse,
+        links: LinkRewriter,
         modifier: Modifier,
         banner: &dyn Fn() -> String,
     ) {
@@ -170,7 +179,7 @@ impl Asked<'_> {
         let is_short = recorded.long.is_none() && body.len() <= REWRITTEN_BYTES_MAX;
         let is_led = Cell::new(false);
         let (new, media_type) = match written {
-            Written::Markup { is_xml, is_page } if is_short => {
+            Rewriting::Markup { is_xml, is_page } if is_short => {
                 // Nothing may follow the root of an XML document.
                 let has_banner = is_page && modifier == Modifier::Page && !is_xml;
                 let banner = if has_banner { banner() } else { String::new() };
@@ -181,9 +190,9 @@ impl Asked<'_> {
                 let additions = Additions { head, end: &banner, is_led: Some(&is_led) };
                 markup(&body, &stated, &media, is_xml, links, additions)
             }
-            Written::Style if is_short => (style(&body, &stated, links), stated.clone()),
-            Written::Script if is_short => (script::rewrite(&body), stated.clone()),
-            Written::Xml if is_short => (xml_document(&body, &stated, links), stated.clone()),
+            Rewriting::Style if is_short => (style(&body, &stated, links), stated.clone()),
+            Rewriting::Script if is_short => (script::rewrite(&body), stated.clone()),
+            Rewriting::Xml if is_short => (xml_document(&body, &stated, links), stated.clone()),
             _ => (None, stated.clone()),
         };
         if !media_type.is_empty() {
@@ -203,35 +212,35 @@ impl Asked<'_> {
     /// Lets the scripts of a page run, which begins with the replay's own.
     fn permit(&self, response: &mut Response) {
         let Request { application, .. } = *self.request;
-        response.set(POLICY, &policy::of_answer(application, Kind::Scripted, !self.is_among_pages()));
+        response.set(POLICY, &policy::of_answer(application, ResponseKind::Scripted, !self.is_among_pages()));
     }
 
     /// Decides how to rewrite a body: by how it was requested, then by its type.
-    fn way(&self, media: &str, body: &[u8], modifier: Modifier) -> Written {
+    fn way(&self, media: &str, body: &[u8], modifier: Modifier) -> Rewriting {
         // The worker requests pages with the destination `empty`, and what scripts request as `mp_`.
         let is_page = self.request.destination.is_none_or(|destination| match destination {
             "document" | "iframe" | "frame" | "object" | "embed" | NAVIGATED => true,
             destination => destination == "empty" && modifier.is_document(),
         });
         match modifier {
-            Modifier::Identity => return Written::AsItIs,
+            Modifier::Identity => return Rewriting::AsItIs,
             // Workers do not have `static/replay.js`. Modules import data and style sheets as well.
             Modifier::Script => {
                 let is_for_page = matches!(self.request.destination, None | Some("script" | "empty"));
-                return if is_for_page { Written::Script } else { Written::AsItIs };
+                return if is_for_page { Rewriting::Script } else { Rewriting::AsItIs };
             }
-            Modifier::Style if !media.contains("xml") => return Written::Style,
+            Modifier::Style if !media.contains("xml") => return Rewriting::Style,
             _ => {}
         }
         // A body declared as plain text is shown as text.
         let kind = if media == "text/plain" { DocumentKind::Text } else { DocumentKind::of(media, body) };
         let is_xml = media.ends_with("+xml") || media.ends_with("/xml");
         match kind {
-            DocumentKind::Html => Written::Markup { is_xml, is_page },
-            DocumentKind::Xml if media == "image/svg+xml" => Written::Markup { is_xml, is_page: false },
-            DocumentKind::Xml => Written::Xml,
-            DocumentKind::Css => Written::Style,
-            _ => Written::AsItIs,
+            DocumentKind::Html => Rewriting::Markup { is_xml, is_page },
+            DocumentKind::Xml if media == "image/svg+xml" => Rewriting::Markup { is_xml, is_page: false },
+            DocumentKind::Xml => Rewriting::Xml,
+            DocumentKind::Css => Rewriting::Style,
+            _ => Rewriting::AsItIs,
         }
     }
 
@@ -256,16 +265,16 @@ fn essence(media_type: &str) -> String {
 }
 
 /// What an answer is to a browser, if nothing was put in front of its scripts.
-pub(super) fn kind_of(media_type: &str, body: &[u8]) -> Kind {
+pub(super) fn kind_of(media_type: &str, body: &[u8]) -> ResponseKind {
     let media = essence(media_type);
     let subtype = media.strip_prefix("text/").or_else(|| media.strip_prefix("application/"));
     match subtype.map(|subtype| subtype.strip_prefix("x-").unwrap_or(subtype)).unwrap_or_default() {
-        "javascript" | "ecmascript" | "jscript" | "livescript" => Kind::Scripted,
-        "xml" => Kind::Transformed,
-        subtype if subtype.starts_with("javascript1.") && !subtype.contains('+') => Kind::Scripted,
-        subtype if subtype.ends_with("+xml") => Kind::Transformed,
-        _ if is_pdf(&media, body) => Kind::Pdf,
-        _ => Kind::Plain,
+        "javascript" | "ecmascript" | "jscript" | "livescript" => ResponseKind::Scripted,
+        "xml" => ResponseKind::Transformed,
+        subtype if subtype.starts_with("javascript1.") && !subtype.contains('+') => ResponseKind::Scripted,
+        subtype if subtype.ends_with("+xml") => ResponseKind::Transformed,
+        _ if is_pdf(&media, body) => ResponseKind::Pdf,
+        _ => ResponseKind::Plain,
     }
 }
 
@@ -278,7 +287,7 @@ fn is_pdf(media_type: &str, body: &[u8]) -> bool {
 }
 
 /// The body without content codings, or the beginning of a long one that has none; `None` if it must be sent with them.
-fn plain(recorded: &Recorded) -> Option<Cow<'_, [u8]>> {
+fn plain(recorded: &RecordedResponse) -> Option<Cow<'_, [u8]>> {
     let codings = recorded.head.list("Content-Encoding");
     let decoded = decode_content(&recorded.body, &codings, REWRITTEN_BYTES_MAX);
     let is_left = matches!(decoded.problem, Some(CodingProblem::TooLarge { .. } | CodingProblem::TooMany));
@@ -294,13 +303,13 @@ fn markup(
     stated: &str,
     media: &str,
     is_xml: bool,
-    links: Links,
+    links: LinkRewriter,
     additions: Additions<'_>,
 ) -> (Option<Vec<u8>>, String) {
     let charset = charset::detect(body, charset_parameter(stated), is_xml);
     let (stated, media) = if media.is_empty() { ("text/html", "text/html") } else { (stated, media) };
     let typed = |name: &str| format!("{media}; charset={}", name.to_ascii_lowercase());
-    let syntax = if is_xml { Syntax::Xml } else { Syntax::Html };
+    let syntax = if is_xml { MarkupSyntax::Xml } else { MarkupSyntax::Html };
     if charset.encoding.is_ascii_compatible() {
         let new = html::rewrite(body, charset.encoding, syntax, links, additions);
         let name = charset.encoding.name();
@@ -315,7 +324,7 @@ fn markup(
 
 /// Rewrites a style sheet in its own encoding. If it has bytes that are invalid in that encoding, it is decoded as a
 /// single-byte encoding to preserve them.
-fn style(body: &[u8], stated: &str, links: Links) -> Option<Vec<u8>> {
+fn style(body: &[u8], stated: &str, links: LinkRewriter) -> Option<Vec<u8>> {
     let charset = charset::detect(body, charset_parameter(stated), false);
     let encoding = charset.encoding;
     let (text, had_errors) = charset::decode(body, &charset);
@@ -328,7 +337,7 @@ fn style(body: &[u8], stated: &str, links: Links) -> Option<Vec<u8>> {
     Some([&body[..charset.mark_bytes], &new].concat())
 }
 
-fn xml_document(body: &[u8], stated: &str, links: Links) -> Option<Vec<u8>> {
+fn xml_document(body: &[u8], stated: &str, links: LinkRewriter) -> Option<Vec<u8>> {
     let charset = charset::detect(body, charset_parameter(stated), true);
     let (text, had_errors) = charset::decode(body, &charset);
     if had_errors || charset.encoding.output_encoding() != charset.encoding {
@@ -367,7 +376,7 @@ fn renamed(script: &str, old: &str, new: &str) -> String {
 }
 
 /// Applies a range request with a single range; several ranges get the complete response.
-fn ranged(mut response: Response, range: Option<RangeAsked>) -> Result<Response, Error> {
+fn ranged(mut response: Response, range: Option<RangeAsked>) -> Result<Response, ReplayError> {
     let asked = range.filter(|_| response.status == 200).zip(response.length());
     let Some((range, length)) = asked else { return Ok(response) };
     match range.within(length) {

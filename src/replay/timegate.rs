@@ -4,11 +4,11 @@ use archive_web::parse::http_date as read_http_date;
 
 use super::address::{When, http_date};
 use super::mementos::{Memento, Mementos};
-use super::{Asked, Error, Response};
+use super::{ReplayError, ReplayRequest, Response};
 
-impl Asked<'_> {
+impl ReplayRequest<'_> {
     /// `/timegate/<url>`: redirects to the capture nearest to `Accept-Datetime`, or to the newest if there is none.
-    pub(super) fn timegate(&self, url: &str) -> Result<Response, Error> {
+    pub(super) fn timegate(&self, url: &str) -> Result<Response, ReplayError> {
         let when = match self.request.accept_datetime.map(|text| read_http_date(text).ok_or(text)) {
             None => When::Newest,
             Some(Ok(time)) => When::Second(time.timestamp_micros()),

@@ -5,13 +5,13 @@ use serde_json::json;
 
 use super::address::{When, http_date, moment, requested_url, stamp, uri};
 use super::mementos::{Memento, Mementos};
-use super::{Asked, Error, Response};
+use super::{ReplayError, ReplayRequest, Response};
 
 /// Maximum number of captures on a page of a TimeMap.
 pub(super) const ENTRIES_MAX: usize = 10_000;
 
 /// A page of a TimeMap.
-struct Page<'a> {
+struct TimeMapPage<'a> {
     form: &'a str,
     url: String,
     number: usize,
@@ -30,9 +30,9 @@ pub(super) fn named(rest: &str) -> (&str, usize, &str) {
     }
 }
 
-impl Asked<'_> {
+impl ReplayRequest<'_> {
     /// `/timemap/<form>/[page/]<url>`
-    pub(super) fn timemap(&self, rest: &str) -> Result<Response, Error> {
+    pub(super) fn timemap(&self, rest: &str) -> Result<Response, ReplayError> {
         let (form, number, url) = named(rest);
         let write = match form {
             "link" => Self::link_format,
@@ -48,17 +48,17 @@ impl Asked<'_> {
         let Some((last, entries)) = part(&found.list, number) else {
             return Ok(self.problem(404, "There is no capture of this URL on this page of the TimeMap."));
         };
-        let page = Page { form, url: uri(&url), number, last, entries };
+        let page = TimeMapPage { form, url: uri(&url), number, last, entries };
         Ok(write(self, &found, &page))
     }
 
     /// URL of a page of the same TimeMap.
-    fn map(&self, page: &Page<'_>, form: &str, number: usize) -> String {
+    fn map(&self, page: &TimeMapPage<'_>, form: &str, number: usize) -> String {
         let part = if number == 1 { String::new() } else { format!("{number}/") };
         format!("{}/timemap/{form}/{part}{}", self.request.base, page.url)
     }
 
-    fn link_format(&self, found: &Mementos, page: &Page<'_>) -> Response {
+    fn link_format(&self, found: &Mementos, page: &TimeMapPage<'_>) -> Response {
         let base = self.request.base;
         let range =
             page.entries.first().zip(page.entries.last()).map_or_else(String::new, |(first, last)| {
@@ -83,7 +83,7 @@ impl Asked<'_> {
         Response::text(200, "application/link-format", lines.join(",\n") + "\n")
     }
 
-    fn json_map(&self, found: &Mementos, page: &Page<'_>) -> Response {
+    fn json_map(&self, found: &Mementos, page: &TimeMapPage<'_>) -> Response {
         let entry = |memento: &Memento| {
             let datetime = moment(memento.capture.time).format("%Y-%m-%dT%H:%M:%SZ").to_string();
             json!({ "datetime": datetime, "uri": format!("{}{}", self.request.base, found.path(memento, "")) })
@@ -109,7 +109,7 @@ impl Asked<'_> {
         Response::text(200, "application/json", map.to_string() + "\n")
     }
 
-    fn cdxj_map(&self, found: &Mementos, page: &Page<'_>) -> Response {
+    fn cdxj_map(&self, found: &Mementos, page: &TimeMapPage<'_>) -> Response {
         let maps = json!({
             "link_format": self.map(page, "link", 1),
             "json_format": self.map(page, "json", 1),

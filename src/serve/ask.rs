@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::HeaderMap;
 use hyper::body::Incoming;
 
-use super::opened::Seen;
+use super::opened::RoleView;
 use super::page::Reply;
 use super::unsent::{FileRoom, Unsent};
 
@@ -48,7 +48,7 @@ pub(super) async fn read(head: &HeaderMap, body: Incoming) -> Result<Bytes, Repl
 }
 
 /// Answers a request to an archive whose application and replay have these origins.
-pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], room: &FileRoom) -> Reply {
+pub(super) fn answer(seen: &RoleView<'_>, origins: [&String; 2], request: &[u8], room: &FileRoom) -> Reply {
     let mut out = Unsent::new(room, ANSWERS_BYTES_MAX, TIME_MAX);
     match write(seen, origins, request, &mut out) {
         Ok(()) => match out.reply("application/x-ndjson") {
@@ -63,7 +63,12 @@ pub(super) fn answer(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], roo
     }
 }
 
-fn write(seen: &Seen<'_>, origins: [&String; 2], request: &[u8], out: &mut Unsent) -> Result<(), AskError> {
+fn write(
+    seen: &RoleView<'_>,
+    origins: [&String; 2],
+    request: &[u8],
+    out: &mut Unsent,
+) -> Result<(), AskError> {
     let mut out = BufWriter::new(out);
     let kept = Some(seen.lately.kept());
     let folder = AskedFolder { store: seen.store, access: &seen.access, limits: limits(), kept };

@@ -93,7 +93,7 @@ pub(super) struct Client {
 
 /// The place of a connection.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionPlace {
     clients: Arc<Clients>,
     number: u64,
     pub(super) client: Arc<Client>,
@@ -117,7 +117,7 @@ impl Clients {
     }
 
     /// Admits a connection, for which another one is dropped if there are too many. `None` if that one does not end.
-    pub(super) async fn admit(self: &Arc<Self>, address: IpAddr, is_front: bool) -> Option<Place> {
+    pub(super) async fn admit(self: &Arc<Self>, address: IpAddr, is_front: bool) -> Option<ConnectionPlace> {
         let network = self.network(address);
         let is_of_it = |client: &Client| !client.is_front && Arc::ptr_eq(&client.network, &network);
         if !is_front
@@ -135,7 +135,7 @@ impl Clients {
         let number = self.number.fetch_add(1, Ordering::Relaxed);
         let client = Arc::new(Client::new(network, is_front, self.began));
         self.all().insert(number, Arc::clone(&client));
-        Some(Place { clients: Arc::clone(self), number, client, _permit: place })
+        Some(ConnectionPlace { clients: Arc::clone(self), number, client, _permit: place })
     }
 
     /// The network of a client.
@@ -243,7 +243,7 @@ impl Client {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         self.clients.all().remove(&self.number);
     }
@@ -251,14 +251,14 @@ impl Drop for Place {
 
 /// How a client keeps up with what is sent.
 #[derive(Debug, Default)]
-struct Pace {
+struct ReadingPace {
     /// Since when it has taken nothing.
     since: Option<Instant>,
     /// How far it is behind.
     behind: Duration,
 }
 
-impl Pace {
+impl ReadingPace {
     /// Until when it may take nothing more.
     fn until(&mut self, now: Instant) -> Instant {
         let since = *self.since.get_or_insert(now);
@@ -281,7 +281,7 @@ impl Pace {
 pub(super) struct Watched {
     stream: TcpStream,
     client: Arc<Client>,
-    pace: Pace,
+    pace: ReadingPace,
     timer: Option<Pin<Box<Sleep>>>,
 }
 
@@ -290,7 +290,7 @@ impl Watched {
         // If the system refuses, it keeps more than it has to.
         let _ = stream.set_nodelay(true);
         let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES_MAX);
-        Self { stream, client, pace: Pace::default(), timer: None }
+        Self { stream, client, pace: ReadingPace::default(), timer: None }
     }
 
     fn written(
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn who_takes_nothing_or_next_to_nothing_is_too_slow() {
         let start = Instant::now();
-        let mut pace = Pace::default();
+        let mut pace = ReadingPace::default();
         assert_eq!(pace.until(start), start + UNREAD_MAX);
         assert_eq!(pace.until(start + Duration::from_secs(9)), start + UNREAD_MAX, "nothing was taken since");
         let mut now = start;
@@ -438,7 +438,7 @@ mod tests {
     }
 
     /// Serves a connection until it is dropped.
-    fn serve(place: Place) {
+    fn serve(place: ConnectionPlace) {
         let client = Arc::clone(&place.client);
         let serving = tokio::spawn(async move {
             std::future::pending::<()>().await;

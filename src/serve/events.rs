@@ -13,10 +13,10 @@ use hyper::body::{Body, Frame};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Shared;
-use super::lanes::Kind;
+use super::ServerState;
+use super::lanes::LaneKind;
 use super::page::{Reply, Speech, Which, report};
-use super::sending::Sent;
+use super::sending::SentBody;
 
 /// Interval between checks for news.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -47,11 +47,11 @@ impl Body for Events {
 /// # Errors
 /// The reply to clients that cannot be served.
 pub(super) async fn begin(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     which: Which,
     t: Speech,
     role: Option<Role>,
-) -> Result<Sent, Reply> {
+) -> Result<SentBody, Reply> {
     let Ok(place) = Arc::clone(&shared.limits.listeners).try_acquire_owned() else {
         return Err(Reply::problem(503, t, "Too many clients follow runs already."));
     };
@@ -64,7 +64,7 @@ pub(super) async fn begin(
 }
 
 async fn follow(
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     which: Which,
     t: Speech,
     role: Option<Role>,
@@ -101,8 +101,13 @@ async fn follow(
 }
 
 /// The current state of a run, and whether it is final; `None` if the run cannot be read.
-async fn look(shared: &Arc<Shared>, which: Which, t: Speech, role: Option<Role>) -> Option<(String, bool)> {
-    let turn = shared.limits.lanes.turn(Kind::Quick, role, None).await?;
+async fn look(
+    shared: &Arc<ServerState>,
+    which: Which,
+    t: Speech,
+    role: Option<Role>,
+) -> Option<(String, bool)> {
+    let turn = shared.limits.lanes.turn(LaneKind::Quick, role, None).await?;
     let shared = Arc::clone(shared);
     turn.run(move || report(shared.archive()?.path(), which, t, role)).await?.0
 }

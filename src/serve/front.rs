@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use archive_ask::find::Kept;
+use archive_ask::find::PageTextCache;
 use archive_ask::query::Limits;
 use archive_base::access::Role;
 use archive_books::cluster::Partition;
 use archive_peers::nodes::{AskError, Http, LeafArchive, Missing, Node, Root, Roster};
 
-use super::Shared;
-use super::opened::Archive;
+use super::ServerState;
+use super::opened::ArchiveOpener;
 
 /// How long to remember which archives answer, and for which sites. A node that failed is left alone for this time.
 const KNOWN_FOR: Duration = Duration::from_secs(10);
@@ -25,9 +25,9 @@ pub(super) const ANSWERS_BYTES_MAX: u64 = 64 << 20;
 
 /// One of several archives that are queried as one.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum FrontArchive {
     /// A folder of this server.
-    Folder(Arc<Shared>),
+    Folder(Arc<ServerState>),
     /// An archive on another machine.
     Node(Node),
 }
@@ -35,23 +35,23 @@ pub(super) enum Part {
 /// Archives that are queried as one.
 #[derive(Debug)]
 pub(super) struct Front {
-    parts: Vec<Part>,
+    parts: Vec<FrontArchive>,
     http: Arc<Http>,
-    kept: Arc<Kept>,
+    kept: Arc<PageTextCache>,
     /// By role: rules may hide sites from some.
     known: Mutex<BTreeMap<Option<Role>, Roster>>,
 }
 
 impl Front {
-    pub(super) fn new(parts: Vec<Part>, http: Http, kept: Arc<Kept>) -> Self {
+    pub(super) fn new(parts: Vec<FrontArchive>, http: Http, kept: Arc<PageTextCache>) -> Self {
         Self { parts, http: Arc::new(http), kept, known: Mutex::default() }
     }
 
     /// Names of the archives, in order.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(|part| match part {
-            Part::Folder(shared) => shared.place.name.as_str(),
-            Part::Node(node) => node.name(),
+            FrontArchive::Folder(shared) => shared.place.name.as_str(),
+            FrontArchive::Node(node) => node.name(),
         })
     }
 
@@ -61,16 +61,16 @@ impl Front {
         role: Option<Role>,
         question: impl FnOnce(&mut Root<'_>) -> Result<T, AskError>,
     ) -> Result<(T, Vec<Missing>), AskError> {
-        let open = |part: &Part| match part {
-            Part::Folder(shared) => shared.archive().map(Archive::alone),
-            Part::Node(_) => None,
+        let open = |part: &FrontArchive| match part {
+            FrontArchive::Folder(shared) => shared.archive().map(ArchiveOpener::alone),
+            FrontArchive::Node(_) => None,
         };
         let opened: Vec<_> = self.parts.iter().map(open).collect();
         let missing = |name: &str, why: String| Missing { name: name.to_owned(), why };
         let sources = self.parts.iter().zip(self.names()).zip(&opened).map(|((part, name), opened)| {
             match (part, opened) {
-                (Part::Node(node), _) => Ok(LeafArchive::Node(node.clone())),
-                (Part::Folder(shared), Some(Ok(opened))) => {
+                (FrontArchive::Node(node), _) => Ok(LeafArchive::Node(node.clone())),
+                (FrontArchive::Folder(shared), Some(Ok(opened))) => {
                     match shared.archive().map(|it| it.seen(opened, role)) {
                         Some(Ok(seen)) => Ok(LeafArchive::Folder(seen.store, seen.access)),
                         Some(Err(error)) => Err(missing(name, error.to_string())),
@@ -120,8 +120,8 @@ impl Front {
     /// Origins of an archive's application and replay, for browsers that reach this server as `host`.
     pub(super) fn origins(&self, known: &Roster, place: usize, host: &str) -> Option<[String; 2]> {
         match self.parts.get(place)? {
-            Part::Folder(shared) => Some(shared.place.origins(host)),
-            Part::Node(_) => known.origins(place).cloned(),
+            FrontArchive::Folder(shared) => Some(shared.place.origins(host)),
+            FrontArchive::Node(_) => known.origins(place).cloned(),
         }
     }
 }

@@ -13,10 +13,10 @@ use bytes::Bytes;
 use hyper::HeaderMap;
 use url::form_urlencoded;
 
-use super::Shared;
+use super::ServerState;
 use super::http::Origin;
 use super::page::{Reply, Speech, role_for, wants_json};
-use super::people::{Event, People, Refused, What, Who};
+use super::people::{AuditKind, Event, LoginRefusal, People, Who};
 
 /// Paths for logging in and out, and for passing people between the two origins.
 const LOGIN: &str = "/login";
@@ -38,7 +38,7 @@ const PATH_TOLD: usize = 100;
 const COSTLY: [&str; 5] = ["/wacz", "/query", "/pictures", "/compare", super::ask::PATH];
 
 /// A request to be checked.
-pub(super) struct Request<'a> {
+pub(super) struct GateRequest<'a> {
     pub(super) origin: Origin,
     pub(super) head: &'a HeaderMap,
     /// Path and query.
@@ -60,7 +60,7 @@ fn bare(path: &str) -> &str {
     path.split('?').next().unwrap_or_default()
 }
 
-impl Request<'_> {
+impl GateRequest<'_> {
     fn field(&self, name: &str) -> Option<&str> {
         self.head.get(name)?.to_str().ok()
     }
@@ -69,7 +69,7 @@ impl Request<'_> {
     ///
     /// # Errors
     /// The reply to a client that is not admitted, or that logs in or out.
-    pub(super) async fn enter(&self, shared: &Shared) -> Result<Who, Reply> {
+    pub(super) async fn enter(&self, shared: &ServerState) -> Result<Who, Reply> {
         if self.origin == Origin::Application
             && COSTLY.contains(&bare(self.path))
             && self.is_of_another_page()
@@ -122,7 +122,7 @@ impl Request<'_> {
     }
 
     /// The person named by the web server in front of this one.
-    fn vouched(&self, shared: &Shared) -> Result<Who, Reply> {
+    fn vouched(&self, shared: &ServerState) -> Result<Who, Reply> {
         let name = shared.user_header.as_ref().and_then(|header| self.field(header.as_str()));
         let name = name.filter(|name| !name.trim().is_empty()).map(str::to_owned);
         if name.is_none() && shared.is_public && !self.is_open() {
@@ -162,7 +162,7 @@ impl Request<'_> {
                 PASS => return Err(self.pass(people, &who)),
                 LOGOUT => return Err(self.log_out(people, &who, address)),
                 path if who.role < Some(role_for(path)) => {
-                    let event = Event::of(What::Refused, who.name.as_deref());
+                    let event = Event::of(AuditKind::Refused, who.name.as_deref());
                     people.record(&Event {
                         address: Some(address),
                         path: path.get(..path.len().min(PATH_TOLD)),
@@ -182,7 +182,7 @@ impl Request<'_> {
     }
 
     /// The client's address. A web server in front is trusted if it is on this machine.
-    pub(super) fn address(&self, shared: &Shared) -> IpAddr {
+    pub(super) fn address(&self, shared: &ServerState) -> IpAddr {
         let named = || {
             // The client may have sent earlier entries; that server appends its own.
             let last = self.head.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
@@ -258,9 +258,9 @@ impl Request<'_> {
         Reply::see_other(&format!("{}{place}?to={to}", self.application))
     }
 
-    fn turned_away(&self, why: Refused) -> Reply {
+    fn turned_away(&self, why: LoginRefusal) -> Reply {
         let (status, what) = said(why);
-        later(why, self.refusal(if why == Refused::Wrong { 401 } else { status }, what))
+        later(why, self.refusal(if why == LoginRefusal::Wrong { 401 } else { status }, what))
     }
 
     async fn log_in(&self, people: &std::sync::Arc<People>, address: IpAddr) -> Reply {
@@ -306,14 +306,14 @@ impl Request<'_> {
 }
 
 /// Says when to try again, if there were too many attempts.
-fn later(why: Refused, reply: Reply) -> Reply {
-    if why == Refused::TooMany { reply.with("Retry-After", "900") } else { reply }
+fn later(why: LoginRefusal, reply: Reply) -> Reply {
+    if why == LoginRefusal::TooMany { reply.with("Retry-After", "900") } else { reply }
 }
 
-fn said(why: Refused) -> (u16, &'static str) {
+fn said(why: LoginRefusal) -> (u16, &'static str) {
     match why {
-        Refused::Wrong => (403, "Name or password is wrong."),
-        Refused::TooMany => (429, "There were too many wrong passwords. Wait a quarter of an hour."),
-        Refused::Unable => (503, "Nobody can log in at the moment; the server's log has more."),
+        LoginRefusal::Wrong => (403, "Name or password is wrong."),
+        LoginRefusal::TooMany => (429, "There were too many wrong passwords. Wait a quarter of an hour."),
+        LoginRefusal::Unable => (503, "Nobody can log in at the moment; the server's log has more."),
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_books::ledger::{host_name, names_this_machine};
-use archive_storage::warc::Sent;
+use archive_storage::warc::SentRequest;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Body as _, Incoming};
@@ -22,13 +22,13 @@ use super::ask;
 use super::clients::{Client, Watched};
 use super::events;
 use super::gate;
-use super::lanes::Kind;
+use super::lanes::LaneKind;
 use super::long_heads::LongHeads;
-use super::page::{self, Reply, Request as Page, Speech};
-use super::people::{Event, What, Who};
+use super::page::{self, PageRequest as Page, Reply, Speech};
+use super::people::{AuditKind, Event, Who};
 use super::pings::{self, Pings};
-use super::sending::{self, Sent as Body, Shares};
-use super::{Held, OpenError, Place, Shared};
+use super::sending::{self, SentBody as Body, Shares};
+use super::{OpenError, Served, ServedAddresses, ServerState};
 
 /// Time limit for receiving the head of a request, and for an idle connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
@@ -76,7 +76,12 @@ impl Connections {
 }
 
 /// Accepts connections forever.
-pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<Shared>, all: &Connections) {
+pub(super) async fn accept(
+    listener: &TcpListener,
+    origin: Origin,
+    shared: &Arc<ServerState>,
+    all: &Connections,
+) {
     loop {
         let Ok((stream, peer)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -107,7 +112,7 @@ pub(super) async fn accept(listener: &TcpListener, origin: Origin, shared: &Arc<
 }
 
 /// The parts of a request that the answering thread needs.
-pub(super) struct Received {
+pub(super) struct ReceivedRequest {
     origin: Origin,
     /// The two origins, as the client knows them.
     application: String,
@@ -129,15 +134,15 @@ pub(super) struct Received {
     ask: Option<Bytes>,
 }
 
-type Answer = Response<Body>;
+type HttpAnswer = Response<Body>;
 
 async fn answer(
     request: Request<Incoming>,
     peer: IpAddr,
     origin: Origin,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     client: Arc<Client>,
-) -> Result<Answer, Infallible> {
+) -> Result<HttpAnswer, Infallible> {
     client.waits(true);
     let answer = answered(request, peer, origin, &shared, &client).await;
     client.waits(false);
@@ -152,9 +157,9 @@ async fn answered(
     request: Request<Incoming>,
     peer: IpAddr,
     origin: Origin,
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     client: &Client,
-) -> Result<Answer, Reply> {
+) -> Result<HttpAnswer, Reply> {
     let (head, body) = request.into_parts();
     let field = |name: &str| Some(head.headers.get(name)?.to_str().ok()?.to_owned());
     let path = head.uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
@@ -195,7 +200,7 @@ async fn answered(
         return Err(Reply::refusal(403, t, "This form was sent by another page.", wants_json));
     }
     let (form, unread) = if sends { (Some(form(body, t).await?), None) } else { (None, Some(body)) };
-    let request = gate::Request {
+    let request = gate::GateRequest {
         origin,
         head: &head.headers,
         path: &path,
@@ -220,7 +225,7 @@ async fn answered(
             sent = Some((head.method.clone(), field("content-type"), body));
         }
     }
-    let received = Received {
+    let received = ReceivedRequest {
         origin,
         ask,
         application,
@@ -251,7 +256,7 @@ async fn answered(
     let Ok(package) = packages.transpose() else {
         return Err(Reply::problem(503, t, "Other packages are being made. Come back later."));
     };
-    let kind = Kind::of(origin, &received.path);
+    let kind = LaneKind::of(origin, &received.path);
     let named = (address != peer).then(|| shared.limits.clients.network(address));
     // A web server in front that names nobody asks for all its clients.
     let own = named.as_ref().or_else(|| (!shared.place.trusts(peer)).then(|| client.network()));
@@ -274,7 +279,7 @@ async fn answered(
     };
     let mut reply = outcome.unwrap_or_else(|error| Reply::failure(503, t, &error.to_string()));
     if let (Some(people), Some(name), true) = (&shared.people, &decides, reply.status < 400) {
-        people.record(&Event::of(What::Decision, name.as_deref()));
+        people.record(&Event::of(AuditKind::Decision, name.as_deref()));
     }
     if shared.people.is_some() && origin == Origin::Replay {
         reply.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("cache-control"));
@@ -295,12 +300,12 @@ fn busy(t: Speech) -> Reply {
 
 /// The response with its body; `None` if there is no room for that.
 async fn with_body(
-    shared: &Shared,
+    shared: &ServerState,
     origin: Origin,
     mut reply: Reply,
     is_head: bool,
     shares: Shares,
-) -> Option<Answer> {
+) -> Option<HttpAnswer> {
     let sending = &shared.limits.sending;
     let (file, long, whole) = (reply.file.take(), reply.long.take(), std::mem::take(&mut reply.body));
     if let Some(length) = long.as_ref().and_then(archive_replay::Long::length) {
@@ -347,16 +352,16 @@ async fn read_body(
     }
 }
 
-impl Received {
+impl ReceivedRequest {
     fn is_package(&self) -> bool {
         self.origin == Origin::Application && page::is_package(&self.path)
     }
 
-    fn answer(&self, shared: &Shared) -> Result<Reply, OpenError> {
+    fn answer(&self, shared: &ServerState) -> Result<Reply, OpenError> {
         let request = Page::new(self, shared);
         let archive = match &shared.held {
-            Held::Archive(archive) => archive,
-            Held::Together(front) => {
+            Served::Archive(archive) => archive,
+            Served::Together(front) => {
                 let answer = if self.origin == Origin::Application { page::of_front } else { page::led };
                 let mut reply = answer(front, &request);
                 if self.sent.is_some() && reply.status == 302 {
@@ -377,7 +382,7 @@ impl Received {
                 None => page::answer(&request.of(&seen)),
             }),
             Origin::Replay => {
-                let sent = self.sent.as_ref().map(|(method, content_type, body)| Sent {
+                let sent = self.sent.as_ref().map(|(method, content_type, body)| SentRequest {
                     method: method.as_str(),
                     content_type: content_type.as_deref(),
                     body,
@@ -403,7 +408,7 @@ impl Received {
     }
 }
 
-impl Place {
+impl ServedAddresses {
     /// Whether this is the address of a web server in front, which names its clients.
     pub(super) fn trusts(&self, peer: IpAddr) -> bool {
         peer.is_loopback() && self.public.is_some()
@@ -436,7 +441,7 @@ impl Place {
         })
     }
 
-    /// Names of two origins without public ones, see [`Place::own_names`].
+    /// Names of two origins without public ones, see [`ServedAddresses::own_names`].
     pub(super) fn names_at([application, replay]: [SocketAddr; 2]) -> Option<[String; 2]> {
         let ip = application.ip();
         let is_named = ip == IpAddr::from(Ipv4Addr::LOCALHOST) || ip == IpAddr::from(Ipv6Addr::LOCALHOST);
@@ -445,7 +450,7 @@ impl Place {
     }
 }
 
-impl Shared {
+impl ServerState {
     /// The other archives served, with the origins of their applications.
     pub(super) fn others(&self, host: &str) -> Vec<(String, String)> {
         let others = self.places.iter().filter(|place| place.replay != self.place.replay);
@@ -454,7 +459,7 @@ impl Shared {
 }
 
 /// Builds a response with the header fields that every response has.
-fn response(origin: Origin, reply: Reply) -> Answer {
+fn response(origin: Origin, reply: Reply) -> HttpAnswer {
     let mut response = Response::new(sending::full(reply.body));
     *response.status_mut() = reply.status.try_into().unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let fields = response.headers_mut();

@@ -52,7 +52,7 @@ pub(super) fn slow_threads() -> std::io::Result<Runtime> {
 
 /// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum LaneKind {
     /// The start page, texts, and pages on the server itself.
     Quick,
     /// A page of the archive, or about one.
@@ -61,7 +61,7 @@ pub(super) enum Kind {
     Costly,
 }
 
-impl Kind {
+impl LaneKind {
     /// The kind of a request by its address.
     pub(super) fn of(origin: Origin, path: &str) -> Self {
         let bare = path.split('?').next().unwrap_or_default();
@@ -120,7 +120,7 @@ impl Default for OwnPlaces {
 
 /// A request's turn: its place in the lane, and in its client's part of it. Whoever has it may use a thread.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct LaneTurn {
     threads: Handle,
     places: TurnPlaces,
 }
@@ -133,8 +133,8 @@ impl Lane {
         Self { places: Arc::new(Semaphore::new(places)), threads: threads.clone() }
     }
 
-    fn turn(&self, places: TurnPlaces) -> Turn {
-        Turn { threads: self.threads.clone(), places }
+    fn turn(&self, places: TurnPlaces) -> LaneTurn {
+        LaneTurn { threads: self.threads.clone(), places }
     }
 
     fn place(&self) -> Option<OwnedSemaphorePermit> {
@@ -154,16 +154,21 @@ impl Lanes {
     }
 
     /// Waits for the turn of a request, of a client with these places of its own; `None` if that takes too long.
-    pub(super) async fn turn(&self, kind: Kind, role: Option<Role>, own: Option<&OwnPlaces>) -> Option<Turn> {
+    pub(super) async fn turn(
+        &self,
+        kind: LaneKind,
+        role: Option<Role>,
+        own: Option<&OwnPlaces>,
+    ) -> Option<LaneTurn> {
         let (lane, part) = match kind {
-            Kind::Costly => (&self.costly, own.map(|own| &own.costly)),
+            LaneKind::Costly => (&self.costly, own.map(|own| &own.costly)),
             _ if role == Some(Role::Operator) => (&self.operators, None),
-            Kind::Page => (&self.pages, own.map(|own| &own.pages)),
-            Kind::Quick => (&self.quick, None),
+            LaneKind::Page => (&self.pages, own.map(|own| &own.pages)),
+            LaneKind::Quick => (&self.quick, None),
         };
         // A costly request of an operator does not stand behind those of others, but leaves one place free.
         let operators = &self.operators;
-        if kind == Kind::Costly
+        if kind == LaneKind::Costly
             && role == Some(Role::Operator)
             && operators.places.available_permits() > 1
             && let Some(place) = operators.place()
@@ -181,7 +186,7 @@ impl Lanes {
     }
 }
 
-impl Turn {
+impl LaneTurn {
     /// Runs `work` on a thread of the lane, and returns what it returns together with the turn. If nobody waits for it any
     /// more, the turn lasts until the work is done.
     pub(super) async fn run<T: Send + 'static>(
@@ -198,14 +203,14 @@ mod tests {
     use super::*;
 
     /// The turn of a request, if it has it at once.
-    async fn now(lanes: &Lanes, kind: Kind, role: Option<Role>, own: &OwnPlaces) -> Option<Turn> {
+    async fn now(lanes: &Lanes, kind: LaneKind, role: Option<Role>, own: &OwnPlaces) -> Option<LaneTurn> {
         tokio::time::timeout(Duration::from_millis(50), lanes.turn(kind, role, Some(own))).await.ok()?
     }
 
     #[tokio::test]
     async fn nobody_has_more_places_than_one_may_have() {
         let lanes = Lanes::new(&Handle::current(), &Handle::current());
-        for (kind, most) in [(Kind::Page, PAGES_OF_ONE_MAX), (Kind::Costly, COSTLY_OF_ONE_MAX)] {
+        for (kind, most) in [(LaneKind::Page, PAGES_OF_ONE_MAX), (LaneKind::Costly, COSTLY_OF_ONE_MAX)] {
             let [one, other] = [OwnPlaces::default(), OwnPlaces::default()];
             let mut held = Vec::new();
             for _ in 0..most {
@@ -224,36 +229,39 @@ mod tests {
         let mut held = Vec::new();
         let [one, other] = [OwnPlaces::default(), OwnPlaces::default()];
         for own in [&one, &other].into_iter().cycle().take(COSTLY_MAX) {
-            held.extend(now(&lanes, Kind::Costly, None, own).await);
+            held.extend(now(&lanes, LaneKind::Costly, None, own).await);
         }
         let one = &OwnPlaces::default();
-        assert!(now(&lanes, Kind::Costly, None, one).await.is_none());
-        held.extend(now(&lanes, Kind::Costly, operator, one).await);
+        assert!(now(&lanes, LaneKind::Costly, None, one).await.is_none());
+        held.extend(now(&lanes, LaneKind::Costly, operator, one).await);
         assert_eq!(held.len(), COSTLY_MAX + 1);
-        assert!(now(&lanes, Kind::Costly, operator, one).await.is_none(), "one is left for the start page");
-        assert!(now(&lanes, Kind::Quick, operator, one).await.is_some());
-        for kind in [Kind::Quick, Kind::Page] {
+        assert!(
+            now(&lanes, LaneKind::Costly, operator, one).await.is_none(),
+            "one is left for the start page"
+        );
+        assert!(now(&lanes, LaneKind::Quick, operator, one).await.is_some());
+        for kind in [LaneKind::Quick, LaneKind::Page] {
             assert!(now(&lanes, kind, None, one).await.is_some());
         }
         held.clear();
-        assert!(now(&lanes, Kind::Costly, None, one).await.is_some());
+        assert!(now(&lanes, LaneKind::Costly, None, one).await.is_some());
     }
 
     #[test]
     fn addresses_have_kinds() {
         for (origin, path, kind) in [
-            (Origin::Application, "/", Kind::Quick),
-            (Origin::Application, "/query.js", Kind::Quick),
-            (Origin::Application, "/query?q=page", Kind::Costly),
-            (Origin::Application, "/review/site?name=a", Kind::Page),
-            (Origin::Application, "/page?url=a", Kind::Page),
-            (Origin::Application, "/cdx?url=a", Kind::Quick),
-            (Origin::Replay, "/cdx?url=a", Kind::Page),
-            (Origin::Replay, "/cdx?url=a.org/*", Kind::Costly),
-            (Origin::Replay, "/cdx?matchType=domain&url=a.org", Kind::Costly),
-            (Origin::Replay, "/web/2020id_/http://a.org/query", Kind::Page),
+            (Origin::Application, "/", LaneKind::Quick),
+            (Origin::Application, "/query.js", LaneKind::Quick),
+            (Origin::Application, "/query?q=page", LaneKind::Costly),
+            (Origin::Application, "/review/site?name=a", LaneKind::Page),
+            (Origin::Application, "/page?url=a", LaneKind::Page),
+            (Origin::Application, "/cdx?url=a", LaneKind::Quick),
+            (Origin::Replay, "/cdx?url=a", LaneKind::Page),
+            (Origin::Replay, "/cdx?url=a.org/*", LaneKind::Costly),
+            (Origin::Replay, "/cdx?matchType=domain&url=a.org", LaneKind::Costly),
+            (Origin::Replay, "/web/2020id_/http://a.org/query", LaneKind::Page),
         ] {
-            assert_eq!(Kind::of(origin, path), kind, "{path}");
+            assert_eq!(LaneKind::of(origin, path), kind, "{path}");
         }
     }
 }

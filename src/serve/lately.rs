@@ -8,15 +8,15 @@ use std::hash::Hash;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use archive_ask::find::{self, FindError, Options, Results, Times, Typed};
+use archive_ask::find::{self, CaptureTimes, FindError, ParsedSearch, Results, SearchOptions};
 use archive_books::search::{Commit, FOLDER, VERSIONS_FOLDER};
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
 use lru::LruCache;
 
 use super::ask;
-use super::opened::Seen;
-use super::page::{Site, Start};
+use super::opened::RoleView;
+use super::page::{SiteView, StartPage};
 
 /// Maximum number of cached answers of each kind, and maximum size of the texts of each in bytes.
 const ANSWERS_KEPT: usize = 512;
@@ -25,21 +25,21 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// Cached data of an archive.
 #[derive(Debug, Default)]
 pub(super) struct Lately {
-    searches: Kept<Wanted, Results>,
-    pub(super) start: Kept<(), Start>,
-    pub(super) times: Kept<(), Option<Times>>,
+    searches: AnswerCache<SearchRange, Results>,
+    pub(super) start: AnswerCache<(), StartPage>,
+    pub(super) times: AnswerCache<(), Option<CaptureTimes>>,
     /// By site name.
-    pub(super) sites: Kept<String, Site>,
+    pub(super) sites: AnswerCache<String, SiteView>,
     /// Search cache shared by all archives that are served.
-    kept: Arc<find::Kept>,
+    kept: Arc<find::PageTextCache>,
 }
 
 /// Cached answers of a kind, by request.
 #[derive(Debug)]
-pub(super) struct Kept<K: Hash + Eq, V>(Mutex<Answers<K, V>>);
+pub(super) struct AnswerCache<K: Hash + Eq, V>(Mutex<CachedAnswers<K, V>>);
 
 #[derive(Debug)]
-struct Answers<K: Hash + Eq, V> {
+struct CachedAnswers<K: Hash + Eq, V> {
     of: Option<Basis>,
     found: LruCache<K, Arc<V>>,
 }
@@ -54,40 +54,41 @@ struct Basis {
 
 /// A search, and the range of results requested.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Wanted {
+pub(super) struct SearchRange {
     pub(super) words: String,
     pub(super) before: Option<DateTime<Utc>>,
     pub(super) skip: usize,
     pub(super) limit: usize,
 }
 
-impl<K: Hash + Eq, V> Default for Kept<K, V> {
+impl<K: Hash + Eq, V> Default for AnswerCache<K, V> {
     fn default() -> Self {
         let found = LruCache::new(NonZeroUsize::new(ANSWERS_KEPT).unwrap_or(NonZeroUsize::MIN));
-        Self(Mutex::new(Answers { of: None, found }))
+        Self(Mutex::new(CachedAnswers { of: None, found }))
     }
 }
 
 impl Lately {
-    pub(super) fn new(kept: Arc<find::Kept>) -> Self {
+    pub(super) fn new(kept: Arc<find::PageTextCache>) -> Self {
         Self { kept, ..Self::default() }
     }
 
     /// Cached intermediate data of searches.
-    pub(super) fn kept(&self) -> &find::Kept {
+    pub(super) fn kept(&self) -> &find::PageTextCache {
         &self.kept
     }
 
     /// Runs a search with facet counts, or returns its cached result.
     pub(super) fn find(
         &self,
-        opened: &Seen<'_>,
-        wanted: Wanted,
-        typed: &Typed,
+        opened: &RoleView<'_>,
+        wanted: SearchRange,
+        typed: &ParsedSearch,
     ) -> Result<Arc<Results>, FindError> {
         let (limit, skip, before) = (wanted.limit, wanted.skip, wanted.before);
         let (limits, kept) = (ask::limits(), Some(&*self.kept));
-        let options = Options { limit, skip, facets: true, before, limits, kept, ..Options::default() };
+        let options =
+            SearchOptions { limit, skip, facets: true, before, limits, kept, ..SearchOptions::default() };
         let bytes = wanted.words.len();
         self.searches.of(
             opened,
@@ -98,11 +99,11 @@ impl Lately {
     }
 }
 
-impl<K: Hash + Eq, V> Kept<K, V> {
+impl<K: Hash + Eq, V> AnswerCache<K, V> {
     /// Returns the cached answer to a request, or makes and caches it; `bytes` estimates its size.
     pub(super) fn of<E>(
         &self,
-        opened: &Seen<'_>,
+        opened: &RoleView<'_>,
         asked: K,
         bytes: impl FnOnce(&V) -> usize,
         make: impl FnOnce() -> Result<V, E>,
@@ -162,7 +163,7 @@ mod tests {
 
     #[test]
     fn answers_are_kept_within_limits_while_nothing_changes() {
-        let answers = Kept::<usize, ()>::default();
+        let answers = AnswerCache::<usize, ()>::default();
         let standing = Basis { state: 1, checkpoint: 1, indexes: [None, None] };
         let keep = |number, bytes| {
             assert!(answers.kept(standing, &number).is_none());

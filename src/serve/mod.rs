@@ -7,7 +7,7 @@
 //!
 //! Requests are answered on separate threads, a few of each kind at a time (`lanes`), each from the archive as of its
 //! newest checkpoint (`opened`). Nothing is ever fetched, and nothing can be changed except people's decisions, if
-//! enabled ([`Review`]), and the queue of notices for the next run ([`PingRules`]).
+//! enabled ([`ReviewOptions`]), and the queue of notices for the next run ([`PingRules`]).
 
 mod ask;
 mod clients;
@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use archive_ask::find::Kept;
+use archive_ask::find::PageTextCache;
 use archive_base::access::Role;
 use archive_base::control::Control;
 use archive_peers::nodes::Http;
@@ -47,9 +47,11 @@ use self::clients::Clients;
 use self::front::Front;
 use self::lanes::Lanes;
 pub use self::lanes::lower_priority;
-use self::opened::Archive;
+use self::opened::ArchiveOpener;
 pub use self::opened::OpenError;
-pub use self::options::{AUDIT, Members, Options, PingRules, Review, ServeError, Together, share_a_host};
+pub use self::options::{
+    AUDIT, FrontOptions, PingRules, ReviewOptions, ServeError, ServeOptions, ServedPeople, share_a_host,
+};
 use self::options::{following, origins};
 use self::people::People;
 use self::sending::Sending;
@@ -80,7 +82,7 @@ const TOGETHER: &str = "all archives";
 
 /// Something that a server of an archive answers.
 #[derive(Clone, Copy, Debug)]
-pub struct Address {
+pub struct ServerAddress {
     /// Whether it is at the replay's origin.
     pub is_replay: bool,
     /// Path; all below it if it ends in `*`.
@@ -94,17 +96,13 @@ pub struct Address {
 }
 
 /// All that a server of an archive answers, from the tables by which it does.
-pub fn addresses() -> impl Iterator<Item = Address> {
-    let application = page::ROUTES.iter().map(|&page::Route { path, role, takes, formats, .. }| Address {
-        is_replay: false,
-        path,
-        role,
-        takes,
-        formats,
+pub fn addresses() -> impl Iterator<Item = ServerAddress> {
+    let application = page::ROUTES.iter().map(|&page::PageRoute { path, role, takes, formats, .. }| {
+        ServerAddress { is_replay: false, path, role, takes, formats }
     });
     let (takes, formats) = (&[][..], &[][..]);
     let replay = archive_replay::ROUTES.iter();
-    application.chain(replay.map(|route| Address {
+    application.chain(replay.map(|route| ServerAddress {
         is_replay: true,
         path: route.path,
         role: Role::Reader,
@@ -119,51 +117,51 @@ pub struct Server {
     runtime: runtime::Runtime,
     /// Threads for costly requests.
     slow: runtime::Runtime,
-    sites: Vec<Site>,
+    sites: Vec<ServedOrigin>,
 }
 
 /// One of the two origins of an archive.
 #[derive(Debug)]
-struct Site {
+struct ServedOrigin {
     listener: TcpListener,
     origin: http::Origin,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
 }
 
 /// State shared by all requests to an archive.
 #[derive(Debug)]
-struct Shared {
-    held: Held,
-    place: Place,
+struct ServerState {
+    held: Served,
+    place: ServedAddresses,
     /// All archives that are served.
-    places: Arc<[Place]>,
-    review: Option<Review>,
+    places: Arc<[ServedAddresses]>,
+    review: Option<ReviewOptions>,
     pings: Option<pings::Pings>,
     timegates: Vec<String>,
     people: Option<Arc<People>>,
     user_header: Option<HeaderName>,
     /// Whether it is reachable from other machines.
     is_public: bool,
-    limits: Arc<Limits>,
+    limits: Arc<ServerLimits>,
 }
 
 /// What is served.
 #[derive(Debug)]
-enum Held {
-    Archive(Box<Archive>),
+enum Served {
+    Archive(Box<ArchiveOpener>),
     Together(Front),
 }
 
-impl Shared {
+impl ServerState {
     /// The archive; `None` for several archives queried as one.
-    fn archive(&self) -> Option<&Archive> {
-        if let Held::Archive(archive) = &self.held { Some(archive) } else { None }
+    fn archive(&self) -> Option<&ArchiveOpener> {
+        if let Served::Archive(archive) = &self.held { Some(archive) } else { None }
     }
 }
 
 /// Name and addresses of an archive.
 #[derive(Clone, Debug)]
-struct Place {
+struct ServedAddresses {
     name: String,
     /// Addresses of the listeners.
     application: SocketAddr,
@@ -176,7 +174,7 @@ struct Place {
 
 /// Limits shared by all archives.
 #[derive(Debug)]
-struct Limits {
+struct ServerLimits {
     lanes: Lanes,
     sending: Sending,
     files: FileRoom,
@@ -194,7 +192,7 @@ impl Server {
     /// # Errors
     /// When there is no archive, an address is not local to this machine, an address is in use, or an origin is
     /// invalid.
-    pub fn bind(options: &Options) -> Result<Self, ServeError> {
+    pub fn bind(options: &ServeOptions) -> Result<Self, ServeError> {
         let count = options.pairs();
         let mut sockets = Vec::new();
         for number in 0..count {
@@ -212,7 +210,7 @@ impl Server {
     ///
     /// # Errors
     /// As [`Server::bind`], and when the number of sockets is wrong.
-    pub fn on(options: &Options, sockets: Vec<std::net::TcpListener>) -> Result<Self, ServeError> {
+    pub fn on(options: &ServeOptions, sockets: Vec<std::net::TcpListener>) -> Result<Self, ServeError> {
         let count = options.pairs();
         if sockets.len() != 2 * count {
             return Err(ServeError::Sockets { archives: count, sockets: sockets.len() });
@@ -232,10 +230,10 @@ impl Server {
         let listeners = listening(options, &runtime, sockets)?;
         let places = options.places(&listeners, public);
         let lanes = Lanes::new(runtime.handle(), slow.handle());
-        let (limits, people) = (Arc::new(Limits::new(lanes)), options.people()?);
-        let shared = |held: Held, place: &Place| {
-            let is_archive = matches!(held, Held::Archive(_));
-            Arc::new(Shared {
+        let (limits, people) = (Arc::new(ServerLimits::new(lanes)), options.people()?);
+        let shared = |held: Served, place: &ServedAddresses| {
+            let is_archive = matches!(held, Served::Archive(_));
+            Arc::new(ServerState {
                 held,
                 place: place.clone(),
                 places: Arc::clone(&places),
@@ -250,22 +248,22 @@ impl Server {
         };
         let (first, folders) = places.split_at(usize::from(options.together.is_some()));
         let folders = options.archives.iter().zip(folders);
-        let kept = Arc::<Kept>::default();
-        let archive = |path: &Path| Held::Archive(Box::new(Archive::new(path, Arc::clone(&kept))));
+        let kept = Arc::<PageTextCache>::default();
+        let archive = |path: &Path| Served::Archive(Box::new(ArchiveOpener::new(path, Arc::clone(&kept))));
         let folders: Vec<_> = folders.map(|(path, place)| shared(archive(path), place)).collect();
         let mut all = Vec::new();
         if let Some((together, place)) = options.together.as_ref().zip(first.first()) {
             let http = Http::on(runtime.handle().clone(), together.wait, front::ANSWERS_BYTES_MAX)?;
             let front = Front::new(together.parts(&folders), http, Arc::clone(&kept));
-            all.push(shared(Held::Together(front), place));
+            all.push(shared(Served::Together(front), place));
         }
         all.extend(folders);
         let origins = [http::Origin::Application, http::Origin::Replay];
         let sites = all.iter().flat_map(|shared| origins.map(|origin| (origin, Arc::clone(shared))));
         let sites = sites.zip(listeners);
-        let sites = sites.map(|((origin, shared), (_, listener))| Site { listener, origin, shared });
-        let mut sites: Vec<Site> = sites.collect();
-        sites.extend(all.iter().filter_map(|shared| Site::of_name(shared, &runtime)));
+        let sites = sites.map(|((origin, shared), (_, listener))| ServedOrigin { listener, origin, shared });
+        let mut sites: Vec<ServedOrigin> = sites.collect();
+        sites.extend(all.iter().filter_map(|shared| ServedOrigin::of_name(shared, &runtime)));
         Ok(Self { runtime, slow, sites })
     }
 
@@ -273,8 +271,8 @@ impl Server {
     pub fn addresses(&self) -> impl Iterator<Item = (Option<&Path>, [SocketAddr; 2])> {
         let applications = self.sites.iter().filter(|site| site.origin == http::Origin::Application);
         applications.map(|site| {
-            let Place { application, replay, .. } = site.shared.place;
-            (site.shared.archive().map(Archive::path), [application, replay])
+            let ServedAddresses { application, replay, .. } = site.shared.place;
+            (site.shared.archive().map(ArchiveOpener::path), [application, replay])
         })
     }
 
@@ -310,10 +308,10 @@ impl Server {
     }
 }
 
-impl Site {
+impl ServedOrigin {
     /// Browsers look for `localhost` at `::1` first; so the replay that has this name is there as well, if the port is
     /// free.
-    fn of_name(shared: &Arc<Shared>, runtime: &runtime::Runtime) -> Option<Self> {
+    fn of_name(shared: &Arc<ServerState>, runtime: &runtime::Runtime) -> Option<Self> {
         shared.place.own_names.as_ref().filter(|_| shared.place.replay.is_ipv4())?;
         let socket = std::net::TcpListener::bind((Ipv6Addr::LOCALHOST, shared.place.replay.port())).ok()?;
         socket.set_nonblocking(true).ok()?;
@@ -325,7 +323,7 @@ impl Site {
 
 /// Prepares the sockets for accepting connections.
 fn listening(
-    options: &Options,
+    options: &ServeOptions,
     runtime: &runtime::Runtime,
     sockets: Vec<std::net::TcpListener>,
 ) -> Result<Vec<(SocketAddr, TcpListener)>, ServeError> {
@@ -343,8 +341,8 @@ fn listening(
 }
 
 /// Accepts connections at all addresses forever.
-async fn accept(sites: &[Site], connections: &http::Connections) {
-    let accepting = sites.iter().map(|Site { listener, origin, shared }| {
+async fn accept(sites: &[ServedOrigin], connections: &http::Connections) {
+    let accepting = sites.iter().map(|ServedOrigin { listener, origin, shared }| {
         Box::pin(http::accept(listener, *origin, shared, connections))
     });
     let mut accepting: Vec<_> = accepting.collect();
@@ -358,7 +356,7 @@ async fn accept(sites: &[Site], connections: &http::Connections) {
     .await;
 }
 
-impl Limits {
+impl ServerLimits {
     fn new(lanes: Lanes) -> Self {
         Self {
             lanes,
@@ -373,9 +371,13 @@ impl Limits {
     }
 }
 
-impl Options {
+impl ServeOptions {
     /// Names and addresses of the archives: each has two listeners and, if configured, public origins.
-    fn places(&self, listeners: &[(SocketAddr, TcpListener)], public: Vec<[String; 2]>) -> Arc<[Place]> {
+    fn places(
+        &self,
+        listeners: &[(SocketAddr, TcpListener)],
+        public: Vec<[String; 2]>,
+    ) -> Arc<[ServedAddresses]> {
         let names = self.together.iter().map(|_| TOGETHER.to_owned());
         let names = names.chain(self.archives.iter().map(|archive| {
             archive.file_name().unwrap_or(archive.as_os_str()).to_string_lossy().into_owned()
@@ -384,8 +386,9 @@ impl Options {
         let place = |(name, pair): (String, &[(SocketAddr, TcpListener)])| {
             let [application, replay] = [pair[0].0, pair[1].0];
             let public = public.next();
-            let own_names = if public.is_none() { Place::names_at([application, replay]) } else { None };
-            Place { name, application, replay, public, own_names }
+            let own_names =
+                if public.is_none() { ServedAddresses::names_at([application, replay]) } else { None };
+            ServedAddresses { name, application, replay, public, own_names }
         };
         names.zip(listeners.chunks(2)).map(place).collect()
     }
@@ -399,15 +402,15 @@ impl Options {
     }
 }
 
-impl Together {
+impl FrontOptions {
     /// The archives in order.
-    fn parts(&self, folders: &[Arc<Shared>]) -> Vec<front::Part> {
-        let (mut folders, mut parts) = (folders.iter().cloned().map(front::Part::Folder), Vec::new());
+    fn parts(&self, folders: &[Arc<ServerState>]) -> Vec<front::FrontArchive> {
+        let (mut folders, mut parts) = (folders.iter().cloned().map(front::FrontArchive::Folder), Vec::new());
         let mut before = 0;
         for (place, node) in &self.nodes {
             parts.extend(folders.by_ref().take(place.saturating_sub(before)));
             before = *place;
-            parts.push(front::Part::Node(node.clone()));
+            parts.push(front::FrontArchive::Node(node.clone()));
         }
         parts.extend(folders);
         parts

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_ask::find::Kept;
+use archive_ask::find::PageTextCache;
 use archive_base::access::{Access, AccessError, Role};
 use archive_books::ledger::CreditError;
 use archive_books::veil;
@@ -58,11 +58,11 @@ pub enum OpenError {
 
 /// An archive as of a checkpoint, with its access rules.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct OpenedArchive {
     store: Arc<Store>,
     access: Access,
     /// The archive as unknown people and each role see it, opened on first use.
-    views: [OnceLock<View>; VIEWS],
+    views: [OnceLock<RoleArchive>; VIEWS],
 }
 
 /// Number of views: of people without a role, and of each role.
@@ -70,14 +70,14 @@ const VIEWS: usize = 1 + Role::EACH.len();
 
 /// An archive as a role sees it.
 #[derive(Debug)]
-struct View {
+struct RoleArchive {
     /// The archive behind its veil; `None` if it is the archive itself, of which nothing is hidden.
     store: Option<Store>,
 }
 
 /// A veil that was made for a role, and what it was made of.
 #[derive(Debug)]
-struct Made {
+struct MadeVeil {
     veil: Option<Arc<Veil>>,
     state: (u64, u64, u64),
     access: Access,
@@ -86,7 +86,7 @@ struct Made {
     since: Instant,
 }
 
-impl Opened {
+impl OpenedArchive {
     fn new(store: Arc<Store>, archive: &Path) -> Result<Arc<Self>, OpenError> {
         Ok(Arc::new(Self { store, access: Access::read(archive)?, views: Default::default() }))
     }
@@ -98,7 +98,7 @@ impl Opened {
 }
 
 /// An open archive for one request, restricted to what its role may see.
-pub(super) struct Seen<'a> {
+pub(super) struct RoleView<'a> {
     pub(super) store: &'a Store,
     pub(super) access: Access,
     /// Number of access rules, whomever they concern.
@@ -109,19 +109,19 @@ pub(super) struct Seen<'a> {
 
 /// Opens an archive for requests.
 #[derive(Debug)]
-pub(super) struct Archive {
+pub(super) struct ArchiveOpener {
     path: PathBuf,
-    current: Mutex<Option<Current>>,
+    current: Mutex<Option<CurrentArchive>>,
     /// Cache of recent answers.
     pub(super) lately: Lately,
     /// The veils of the last checkpoint, by role.
-    veils: Mutex<[Option<Made>; VIEWS]>,
+    veils: Mutex<[Option<MadeVeil>; VIEWS]>,
 }
 
 /// The archive as last opened.
 #[derive(Debug)]
-struct Current {
-    opened: Arc<Opened>,
+struct CurrentArchive {
+    opened: Arc<OpenedArchive>,
     since: Instant,
     /// When the access rules were read.
     ruled: Instant,
@@ -129,7 +129,7 @@ struct Current {
     paused: Option<Instant>,
 }
 
-impl Current {
+impl CurrentArchive {
     /// Whether requests may still share it: its time is not over, and no checkpoint is waiting.
     fn is_shared(&self) -> bool {
         self.paused.is_none() && self.since.elapsed() < SHARED && !self.opened.store.is_awaited()
@@ -149,8 +149,8 @@ impl Current {
     }
 }
 
-impl Archive {
-    pub(super) fn new(path: &Path, kept: Arc<Kept>) -> Self {
+impl ArchiveOpener {
+    pub(super) fn new(path: &Path, kept: Arc<PageTextCache>) -> Self {
         let (current, veils) = (Mutex::default(), Mutex::default());
         Self { path: path.to_owned(), current, lately: Lately::new(kept), veils }
     }
@@ -161,11 +161,11 @@ impl Archive {
     }
 
     /// The current archive; to be released soon.
-    pub(super) fn open(&self) -> Result<Arc<Opened>, OpenError> {
+    pub(super) fn open(&self) -> Result<Arc<OpenedArchive>, OpenError> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(now) = current.as_mut().filter(|now| now.is_shared()) {
             if now.ruled.elapsed() >= RULES {
-                let opened = Opened::new(Arc::clone(&now.opened.store), &self.path)?;
+                let opened = OpenedArchive::new(Arc::clone(&now.opened.store), &self.path)?;
                 if opened.access.rules() != now.opened.access.rules() {
                     now.opened = opened;
                 }
@@ -177,18 +177,22 @@ impl Archive {
             Some(earlier) => self.anew(earlier)?,
             None => Store::read_only(&self.path)?,
         };
-        let opened = Opened::new(Arc::new(store), &self.path)?;
+        let opened = OpenedArchive::new(Arc::new(store), &self.path)?;
         let now = Instant::now();
-        *current = Some(Current { opened: Arc::clone(&opened), since: now, ruled: now, paused: None });
+        *current = Some(CurrentArchive { opened: Arc::clone(&opened), since: now, ruled: now, paused: None });
         Ok(opened)
     }
 
     /// The archive as a role may see it. Where rules hide something, it is opened once more, behind a veil.
-    pub(super) fn seen<'a>(&'a self, opened: &'a Opened, role: Option<Role>) -> Result<Seen<'a>, OpenError> {
+    pub(super) fn seen<'a>(
+        &'a self,
+        opened: &'a OpenedArchive,
+        role: Option<Role>,
+    ) -> Result<RoleView<'a>, OpenError> {
         let (access, lately) = (opened.access.to(role), &self.lately);
         let rules = access.rules().len();
         if access.is_unlimited() {
-            return Ok(Seen { store: &opened.store, access, rules, lately });
+            return Ok(RoleView { store: &opened.store, access, rules, lately });
         }
         let place = role.map_or(0, |role| 1 + role as usize);
         let view = match opened.views[place].get() {
@@ -199,13 +203,13 @@ impl Archive {
             }
         };
         Ok(match &view.store {
-            Some(store) => Seen { store, access, rules, lately },
+            Some(store) => RoleView { store, access, rules, lately },
             // As without rules, it is answered from columns and caches.
-            None => Seen { store: &opened.store, access: Access::unlimited().to(role), rules, lately },
+            None => RoleView { store: &opened.store, access: Access::unlimited().to(role), rules, lately },
         })
     }
 
-    fn view(&self, shared: &Store, access: &Access, place: usize) -> Result<View, OpenError> {
+    fn view(&self, shared: &Store, access: &Access, place: usize) -> Result<RoleArchive, OpenError> {
         let mut store = Store::read_only(&self.path)?;
         let state_of = |store: &Store| {
             let state = store.state();
@@ -220,35 +224,35 @@ impl Archive {
             None => {
                 let (veil, ends) = veil::of(&store, access)?.unzip();
                 let (access, since) = (access.clone(), Instant::now());
-                Made { veil: veil.map(Arc::new), state, access, ends: ends.flatten(), since }
+                MadeVeil { veil: veil.map(Arc::new), state, access, ends: ends.flatten(), since }
             }
         };
         let veil = veils[place].insert(made).veil.clone();
         if veil.is_none() && state == state_of(shared) {
-            return Ok(View { store: None });
+            return Ok(RoleArchive { store: None });
         }
         if let Some(veil) = veil {
             store.state_mut().set_veil(veil);
         }
-        Ok(View { store: Some(store) })
+        Ok(RoleArchive { store: Some(store) })
     }
 
     /// Opens the archive separately for a long operation, so that requests do not wait for it as they would if it were
     /// shared.
-    pub(super) fn alone(&self) -> Result<Arc<Opened>, OpenError> {
-        Opened::new(Arc::new(Store::read_only(&self.path)?), &self.path)
+    pub(super) fn alone(&self) -> Result<Arc<OpenedArchive>, OpenError> {
+        OpenedArchive::new(Arc::new(Store::read_only(&self.path)?), &self.path)
     }
 
     /// Reopens the archive after a moment in which nobody had it open. If there was no checkpoint since, what was read
     /// of it remains valid.
-    fn anew(&self, mut earlier: Current) -> Result<Store, OpenError> {
+    fn anew(&self, mut earlier: CurrentArchive) -> Result<Store, OpenError> {
         let begun = Instant::now();
         earlier.pause()?;
         while earlier.paused.is_none() && begun.elapsed() < WAIT_MAX {
             thread::sleep(LOOK_EVERY);
             earlier.pause()?;
         }
-        let Current { opened, paused, .. } = earlier;
+        let CurrentArchive { opened, paused, .. } = earlier;
         let alone = paused.and_then(|_| Arc::into_inner(Arc::into_inner(opened)?.store));
         thread::sleep(GAP.saturating_sub(paused.map_or(Duration::ZERO, |since| since.elapsed())));
         let Some(mut store) = alone else { return Ok(Store::read_only(&self.path)?) };
@@ -272,7 +276,7 @@ impl Archive {
     }
 }
 
-impl Made {
+impl MadeVeil {
     fn is_of(&self, state: (u64, u64, u64), access: &Access) -> bool {
         let is_over = self.ends.is_some_and(|ends| Utc::now().timestamp_micros() >= ends);
         self.state == state
@@ -293,7 +297,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut store = Store::own(folder.path(), SegmentOptions::default()).unwrap();
         store.checkpoint_waiting().unwrap();
-        let archive = Archive::new(folder.path(), Arc::default());
+        let archive = ArchiveOpener::new(folder.path(), Arc::default());
         let opened = archive.open().unwrap();
         thread::scope(|scope| {
             let waiting = scope.spawn(|| store.checkpoint_waiting().unwrap());

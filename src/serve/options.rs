@@ -18,7 +18,7 @@ pub const AUDIT: &str = "audit.jsonl";
 
 /// What to serve, and where.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServeOptions {
     /// Folders of the archives. Each archive has two addresses of its own, because its pages must not share an origin
     /// with those of others.
     pub archives: Vec<PathBuf>,
@@ -31,22 +31,22 @@ pub struct Options {
     /// `https://archive.example.org`; all must differ.
     pub public: Vec<[String; 2]>,
     /// Whether people may decide on sites in the browser, and how.
-    pub review: Option<Review>,
+    pub review: Option<ReviewOptions>,
     /// Whether strangers may send notices of changes (IndexNow, sitemap pings), and how clients are distinguished.
     pub pings: Option<PingRules>,
     /// TimeGates of other archives, to which pages for missing captures link.
     pub timegates: Vec<String>,
     /// Accounts; without them everybody who can reach an address has access.
-    pub people: Option<Members>,
+    pub people: Option<ServedPeople>,
     /// Header field in which a web server in front names the person; decisions are recorded under this name only.
     pub user_header: Option<HeaderName>,
     /// Archives queried as one at the first two addresses; the addresses of the folders follow.
-    pub together: Option<Together>,
+    pub together: Option<FrontOptions>,
 }
 
 /// Archives that are queried as one.
 #[derive(Clone, Debug)]
-pub struct Together {
+pub struct FrontOptions {
     /// Nodes, each with the number of folders before it.
     pub nodes: Vec<(usize, Node)>,
     /// Time limit for a node's answer.
@@ -63,7 +63,7 @@ pub struct PingRules {
 
 /// People with accounts.
 #[derive(Clone, Debug)]
-pub struct Members {
+pub struct ServedPeople {
     /// The file of accounts ([`archive_base::accounts`]).
     pub file: PathBuf,
     /// The audit log; by default [`AUDIT`] in the folder of the first archive.
@@ -72,7 +72,7 @@ pub struct Members {
 
 /// Reviewing in the browser. Without accounts, everybody on this machine may decide, under any name.
 #[derive(Clone, Debug)]
-pub struct Review {
+pub struct ReviewOptions {
     /// Name under which decisions are recorded, unless another one is given on the page.
     pub by: String,
     /// Whether ratings by others are shown only to people who have rated the site as well.
@@ -141,7 +141,7 @@ pub enum ServeError {
     Start(io::Error),
 }
 
-impl Options {
+impl ServeOptions {
     /// Number of address pairs served.
     pub(super) fn pairs(&self) -> usize {
         self.archives.len() + usize::from(self.together.is_some())

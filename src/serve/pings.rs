@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use archive_books::ledger::Credits;
-use archive_crawl::publish::subscriptions::{self, Delivered, Question};
-use archive_crawl::publish::{self, Notice, NoticeError, NoticeKind, PublishError, Queued, hubs};
+use archive_crawl::publish::subscriptions::{self, Delivered, VerificationRequest};
+use archive_crawl::publish::{self, Notice, NoticeError, NoticeKind, NoticeQueued, PublishError, hubs};
 use bytes::Bytes;
 use chrono::Utc;
 use http_body_util::{BodyExt, Limited};
@@ -21,10 +21,10 @@ use hyper::{HeaderMap, Method};
 use tokio::sync::Semaphore;
 use url::form_urlencoded;
 
-use super::lanes::Kind;
-use super::opened::Archive;
+use super::lanes::LaneKind;
+use super::opened::ArchiveOpener;
 use super::page::Reply;
-use super::{PingRules, Shared};
+use super::{PingRules, ServerState};
 
 /// Maximum number of notices within [`SPAN`], per client and in total.
 const CLIENT_PINGS_MAX: u32 = 100;
@@ -45,7 +45,7 @@ const PING_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// Outcome of a notice.
 #[derive(Clone, Copy, Debug)]
-enum Fate {
+enum PingFate {
     /// It is queued for the next run.
     Queued,
     /// It was queued already.
@@ -60,7 +60,7 @@ enum Fate {
     Answered,
 }
 
-/// Names of the outcomes, in the order of [`Fate`].
+/// Names of the outcomes, in the order of [`PingFate`].
 const FATES: [&str; 6] = ["queued", "waiting", "dropped", "wrong", "refused", "answered"];
 
 /// Limits for notices, and counters of their outcomes.
@@ -69,19 +69,19 @@ pub(super) struct Pings {
     /// Header field in which a web server in front names the client; without it all clients count as one.
     client_field: Option<HeaderName>,
     at_once: Arc<Semaphore>,
-    span: Mutex<Span>,
+    span: Mutex<NoticeSpan>,
     counts: [AtomicU64; FATES.len()],
 }
 
 /// Number of notices within a time span.
 #[derive(Debug)]
-struct Span {
+struct NoticeSpan {
     began: Instant,
     all: u32,
     clients: HashMap<String, u32>,
 }
 
-impl Span {
+impl NoticeSpan {
     /// Whether a client may send another notice. At most [`PINGS_MAX`] clients are remembered.
     fn admits(&mut self, client: &str, now: Instant) -> bool {
         if now.saturating_duration_since(self.began) >= SPAN {
@@ -101,12 +101,12 @@ impl Span {
 }
 
 /// Status and text of an answer.
-type Said = (u16, String);
+type PingReply = (u16, String);
 
 impl Pings {
     pub(super) fn new(rules: &PingRules) -> Self {
         let client_field = rules.client_header.clone();
-        let span = Span { began: Instant::now(), all: 0, clients: HashMap::new() };
+        let span = NoticeSpan { began: Instant::now(), all: 0, clients: HashMap::new() };
         let at_once = Arc::new(Semaphore::new(AT_ONCE_MAX));
         Self { client_field, at_once, span: Mutex::new(span), counts: Default::default() }
     }
@@ -121,7 +121,7 @@ impl Pings {
         FATES.into_iter().zip(&self.counts).map(|(name, count)| (name, count.load(Ordering::Relaxed)))
     }
 
-    fn count(&self, fate: Fate) {
+    fn count(&self, fate: PingFate) {
         self.counts[fate as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -136,7 +136,7 @@ impl Pings {
 
 /// Answers a notice.
 pub(super) async fn answer(
-    shared: &Arc<Shared>,
+    shared: &Arc<ServerState>,
     pings: &Pings,
     method: &Method,
     path: &str,
@@ -148,7 +148,7 @@ pub(super) async fn answer(
         return Reply::plain(405, "Only GET is understood here, and POST of IndexNow and hubs.\n");
     }
     let too_many = || {
-        pings.count(Fate::Refused);
+        pings.count(PingFate::Refused);
         let reply = Reply::plain(429, "There are too many notices. Come back later.\n");
         reply.with("Retry-After", SPAN.as_secs().to_string())
     };
@@ -166,7 +166,7 @@ pub(super) async fn answer(
         },
         false => Bytes::new(),
     };
-    let Some(turn) = shared.limits.lanes.turn(Kind::Page, None, None).await else {
+    let Some(turn) = shared.limits.lanes.turn(LaneKind::Page, None, None).await else {
         return Reply::plain(503, "The server is busy. Come back later.\n").with("Retry-After", "60");
     };
     let (work, path) = (Arc::clone(shared), path.to_owned());
@@ -182,7 +182,7 @@ pub(super) async fn answer(
     };
     let taken = turn.run(taking).await.map(|(taken, _)| taken);
     let (fate, (status, said)) =
-        taken.unwrap_or((Fate::Refused, (500, "The notice could not be taken.\n".to_owned())));
+        taken.unwrap_or((PingFate::Refused, (500, "The notice could not be taken.\n".to_owned())));
     if status == 429 {
         return too_many();
     }
@@ -197,67 +197,67 @@ fn callback(path: &str) -> Option<(&str, &str)> {
 }
 
 /// Reads a notice, and queues it if it concerns this archive.
-fn take(archive: &Archive, path: &str, body: Option<&Bytes>) -> (Fate, Said) {
+fn take(archive: &ArchiveOpener, path: &str, body: Option<&Bytes>) -> (PingFate, PingReply) {
     match read(path, body) {
         Ok(notice) => keep(archive, notice),
-        Err((status, said)) => (Fate::Wrong, (status, said + "\n")),
+        Err((status, said)) => (PingFate::Wrong, (status, said + "\n")),
     }
 }
 
 /// Answers a hub's verification request, or accepts its delivery. Deliveries without a valid signature get the same
 /// answer as valid ones.
 fn take_of_hub(
-    of: &Archive,
+    of: &ArchiveOpener,
     id: &str,
     query: &str,
     body: Option<&Bytes>,
     signature: Option<&str>,
-) -> (Fate, Said) {
+) -> (PingFate, PingReply) {
     let (archive, now) = (of.path(), Utc::now());
     let Some(body) = body else {
         let fields: HashMap<_, _> = form_urlencoded::parse(query.as_bytes()).collect();
         let field = |name: &str| fields.get(name).map_or("", AsRef::as_ref);
         let lease_seconds = field("hub.lease_seconds").parse().ok();
         let (mode, topic, challenge) = (field("hub.mode"), field("hub.topic"), field("hub.challenge"));
-        let question = Question { mode, topic, challenge, lease_seconds };
+        let question = VerificationRequest { mode, topic, challenge, lease_seconds };
         return match subscriptions::confirm(archive, id, question, now) {
-            Ok(Some(answer)) => (Fate::Answered, (200, answer)),
-            Ok(None) => (Fate::Wrong, (404, "This was not asked for.\n".to_owned())),
+            Ok(Some(answer)) => (PingFate::Answered, (200, answer)),
+            Ok(None) => (PingFate::Wrong, (404, "This was not asked for.\n".to_owned())),
             Err(_) => not_kept(),
         };
     };
     match subscriptions::deliver(archive, id, signature, body, now) {
         Ok(Delivered::Page(page)) => keep(of, Notice::of_hub(page, now)),
-        Ok(Delivered::Ignored) => (Fate::Dropped, accepted()),
-        Ok(Delivered::Gone) => (Fate::Wrong, (410, "There is no such subscription.\n".to_owned())),
+        Ok(Delivered::Ignored) => (PingFate::Dropped, accepted()),
+        Ok(Delivered::Gone) => (PingFate::Wrong, (410, "There is no such subscription.\n".to_owned())),
         Err(_) => not_kept(),
     }
 }
 
 /// Queues a notice if it concerns this archive.
-fn keep(archive: &Archive, notice: Notice) -> (Fate, Said) {
+fn keep(archive: &ArchiveOpener, notice: Notice) -> (PingFate, PingReply) {
     match of_this_archive(archive, notice) {
         Ok(Some(notice)) => match publish::enqueue(archive.path(), &notice) {
-            Ok(Queued::New) => (Fate::Queued, accepted()),
-            Ok(Queued::Waiting) => (Fate::Waiting, accepted()),
-            Err(error @ NoticeError::Full) => (Fate::Refused, (429, error.to_string() + "\n")),
+            Ok(NoticeQueued::New) => (PingFate::Queued, accepted()),
+            Ok(NoticeQueued::Waiting) => (PingFate::Waiting, accepted()),
+            Err(error @ NoticeError::Full) => (PingFate::Refused, (429, error.to_string() + "\n")),
             Err(_) => not_kept(),
         },
-        Ok(None) => (Fate::Dropped, accepted()),
-        Err(error) => (Fate::Refused, (503, error + "\n")),
+        Ok(None) => (PingFate::Dropped, accepted()),
+        Err(error) => (PingFate::Refused, (503, error + "\n")),
     }
 }
 
 /// As in IndexNow: received, with the key still to be verified.
-fn accepted() -> Said {
+fn accepted() -> PingReply {
     (202, "Accepted. The next crawl or refresh will process it.\n".to_owned())
 }
 
-fn not_kept() -> (Fate, Said) {
-    (Fate::Refused, (503, "The notice could not be kept. Try again later.\n".to_owned()))
+fn not_kept() -> (PingFate, PingReply) {
+    (PingFate::Refused, (503, "The notice could not be kept. Try again later.\n".to_owned()))
 }
 
-fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
+fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, PingReply> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let parameter = |wanted: &str| {
         form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == wanted).map(|(_, value)| value)
@@ -282,7 +282,7 @@ fn read(path: &str, body: Option<&Bytes>) -> Result<Notice, Said> {
 }
 
 /// The part of a notice that concerns hosts in the archive and is within its scope, if any.
-fn of_this_archive(archive: &Archive, mut notice: Notice) -> Result<Option<Notice>, String> {
+fn of_this_archive(archive: &ArchiveOpener, mut notice: Notice) -> Result<Option<Notice>, String> {
     let opened = archive.open().map_err(|error| error.to_string())?;
     let state = opened.whole().state();
     let credits = Credits::open(state).map_err(|error| error.to_string())?;
@@ -306,7 +306,7 @@ mod tests {
     #[test]
     fn a_client_and_all_clients_have_limits_in_a_span() {
         let began = Instant::now();
-        let mut span = Span { began, all: 0, clients: HashMap::new() };
+        let mut span = NoticeSpan { began, all: 0, clients: HashMap::new() };
         assert!((0..CLIENT_PINGS_MAX).all(|_| span.admits("a", began)));
         assert!(!span.admits("a", began) && span.admits("b", began));
         assert!((CLIENT_PINGS_MAX + 1..PINGS_MAX).all(|number| span.admits(&number.to_string(), began)));

@@ -37,10 +37,10 @@ const FILE_PIECE_BYTES: usize = 256 << 10;
 const UNIT_BYTES: usize = 1 << 10;
 
 /// The body of an answer.
-pub(super) type Sent = UnsyncBoxBody<Bytes, io::Error>;
+pub(super) type SentBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// A body that is made piece by piece.
-pub(super) type Pieces = Box<dyn Iterator<Item = io::Result<Bytes>> + Send>;
+pub(super) type BodyPieces = Box<dyn Iterator<Item = io::Result<Bytes>> + Send>;
 
 /// What an answer has a share of until it is sent.
 pub(super) type Shares = Vec<OwnedSemaphorePermit>;
@@ -69,7 +69,7 @@ impl Sending {
     }
 
     /// A body that is in memory; `None` if there is no room for it.
-    pub(super) async fn whole(&self, body: Bytes) -> Option<Sent> {
+    pub(super) async fn whole(&self, body: Bytes) -> Option<SentBody> {
         let share = self.share(body.len()).await?;
         Some(full(match share {
             Some(share) => kept(body, Arc::new(vec![share])),
@@ -78,13 +78,13 @@ impl Sending {
     }
 
     /// A body that is made while it is sent; `None` if there is no room for its pieces.
-    pub(super) async fn in_pieces(&self, pieces: Pieces) -> Option<Sent> {
+    pub(super) async fn in_pieces(&self, pieces: BodyPieces) -> Option<SentBody> {
         let share = self.share(PIECE_BYTES).await?;
         Some(self.making(pieces, share.into_iter().collect()))
     }
 
     /// A file, from its current position to its end.
-    pub(super) fn file(&self, unsent: UnsentFile, shares: Shares) -> Sent {
+    pub(super) fn file(&self, unsent: UnsentFile, shares: Shares) -> SentBody {
         let pieces = std::iter::from_fn(move || {
             let mut piece = Vec::with_capacity(FILE_PIECE_BYTES);
             let read = (&unsent.file).take(FILE_PIECE_BYTES as u64).read_to_end(&mut piece);
@@ -93,51 +93,51 @@ impl Sending {
         self.making(Box::new(pieces), shares)
     }
 
-    fn making(&self, pieces: Pieces, shares: Shares) -> Sent {
+    fn making(&self, pieces: BodyPieces, shares: Shares) -> SentBody {
         let making = Arc::clone(&self.making);
-        InPieces { next: Next::Waiting(pieces), making, shares: Arc::new(shares) }.boxed_unsync()
+        InPieces { next: NextPiece::Waiting(pieces), making, shares: Arc::new(shares) }.boxed_unsync()
     }
 }
 
 /// A body that needs no share.
-pub(super) fn full(body: Bytes) -> Sent {
+pub(super) fn full(body: Bytes) -> SentBody {
     Full::new(body).map_err(|never| match never {}).boxed_unsync()
 }
 
 /// Bytes that hold shares until they are sent.
-struct Kept {
+struct ShareHolder {
     bytes: Bytes,
     _shares: Arc<Shares>,
 }
 
-impl AsRef<[u8]> for Kept {
+impl AsRef<[u8]> for ShareHolder {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
 fn kept(bytes: Bytes, shares: Arc<Shares>) -> Bytes {
-    Bytes::from_owner(Kept { bytes, _shares: shares })
+    Bytes::from_owner(ShareHolder { bytes, _shares: shares })
 }
 
 /// A body of which each piece is made when the one before it is sent.
 struct InPieces {
-    next: Next,
+    next: NextPiece,
     making: Arc<Semaphore>,
     shares: Arc<Shares>,
 }
 
 /// The pieces to come, and the next one.
-type Made = (Pieces, Option<io::Result<Bytes>>);
+type MadePieces = (BodyPieces, Option<io::Result<Bytes>>);
 
-enum Next {
-    Waiting(Pieces),
-    Making(Pin<Box<dyn Future<Output = io::Result<Made>> + Send>>),
+enum NextPiece {
+    Waiting(BodyPieces),
+    Making(Pin<Box<dyn Future<Output = io::Result<MadePieces>> + Send>>),
     Over,
 }
 
 /// Makes the next piece.
-async fn make(mut pieces: Pieces, making: Arc<Semaphore>) -> io::Result<Made> {
+async fn make(mut pieces: BodyPieces, making: Arc<Semaphore>) -> io::Result<MadePieces> {
     let _turn = making.acquire_owned().await.map_err(io::Error::other)?;
     let made = tokio::task::spawn_blocking(move || {
         let piece = pieces.next();
@@ -153,20 +153,20 @@ impl Body for InPieces {
     fn poll_frame(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let this = self.get_mut();
         loop {
-            match std::mem::replace(&mut this.next, Next::Over) {
-                Next::Over => return Poll::Ready(None),
-                Next::Waiting(pieces) => {
-                    this.next = Next::Making(Box::pin(make(pieces, Arc::clone(&this.making))));
+            match std::mem::replace(&mut this.next, NextPiece::Over) {
+                NextPiece::Over => return Poll::Ready(None),
+                NextPiece::Waiting(pieces) => {
+                    this.next = NextPiece::Making(Box::pin(make(pieces, Arc::clone(&this.making))));
                 }
-                Next::Making(mut making) => {
+                NextPiece::Making(mut making) => {
                     let Poll::Ready(made) = making.as_mut().poll(context) else {
-                        this.next = Next::Making(making);
+                        this.next = NextPiece::Making(making);
                         return Poll::Pending;
                     };
                     let (pieces, piece) = made?;
                     // After an error the connection is cut off, so the client notices.
                     let Some(piece) = piece.transpose()? else { return Poll::Ready(None) };
-                    this.next = Next::Waiting(pieces);
+                    this.next = NextPiece::Waiting(pieces);
                     return Poll::Ready(Some(Ok(Frame::data(kept(piece, Arc::clone(&this.shares))))));
                 }
             }

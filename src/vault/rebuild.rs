@@ -10,7 +10,7 @@ use archive_base::remarks;
 use archive_books::columns;
 use archive_books::ledger;
 use archive_books::prepared;
-use archive_books::recorder::{self, Recorder, RecorderError, Settings};
+use archive_books::recorder::{self, Recorder, RecorderError, RecorderSettings};
 use archive_books::search;
 use archive_storage::segment::{self, SegmentInfo, SegmentOptions};
 use archive_storage::warc::Broken;
@@ -112,7 +112,7 @@ pub(super) fn remake(
     if let Some(mark) = remarks::mark(path)? {
         mark.keep(rebuild.store().state_mut())?;
     }
-    let mut recorder = Recorder::open(rebuild.store(), Settings::default())?;
+    let mut recorder = Recorder::open(rebuild.store(), RecorderSettings::default())?;
     let mut seeds = Vec::new();
     let damaged_remarks = remarks::each(path, |remark| {
         if remark.what == remarks::SEED {

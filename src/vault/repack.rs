@@ -18,7 +18,7 @@ use archive_storage::segment::{
 use archive_storage::{SegmentId, Store, StoreError};
 use serde::Serialize;
 
-pub use beside::{Beside, Turn};
+pub use beside::{Beside, PollResult};
 
 /// A rewritten segment is rewritten again if it has at most this many times the bytes of the segments gathered so far.
 const GATHERED_SHARE: u64 = 2;
@@ -35,7 +35,7 @@ const THREAD_BYTES: usize = 64 << 20;
 
 /// What to repack, and how.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct RepackOptions {
     /// Compression of new segments; by default that of the newest one.
     pub codec: Option<Codec>,
     /// Compression level.
@@ -52,7 +52,7 @@ pub struct Options {
     pub dry_run: bool,
 }
 
-impl Default for Options {
+impl Default for RepackOptions {
     fn default() -> Self {
         let threads = thread::available_parallelism().map_or(1, usize::from);
         Self {
@@ -68,7 +68,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl RepackOptions {
     /// Bytes of memory for the facts about the captures of a batch.
     fn planning(&self) -> u64 {
         // Additional threads need their own share.
@@ -88,7 +88,7 @@ impl Options {
     }
 
     /// Options for rewriting a batch.
-    fn rewriting(&self, batch: &Batch) -> RewriteOptions {
+    fn rewriting(&self, batch: &RepackBatch) -> RewriteOptions {
         RewriteOptions {
             codec: self.codec,
             level: self.level,
@@ -103,7 +103,7 @@ impl Options {
 
 /// Segments that are rewritten together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Batch {
+pub struct RepackBatch {
     /// The old segments.
     pub segments: Vec<SegmentId>,
     /// Number of their captures.
@@ -116,7 +116,7 @@ pub struct Batch {
 
 /// The result of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Done {
+pub struct Repacked {
     /// Number of segments before and after.
     pub segments: (u64, u64),
     /// Bytes before and after.
@@ -127,8 +127,8 @@ pub struct Done {
     pub plain_bytes: u64,
 }
 
-impl Done {
-    fn of(batch: &Batch, rewritten: &Rewritten) -> Self {
+impl Repacked {
+    fn of(batch: &RepackBatch, rewritten: &Rewritten) -> Self {
         let (before, bytes, is_left) = (batch.segments.len() as u64, rewritten.bytes(), rewritten.is_worse());
         Self {
             segments: (before, if is_left { before } else { rewritten.new_segments().len() as u64 }),
@@ -148,21 +148,21 @@ impl Done {
 }
 
 /// Receives progress.
-pub trait Listener {
+pub trait RepackObserver {
     /// Called with the bytes of records, before compression, that were written since the last call.
     fn progress(&mut self, plain_bytes: u64);
     /// Called when a batch is in place, or in a dry run: was estimated.
-    fn batch(&mut self, batch: &Batch, done: &Done);
+    fn batch(&mut self, batch: &RepackBatch, done: &Repacked);
 }
 
 /// Returns the batches that are worth repacking, and how many segments are left as they are.
 #[must_use]
-pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
+pub fn plan(segments: &[SegmentInfo], options: &RepackOptions) -> (Vec<RepackBatch>, u64) {
     let chosen = choose(segments, options.again);
     let captures_max = (options.planning() / CAPTURE_BYTES).min(REWRITTEN_CAPTURES_MAX);
-    let mut batches: Vec<Batch> = Vec::new();
+    let mut batches: Vec<RepackBatch> = Vec::new();
     for info in chosen {
-        let fits = |batch: &Batch| {
+        let fits = |batch: &RepackBatch| {
             batch.captures + info.captures <= captures_max
                 && batch.plain_bytes + info.plain_bytes <= options.plain_max()
                 && batch.bytes + info.bytes <= options.room
@@ -174,7 +174,7 @@ pub fn plan(segments: &[SegmentInfo], options: &Options) -> (Vec<Batch>, u64) {
             continue;
         }
         if !batches.last().is_some_and(fits) {
-            batches.push(Batch::default());
+            batches.push(RepackBatch::default());
         }
         if let Some(batch) = batches.last_mut() {
             batch.segments.push(info.id);
@@ -219,10 +219,10 @@ fn choose(segments: &[SegmentInfo], again: bool) -> Vec<&SegmentInfo> {
 /// If a segment is damaged or the disk fails. The segments of the current batch are then unchanged.
 pub fn run(
     store: &mut Store,
-    batches: &[Batch],
-    options: &Options,
+    batches: &[RepackBatch],
+    options: &RepackOptions,
     stop: &Control,
-    listener: &mut dyn Listener,
+    listener: &mut dyn RepackObserver,
 ) -> Result<bool, StoreError> {
     for batch in batches {
         if stop.is_stopped() {
@@ -231,7 +231,7 @@ pub fn run(
         let rewriting = options.rewriting(batch);
         if options.dry_run {
             let bytes = store.estimate_rewriting(&batch.segments, &rewriting)?;
-            let done = Done {
+            let done = Repacked {
                 segments: (batch.segments.len() as u64, 0),
                 bytes: (batch.bytes, bytes),
                 captures: batch.captures,
@@ -250,7 +250,7 @@ pub fn run(
         } else {
             store.put_in_place(&rewritten)?;
         }
-        listener.batch(batch, &Done::of(batch, &rewritten));
+        listener.batch(batch, &Repacked::of(batch, &rewritten));
     }
     Ok(true)
 }
@@ -258,7 +258,7 @@ pub fn run(
 /// Keeps all captures, and ends the rewriting when it is stopped.
 struct Keeping<'a> {
     stop: &'a Control,
-    listener: &'a mut dyn Listener,
+    listener: &'a mut dyn RepackObserver,
 }
 
 impl Author for Keeping<'_> {
@@ -283,8 +283,8 @@ mod tests {
         info
     }
 
-    fn options(room: u64) -> Options {
-        Options { room, ..Options::default() }
+    fn options(room: u64) -> RepackOptions {
+        RepackOptions { room, ..RepackOptions::default() }
     }
 
     #[test]
@@ -300,17 +300,17 @@ mod tests {
     #[test]
     fn a_full_segment_is_repacked_as_well() {
         let full = |bytes: u64| vec![segment(0, bytes, false), segment(1, 100, false)];
-        let (batches, left) = plan(&full((1 << 30) + 50_000), &Options::default());
+        let (batches, left) = plan(&full((1 << 30) + 50_000), &RepackOptions::default());
         let sizes: Vec<(usize, u32)> = batches
             .iter()
-            .map(|batch| (batch.segments.len(), Options::default().rewriting(batch).halvings))
+            .map(|batch| (batch.segments.len(), RepackOptions::default().rewriting(batch).halvings))
             .collect();
         assert_eq!(
             (sizes, left),
             (vec![(1, 1), (1, 0)], 0),
             "6 GiB of records take more than a quarter of a GiB of memory"
         );
-        assert_eq!(plan(&full((2 << 30) + 1), &Options::default()).1, 1);
+        assert_eq!(plan(&full((2 << 30) + 1), &RepackOptions::default()).1, 1);
     }
 
     #[test]

@@ -25,12 +25,12 @@ use archive_books::recorder::{self, CHECKPOINT_EVERY, Memory, RecorderError};
 use archive_books::search;
 use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{
-    self, Fault, FaultKind, Inspection, PutAside, QUARANTINE, Restored, SegmentOptions,
+    self, DictionaryRepair, Fault, FaultKind, Inspection, PutAside, QUARANTINE, SegmentOptions,
 };
 use archive_storage::{Owner, Rebuild, SegmentId, Store, catalogued};
 
 use super::erase;
-use super::import::{self, Listener, Note, Status};
+use super::import::{self, ImportNote, ImportObserver, ImportStatus};
 use super::rebuild::{self, RebuildError};
 use super::verify::{INDEXES, LOST, index_damage, lost};
 
@@ -255,7 +255,7 @@ fn put_aside(
     let mut moves = Vec::new();
     for Bad { id, file, why } in bad_segments(&inspection) {
         let restored = salvage(path, id, &file, &inspection)?;
-        if restored == Restored::Whole {
+        if restored == DictionaryRepair::Whole {
             repaired.did(&file, format!("{why}; its dictionary, or the dictionary's guard, was restored"));
             continue;
         }
@@ -263,7 +263,7 @@ fn put_aside(
         repaired.did(&file, format!("{why}; moved to {}", path.join(QUARANTINE).join(&name).display()));
         // A stray file may be another segment under this name, so its own original name counts.
         let survey = match inspection.surveys.get(&id).filter(|_| inspection.is_closed(&file)) {
-            Some(survey) if restored == Restored::Nothing => survey.clone(),
+            Some(survey) if restored == DictionaryRepair::Nothing => survey.clone(),
             _ => segment::survey(path, id, &file)?,
         };
         let held = survey.captures + survey.broken_places;
@@ -340,15 +340,20 @@ fn bad_segments(inspection: &Inspection) -> Vec<Bad> {
 }
 
 /// Restores the dictionary of a segment, if possible.
-fn salvage(path: &Path, id: SegmentId, file: &str, inspection: &Inspection) -> Result<Restored, RepairError> {
+fn salvage(
+    path: &Path,
+    id: SegmentId,
+    file: &str,
+    inspection: &Inspection,
+) -> Result<DictionaryRepair, RepairError> {
     if !inspection.is_closed(file) {
-        return Ok(Restored::Nothing);
+        return Ok(DictionaryRepair::Nothing);
     }
     let segments = path.join(segment::FOLDER);
     let made_good = segments.join(format!("{file}.restored"));
     let sha256 = inspection.known.get(&id).and_then(|info| info.sha256);
     let restored = segment::restore(path, id, file, sha256, &made_good)?;
-    if restored != Restored::Nothing {
+    if restored != DictionaryRepair::Nothing {
         rename(&made_good, &segments.join(file))?;
         sync(&segments)?;
     }
@@ -434,7 +439,7 @@ fn bring_back(
     let mut back = 0;
     if let Some(file) = &entry.file {
         let mut store = recorder::open(path, options.clone())?.store;
-        let options = import::Options {
+        let options = import::ImportOptions {
             files: vec![path.join(QUARANTINE).join(file)],
             threads: thread::available_parallelism().map_or(1, usize::from),
             full_text: false,
@@ -474,7 +479,7 @@ fn bring_back(
 /// Reports nothing: damage in quarantined segments has been reported before.
 struct Silent;
 
-impl Listener for Silent {
-    fn status(&mut self, _: &Status) {}
-    fn note(&mut self, _: &Note) {}
+impl ImportObserver for Silent {
+    fn status(&mut self, _: &ImportStatus) {}
+    fn note(&mut self, _: &ImportNote) {}
 }

@@ -31,7 +31,7 @@ pub enum VerifyError {
 }
 
 /// Returns what is wrong with the files that people wrote for another part of the program, if anything.
-pub type Check = fn(&Path) -> Option<String>;
+pub type FileCheck = fn(&Path) -> Option<String>;
 
 /// Verifies the archive in `path`: every `every`th capture (1 for all) and, if all are checked, every file, those of
 /// other parts of the program by `others`. `progress` gets the number of captures checked so far.
@@ -41,7 +41,7 @@ pub type Check = fn(&Path) -> Option<String>;
 pub fn run(
     path: &Path,
     every: u64,
-    others: &[Check],
+    others: &[FileCheck],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Verified, VerifyError> {
     let mut verified = archive_storage::verify(path, every, progress)?;

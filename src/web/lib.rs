@@ -8,12 +8,12 @@
 //! * What is fetched is kept as received. Private addresses are refused unless the reader of an archive permitted them.
 //!
 //! ```
-//! use archive_web::parse::{Limits, Source, text};
+//! use archive_web::parse::{ParseLimits, FetchedDocument, text};
 //!
 //! let url = "https://example.org/".parse()?;
 //! let body = b"<title>Maps</title><p>Old maps of <b>Paris</b>";
-//! let source = Source { url: &url, status: 200, content_type: Some("text/html"), headers: &[], body };
-//! assert!(text(&source, &Limits::default()).contains("Old maps of Paris"));
+//! let source = FetchedDocument { url: &url, status: 200, content_type: Some("text/html"), headers: &[], body };
+//! assert!(text(&source, &ParseLimits::default()).contains("Old maps of Paris"));
 //! # Ok::<(), url::ParseError>(())
 //! ```
 

@@ -13,7 +13,9 @@ use std::time::{Duration, Instant};
 
 use archive_storage::Digest;
 use archive_storage::backend::RealDisk;
-use archive_storage::segment::{Base, CaptureBody, CaptureGroup, Dictionary, SegmentOptions, Segments};
+use archive_storage::segment::{
+    CaptureBody, CaptureGroup, Dictionary, DictionaryBase, SegmentOptions, Segments,
+};
 use archive_storage::warc::{RecordReader, RecordType};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -123,10 +125,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pages = pages(&file)?;
     let megabytes = pages.iter().map(|page| page.http.len()).sum::<usize>() as f64 / 1e6;
     // Of each URL the version in the middle of the file's time.
-    let mut bases: Vec<Base> = Vec::new();
+    let mut bases: Vec<DictionaryBase> = Vec::new();
     for page in pages.iter().take(pages.len() / 2).rev() {
         if bases.iter().all(|base| base.url != page.url) {
-            bases.push(Base { url: page.url.clone(), content: page.http.clone(), origin: None });
+            bases.push(DictionaryBase { url: page.url.clone(), content: page.http.clone(), origin: None });
         }
     }
     let with = Dictionary::build(&bases)?;

@@ -11,7 +11,7 @@ use crate::store::{Store, StoreError};
 
 /// How a file changes once the reader has gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// It stays unchanged or is removed: a hard link preserves it.
     Never,
     /// It grows, and its first bytes are the ones listed.
@@ -30,7 +30,7 @@ pub struct CheckpointFile {
     /// Number of bytes that belong to the checkpoint.
     pub length: u64,
     /// How the file changes afterwards.
-    pub change: Change,
+    pub change: FileChange,
     /// Digest of the file, if it is on record.
     pub sha256: Option<Digest>,
 }

@@ -106,7 +106,7 @@ pub use catalogue::{SegmentEntry, SegmentState};
 pub use checkpoint::{Owner, StateError};
 pub use clock::Clock;
 pub use digest::Digest;
-pub use files::{Change, CheckpointFile, CheckpointFiles};
+pub use files::{CheckpointFile, CheckpointFiles, FileChange};
 pub use history::{Capture, History, MimeId};
 pub use ids::{CaptureId, HostId, Location, SegmentId, SiteId, UrlId, Watermark, Watermarks};
 pub use links::{LINKS_PER_PAGE_MAX, LinkCursor, LinkKinds, LinkList, LinkScan, LinkTarget};
@@ -116,8 +116,8 @@ pub use pages::{
 pub use quietly::quietly;
 pub use rebuild::{Rebuild, catalogued};
 pub use state::{
-    CashWritten, Checkpointed, Inconsistency, Mode, PAGES_TOGETHER, ROWS_TOGETHER, SETTING_BYTES_MAX, Scrub,
-    State, StateOptions, TITLE_BYTES_MAX, TextCache, TitleCursor, Totals, UrlCursor,
+    CashWritten, Checkpointed, Inconsistency, PAGES_TOGETHER, ROWS_TOGETHER, SETTING_BYTES_MAX, Scrub, State,
+    StateMode, StateOptions, TITLE_BYTES_MAX, TextCache, TitleCursor, Totals, UrlCursor,
 };
 pub use store::{PendingSync, SYNC_BYTES_MAX, Store, StoreError};
 pub use urls::NAME_BYTES_MAX;

@@ -16,7 +16,7 @@ use crate::catalogue::{Catalogue, FORMAT, FORMAT_VERSION, GENERATION, NUMBER, RE
 use crate::checkpoint::{StateError, lock};
 use crate::ids::Watermarks;
 use crate::segment::{self, Catalogued, SegmentOptions, Segments};
-use crate::state::{FOLDER as STATE, Mode, Scrub, State};
+use crate::state::{FOLDER as STATE, Scrub, State, StateMode};
 use crate::store::{Store, StoreError};
 
 /// The folder in which a new state grows.
@@ -58,7 +58,7 @@ impl Rebuild {
         }
         let has_settings = old.is_some();
         let old = old.unwrap_or_default();
-        let mut state = State::open(disk.clone(), &shadow, Mode::Own)?;
+        let mut state = State::open(disk.clone(), &shadow, StateMode::Own)?;
         // From these numbers, readers of the old state notice that all ids have changed.
         state.follow(old.number(NUMBER), old.number(GENERATION));
         // Only the old state knows which segments count.

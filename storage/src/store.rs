@@ -18,10 +18,10 @@ use crate::checkpoint::StateError;
 use crate::history::Capture;
 use crate::ids::{Location, SegmentId, UrlId, Watermarks};
 use crate::segment::{
-    self, Encoded, Encoder, Intent, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions,
-    SegmentReader, Segments, StoredRecord, SyncHandle,
+    self, Encoded, Encoder, Recovered, ReplayedCapture, SegmentError, SegmentInfo, SegmentOptions,
+    SegmentReader, Segments, StoredRecord, SwapIntent, SyncHandle,
 };
-use crate::state::{Checkpointed, Mode, State};
+use crate::state::{Checkpointed, State, StateMode};
 
 use crate::warc::{Broken, HttpHead};
 
@@ -120,7 +120,7 @@ pub struct Store {
     /// Segments of an unfinished rewrite, which opening removed.
     begun_in_vain: usize,
     /// Segments that the next checkpoint replaces by rewritten ones.
-    intent: Option<Intent>,
+    intent: Option<SwapIntent>,
     /// Captures appended since opening.
     appended: u64,
     /// How many of these captures are durable.
@@ -145,7 +145,7 @@ impl Store {
     /// # Errors
     /// As [`Store::own`].
     pub fn own_on(disk: Arc<dyn Disk>, path: &Path, mut options: SegmentOptions) -> Result<Self, StoreError> {
-        let state = State::open(disk.clone(), path, Mode::Own)?;
+        let state = State::open(disk.clone(), path, StateMode::Own)?;
         let begun_in_vain = segment::settle(disk.as_ref(), path, state.rewrites())?;
         options.relied_on = state.watermarks();
         options.catalogue = state.catalogued();
@@ -160,7 +160,7 @@ impl Store {
     /// When there is no archive, when its format is newer, and on any I/O error.
     pub fn read_only(path: &Path) -> Result<Self, StoreError> {
         let disk: Arc<dyn Disk> = Arc::new(RealDisk);
-        let state = State::open(disk.clone(), path, Mode::Read).map_err(|error| match error {
+        let state = State::open(disk.clone(), path, StateMode::Read).map_err(|error| match error {
             StateError::Missing { path } if segment::files(&path).is_ok_and(|files| !files.is_empty()) => {
                 StateError::Lost { path }
             }

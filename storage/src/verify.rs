@@ -195,9 +195,13 @@ fn compare(
     }
 }
 
-type Check = Result<(), String>;
+type CheckResult = Result<(), String>;
 
-fn check_capture(store: &Store, capture: &Capture, verified: &mut Verified) -> Result<Check, StoreError> {
+fn check_capture(
+    store: &Store,
+    capture: &Capture,
+    verified: &mut Verified,
+) -> Result<CheckResult, StoreError> {
     let url = store.state().url(capture.url)?;
     let record = match store.record(capture.location) {
         Ok(record) => record,
@@ -259,7 +263,7 @@ fn is_imported(store: &Store, capture: &Capture) -> bool {
     fields.iter().any(|(name, _)| name == FIELD_IMPORTED)
 }
 
-fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture) -> Check {
+fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture) -> CheckResult {
     let (head, body) = split(content);
     let stated =
         stated.and_then(|text| text.parse::<Digest>().ok()).ok_or("the record has no payload digest")?;

@@ -14,8 +14,8 @@ use std::sync::Arc;
 
 use archive_storage::backend::{Faults, SimulatedDisk};
 use archive_storage::segment::{
-    Base, CaptureBody, CaptureGroup, Codec, Dictionary, ReplayedCapture, SegmentError, SegmentOptions,
-    Segments,
+    CaptureBody, CaptureGroup, Codec, Dictionary, DictionaryBase, ReplayedCapture, SegmentError,
+    SegmentOptions, Segments,
 };
 use archive_storage::{Clock, Digest, Location, Watermark, Watermarks};
 use bytes::Bytes;
@@ -168,7 +168,7 @@ impl Story {
         let mut bases = Vec::new();
         if self.random.u64(..2) == 0 {
             let some = self.order.iter().rev().filter_map(|url| Some((url, self.given.get(url)?))).take(6);
-            bases.extend(some.map(|(url, given)| Base {
+            bases.extend(some.map(|(url, given)| DictionaryBase {
                 url: url.clone(),
                 content: given.body.clone(),
                 origin: None,

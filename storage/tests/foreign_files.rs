@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use archive_storage::Digest;
-use archive_storage::warc::{ReadError, RecordReader, RecordType};
+use archive_storage::warc::{RecordError, RecordReader, RecordType};
 
 /// What a file holds.
 struct Expected {
@@ -139,7 +139,7 @@ fn foreign_files_hold_what_other_readers_find() {
         for record in RecordReader::new(source) {
             let record = match record {
                 Ok(record) => record,
-                Err(ReadError::Broken(place)) => {
+                Err(RecordError::Broken(place)) => {
                     broken.push(place.offset);
                     continue;
                 }

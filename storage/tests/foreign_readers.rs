@@ -11,8 +11,8 @@ use std::sync::Arc;
 use archive_storage::Digest;
 use archive_storage::backend::RealDisk;
 use archive_storage::segment::{
-    Base, CaptureBody, CaptureGroup, Codec, Dictionary, FRAME_BYTES_MAX, Guard, SegmentOptions, Segments,
-    Truncated,
+    CaptureBody, CaptureGroup, Codec, Dictionary, DictionaryBase, FRAME_BYTES_MAX, Guard, SegmentOptions,
+    Segments, Truncated,
 };
 use bytes::Bytes;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -139,7 +139,9 @@ fn write(folder: &Path, codec: Codec, guard: Guard) -> (Vec<PathBuf>, usize) {
             segments.append(&encoded).expect("append");
         }
         let bases = groups().into_iter().take(1).filter_map(|group| match group.body {
-            CaptureBody::Response { http, .. } => Some(Base { url: group.url, content: http, origin: None }),
+            CaptureBody::Response { http, .. } => {
+                Some(DictionaryBase { url: group.url, content: http, origin: None })
+            }
             _ => None,
         });
         let dictionary = Dictionary::build(&bases.collect::<Vec<_>>()).expect("dictionary");

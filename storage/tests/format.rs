@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
-use archive_storage::{Mode, State, UrlId, Watermarks};
+use archive_storage::{State, StateMode, UrlId, Watermarks};
 
 /// URLs in seven full blocks of 128, and some more.
 const URLS: usize = 1000;
@@ -44,7 +44,7 @@ fn run(program: &str, folder: &Path) -> Option<String> {
 #[test]
 fn the_programs_in_the_document_read_a_state() {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut state = State::open(Arc::new(RealDisk), folder.path(), Mode::Own).expect("an archive");
+    let mut state = State::open(Arc::new(RealDisk), folder.path(), StateMode::Own).expect("an archive");
     for number in 0..URLS {
         let (id, _) = state.intern(&url(number), url_hash(&url(number))).expect("a URL");
         state.update_page(id, |page| page.cash = 7 - number.cast_signed() as i64).expect("a page");

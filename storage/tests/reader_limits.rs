@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 
 use archive_storage::backend::RealDisk;
-use archive_storage::warc::{HEAD_BYTES_MAX, HttpHead, ReadError, ReadLimits, Record, RecordReader};
+use archive_storage::warc::{HEAD_BYTES_MAX, HttpHead, ReadLimits, Record, RecordError, RecordReader};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -25,7 +25,7 @@ fn read(file: &[u8], change: impl FnOnce(&mut ReadLimits)) -> Vec<Result<Record,
     let records = RecordReader::new(file).with_limits(limits);
     let records = records.with_spools(Arc::new(RealDisk), std::env::temp_dir());
     let words = |error| match error {
-        ReadError::Broken(broken) => broken.what,
+        RecordError::Broken(broken) => broken.what,
         other => other.to_string(),
     };
     records.map(|record| record.map_err(words)).collect()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archive_storage::backend::{Disk, SimulatedDisk};
 use archive_storage::segment::{CaptureBody, CaptureGroup, Codec, SegmentOptions};
-use archive_storage::{Checkpointed, Digest, Mode, SYNC_BYTES_MAX, State, Store, StoreError};
+use archive_storage::{Checkpointed, Digest, SYNC_BYTES_MAX, State, StateMode, Store, StoreError};
 use chrono::DateTime;
 
 const ARCHIVE: &str = "/archive";
@@ -84,7 +84,7 @@ fn a_reader_defers_the_state_but_not_the_records() {
     let disk = disk();
     let mut store = own(&disk);
     assert_eq!(store.checkpoint().expect("a good disk"), Checkpointed::Done);
-    let reader = State::open(Arc::new(disk.clone()), Path::new(ARCHIVE), Mode::Read).expect("a reader");
+    let reader = State::open(Arc::new(disk.clone()), Path::new(ARCHIVE), StateMode::Read).expect("a reader");
     append(&mut store, 1, 100);
     assert_eq!(store.checkpoint().expect("a good disk"), Checkpointed::Deferred);
     assert_eq!(store.acknowledged(), 1);

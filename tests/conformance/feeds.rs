@@ -4,7 +4,7 @@
 //! is a base.
 
 use archive_storage::address::canonical;
-use archive_web::parse::Parsed;
+use archive_web::parse::ParsedDocument;
 use url::Url;
 
 use super::archives::untar;
@@ -37,7 +37,7 @@ fn references_titles_and_texts() {
 }
 
 /// Whether an expectation is met; `None` if it concerns something that a crawler has no use for.
-fn holds(parsed: &Parsed, expected: &str) -> Option<bool> {
+fn holds(parsed: &ParsedDocument, expected: &str) -> Option<bool> {
     let (what, value) = expected.split_once("==")?;
     let value = value.trim().trim_start_matches('u').trim_matches(['\'', '"']);
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

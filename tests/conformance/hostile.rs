@@ -2,15 +2,15 @@
 //!
 //! Times are not asserted; if a parser is quadratic somewhere, these tests take minutes instead of seconds.
 
-use archive_web::parse::{Limits, Parsed, Problem};
+use archive_web::parse::{ParseLimits, ParseProblem, ParsedDocument};
 
 use super::read;
 
-fn html(body: &str) -> Parsed {
+fn html(body: &str) -> ParsedDocument {
     read("http://a.example/", "text/html; charset=utf-8", body.as_bytes())
 }
 
-fn xml(body: &str) -> Parsed {
+fn xml(body: &str) -> ParsedDocument {
     read("http://a.example/", "application/xml", body.as_bytes())
 }
 
@@ -18,9 +18,9 @@ fn xml(body: &str) -> Parsed {
 fn a_hundred_thousand_links() {
     let body: String = (0..100_000).map(|n| format!("<a href='/{n}'>{n}</a>")).collect();
     let parsed = html(&body);
-    let kept = Limits::default().links_max;
+    let kept = ParseLimits::default().links_max;
     assert_eq!(parsed.links.len(), kept);
-    assert_eq!(parsed.problems, [Problem::TooManyLinks { dropped: 100_000 - kept }]);
+    assert_eq!(parsed.problems, [ParseProblem::TooManyLinks { dropped: 100_000 - kept }]);
 
     let repeated = "<a href='/x'>x</a>".repeat(100_000);
     assert_eq!(html(&repeated).links.len(), 1);
@@ -34,7 +34,7 @@ fn deep_nesting() {
     assert_eq!(html(&closing).links.len(), 1);
     let formatting = format!("{}<a href=x>", "<b><i><p>".repeat(200_000));
     assert_eq!(html(&formatting).links.len(), 1);
-    assert_eq!(xml(&"<a>".repeat(1_000_000)).problems, [Problem::XmlLimit("deep")]);
+    assert_eq!(xml(&"<a>".repeat(1_000_000)).problems, [ParseProblem::XmlLimit("deep")]);
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_tag_with_a_million_attributes() {
     let attributes: String = (0..1_000_000).map(|n| format!(" a{n}=x")).collect();
     assert_eq!(html(&format!("<a{attributes} href=x>")).links.len(), 1);
     let attributes: String = (0..1_000_000).map(|n| format!(" a{n}=''")).collect();
-    assert_eq!(xml(&format!("<a{attributes}/>")).problems, [Problem::XmlLimit("many attributes")]);
+    assert_eq!(xml(&format!("<a{attributes}/>")).problems, [ParseProblem::XmlLimit("many attributes")]);
 }
 
 #[test]
@@ -75,9 +75,9 @@ fn long_values() {
     let parsed =
         html(&format!("<a href='{long}'><img src='data:{long}'><img srcset='{long}z 1x, y'><title>{long}"));
     assert_eq!(parsed.links.len(), 1);
-    assert_eq!(parsed.problems, [Problem::LongUrls { dropped: 2 }]);
+    assert_eq!(parsed.problems, [ParseProblem::LongUrls { dropped: 2 }]);
     let list: String = (0..200_000).map(|n| format!("{n}.png {n}w,")).collect();
-    assert_eq!(html(&format!("<img srcset='{list}'>")).links.len(), Limits::default().links_max);
+    assert_eq!(html(&format!("<img srcset='{list}'>")).links.len(), ParseLimits::default().links_max);
     let style = format!("<p style='{}'>", "a:url(x);".repeat(300_000));
     assert_eq!(html(&style).links.len(), 1);
 }
@@ -88,15 +88,15 @@ fn entities_that_grow() {
     for level in 1..100 {
         laughs += &format!("<!ENTITY e{level} '{}'>", format!("&e{};", level - 1).repeat(10));
     }
-    assert_eq!(xml(&format!("{laughs}]><a>&e99;</a>")).problems, [Problem::XmlLimit("deep entities")]);
-    assert_eq!(xml(&format!("{laughs}]><a>&e9;</a>")).problems, [Problem::XmlLimit("large entities")]);
+    assert_eq!(xml(&format!("{laughs}]><a>&e99;</a>")).problems, [ParseProblem::XmlLimit("deep entities")]);
+    assert_eq!(xml(&format!("{laughs}]><a>&e9;</a>")).problems, [ParseProblem::XmlLimit("large entities")]);
 
     let long = "x".repeat(1_000_000);
     let quadratic = format!("<!DOCTYPE a [<!ENTITY e '{long}'>]><a>{}</a>", "&e;".repeat(100_000));
-    assert_eq!(xml(&quadratic).problems, [Problem::XmlLimit("large entities")]);
+    assert_eq!(xml(&quadratic).problems, [ParseProblem::XmlLimit("large entities")]);
 
     let attribute = format!("<!DOCTYPE a [<!ENTITY e '{long}'>]><a b='{}'/>", "&e;".repeat(100_000));
-    assert_eq!(xml(&attribute).problems, [Problem::XmlLimit("large entities")]);
+    assert_eq!(xml(&attribute).problems, [ParseProblem::XmlLimit("large entities")]);
 
     let many: String = (0..100_000).map(|n| format!("<!ENTITY e{n} ''>")).collect();
     let looked_up = format!("<!DOCTYPE a [{many}]><a>{}</a>", "&e99999;".repeat(100_000));
@@ -105,21 +105,21 @@ fn entities_that_grow() {
     let itself = "&e;".repeat(100_000);
     for circular in [format!("<!ENTITY e '{itself}'>"), format!("<!ENTITY e '&f;'><!ENTITY f '{itself}'>")] {
         let parsed = xml(&format!("<!DOCTYPE a [{circular}]><a>&e;</a>"));
-        assert_eq!(parsed.problems, [Problem::XmlLimit("deep entities")]);
+        assert_eq!(parsed.problems, [ParseProblem::XmlLimit("deep entities")]);
     }
     let chain: String = (0..100_000).map(|n| format!("<!ENTITY e{n} '&e{};'>", n + 1)).collect();
     assert_eq!(
         xml(&format!("<!DOCTYPE a [{chain}]><a>&e0;</a>")).problems,
-        [Problem::XmlLimit("deep entities")]
+        [ParseProblem::XmlLimit("deep entities")]
     );
 }
 
 #[test]
 fn namespaces_that_grow() {
     let nested: String = (0..5_000).map(|n| format!("<a xmlns:n{n}='n{n}'>")).collect();
-    assert!(matches!(xml(&nested).problems[..], [Problem::XmlLimit(_)]));
+    assert!(matches!(xml(&nested).problems[..], [ParseProblem::XmlLimit(_)]));
     let one: String = (0..20_000).map(|n| format!(" xmlns:n{n}='n{n}'")).collect();
-    assert!(matches!(xml(&format!("<a{one}/>")).problems[..], [Problem::XmlLimit(_)]));
+    assert!(matches!(xml(&format!("<a{one}/>")).problems[..], [ParseProblem::XmlLimit(_)]));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn records_within_records() {
 #[test]
 fn bases_that_change() {
     let siblings: String = (0..50_000).map(|n| format!("<a xml:base='/{n}/' href='x'/>")).collect();
-    assert_eq!(xml(&format!("<a>{siblings}</a>")).links.len(), Limits::default().links_max);
+    assert_eq!(xml(&format!("<a>{siblings}</a>")).links.len(), ParseLimits::default().links_max);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn bases_that_grow() {
     let nested: String =
         (0..900).map(|n| format!("<a xml:base='{n}aaaaaaaaaaaaaaaa/' href='x{n}'>")).collect();
     let parsed = xml(&format!("{nested}{}", "</a>".repeat(900)));
-    assert!(parsed.links.iter().all(|link| link.url.len() <= Limits::default().url_bytes_max));
+    assert!(parsed.links.iter().all(|link| link.url.len() <= ParseLimits::default().url_bytes_max));
 }
 
 #[test]
@@ -159,5 +159,5 @@ fn invalid_bytes_everywhere() {
     let parsed = read("http://a.example/", "text/html; charset=utf-8", page);
     assert_eq!(parsed.title, "\u{fffd}t");
     assert_eq!(parsed.links.len(), 2);
-    assert_eq!(parsed.problems, [Problem::Encoding { encoding: "UTF-8" }]);
+    assert_eq!(parsed.problems, [ParseProblem::Encoding { encoding: "UTF-8" }]);
 }

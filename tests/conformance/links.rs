@@ -1,7 +1,7 @@
 //! Every kind of link, each in its own document that contains a single link, to `x`.
 
 use LinkKind::*;
-use archive_web::parse::{LinkKind, Source, parse};
+use archive_web::parse::{FetchedDocument, LinkKind, parse};
 use url::Url;
 
 /// URL of a document, and of its link target.
@@ -17,8 +17,9 @@ const CSS: &str = "text/css";
 
 fn links(media_type: &str, headers: &[(&str, &[u8])], body: &str, status: u16) -> Vec<(String, LinkKind)> {
     let url = Url::parse(DOCUMENT).unwrap();
-    let source = Source { url: &url, status, content_type: Some(media_type), headers, body: body.as_bytes() };
-    let parsed = parse(&source, &archive_web::parse::Limits::default());
+    let source =
+        FetchedDocument { url: &url, status, content_type: Some(media_type), headers, body: body.as_bytes() };
+    let parsed = parse(&source, &archive_web::parse::ParseLimits::default());
     parsed.links.into_iter().map(|link| (link.url, link.kind)).collect()
 }
 

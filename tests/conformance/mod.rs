@@ -17,7 +17,7 @@ mod xpath;
 
 use std::path::PathBuf;
 
-use archive_web::parse::{Limits, Parsed, Source, parse};
+use archive_web::parse::{FetchedDocument, ParseLimits, ParsedDocument, parse};
 use url::Url;
 
 /// Returns the bytes of a file of test data; prints a message and returns `None` if it is missing.
@@ -67,8 +67,9 @@ impl Tally {
 }
 
 /// Reads a document as the crawler would.
-fn read(url: &str, content_type: &str, body: &[u8]) -> Parsed {
+fn read(url: &str, content_type: &str, body: &[u8]) -> ParsedDocument {
     let url = Url::parse(url).unwrap();
-    let source = Source { url: &url, status: 200, content_type: Some(content_type), headers: &[], body };
-    parse(&source, &Limits::default())
+    let source =
+        FetchedDocument { url: &url, status: 200, content_type: Some(content_type), headers: &[], body };
+    parse(&source, &ParseLimits::default())
 }

@@ -1,10 +1,10 @@
 //! Sitemaps of all formats, from the library crawler-commons.
 
-use archive_web::parse::{DocumentKind, LinkKind, Parsed};
+use archive_web::parse::{DocumentKind, LinkKind, ParsedDocument};
 
 use super::{Tally, data, read};
 
-fn count(parsed: &Parsed, kind: LinkKind) -> usize {
+fn count(parsed: &ParsedDocument, kind: LinkKind) -> usize {
     parsed.links.iter().filter(|link| link.kind == kind).count()
 }
 

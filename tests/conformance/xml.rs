@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use archive_web::parse::{LinkKind, Problem};
+use archive_web::parse::{LinkKind, ParseProblem};
 
 use super::archives::unzip;
 use super::{Tally, data, read};
@@ -53,7 +53,7 @@ fn well_formed_documents_are_read() {
     tally.finish("well-formed XML, whole trees", 114);
 }
 
-fn reason(folder: &str, source: &str, problems: &[Problem]) -> Option<&'static str> {
+fn reason(folder: &str, source: &str, problems: &[ParseProblem]) -> Option<&'static str> {
     if source.contains("SYSTEM") || source.contains("PUBLIC") || folder != "sa" {
         return Some("what lies outside of the document is named as a link, not loaded");
     }
@@ -97,7 +97,10 @@ fn documents_that_are_not_well_formed_are_reported() {
         for name in names(&files, &format!("xmltest/not-wf/{folder}/")) {
             let parsed = read("http://a.example/case.xml", "application/xml", &files[&name]);
             let is_reported = parsed.problems.iter().any(|problem| {
-                matches!(problem, Problem::Xml(_) | Problem::XmlLimit(_) | Problem::Encoding { .. })
+                matches!(
+                    problem,
+                    ParseProblem::Xml(_) | ParseProblem::XmlLimit(_) | ParseProblem::Encoding { .. }
+                )
             });
             if is_reported {
                 tally.held();

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use archive_web::parse::{Limits, xpath};
+use archive_web::parse::{ParseLimits, xpath};
 use tempfile::TempDir;
 
 use super::archives::unzip;
@@ -37,7 +37,7 @@ fn judged(path: &std::path::Path, expression: &str) -> Option<String> {
 }
 
 fn ours(document: &[u8], expression: &str) -> Option<String> {
-    let selected = xpath(document, Some("text/xml"), expression, &Limits::default())?;
+    let selected = xpath(document, Some("text/xml"), expression, &ParseLimits::default())?;
     Some(selected.ok()?.found.pop()?.text)
 }
 

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_crawl::{Options, Politeness};
+use archive_crawl::{CrawlOptions, Politeness};
 use archive_testweb::{Config, Server, Web};
 use archive_web::fetch;
 
@@ -65,22 +65,22 @@ impl TestWeb {
     }
 
     /// Returns the equivalent options of the library: full speed, no full-text index.
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> CrawlOptions {
+        CrawlOptions {
             workers: 16,
             threads: 2,
             front_max: 1000,
             patience: Some(Duration::from_secs(2)),
             politeness: Politeness::at_once(8, 16),
-            fetch: fetch::Settings {
+            fetch: fetch::FetchSettings {
                 user_agent: "archive-test".to_owned(),
                 connect_to: vec![format!("*:*:{}", self.server.address()).parse().unwrap()],
                 allow_private: true,
-                ..fetch::Settings::default()
+                ..fetch::FetchSettings::default()
             },
             full_text: false,
             disk_min: 0,
-            ..Options::default()
+            ..CrawlOptions::default()
         }
     }
 

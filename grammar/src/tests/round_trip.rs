@@ -6,9 +6,9 @@ use proptest::option;
 use proptest::prelude::*;
 
 use crate::{
-    Ago, Check, Comparison, Condition, Direction, End, Expr, Field, Literal, Moment, OrderKey, Others,
-    Precision, Quantifier, Query, Related, Relation, Sample, Selection, Sign, Spanned, Target, Test, Unit,
-    parse, parse_lenient, tokens,
+    Ago, ArithmeticSign, Check, Comparison, Condition, Direction, Expr, FieldName, Literal, Moment, OrderKey,
+    Others, Precision, Quantifier, Query, QueryRows, Related, Relation, ResultColumn, Sample, Spanned, Test,
+    TextEnd, Unit, parse, parse_lenient, tokens,
 };
 
 /// Words of the grammar that may be names.
@@ -24,7 +24,7 @@ fn is_reserved(word: &str) -> bool {
     tokens::is_reserved(word) || NO_NAMES.contains(&word)
 }
 
-fn field() -> impl Strategy<Value = Spanned<Field>> {
+fn field() -> impl Strategy<Value = Spanned<FieldName>> {
     prop_oneof![
         Just("importance".to_owned()),
         Just("last seen".to_owned()),
@@ -35,7 +35,7 @@ fn field() -> impl Strategy<Value = Spanned<Field>> {
         "[a-z_][a-z0-9_]{0,4}\\.[a-z_][a-z0-9_]{0,6}",
     ]
     .prop_filter("a reserved word is not a field", |name| !name.split('.').any(is_reserved))
-    .prop_map(|name| Field::new(&name).into())
+    .prop_map(|name| FieldName::new(&name).into())
 }
 
 fn text() -> impl Strategy<Value = String> {
@@ -105,7 +105,12 @@ fn arithmetic(
     left: impl Strategy<Value = Spanned<Expr>>,
     right: impl Strategy<Value = Spanned<Expr>>,
 ) -> impl Strategy<Value = Spanned<Expr>> {
-    let sign = prop_oneof![Just(Sign::Plus), Just(Sign::Minus), Just(Sign::Times), Just(Sign::Over)];
+    let sign = prop_oneof![
+        Just(ArithmeticSign::Plus),
+        Just(ArithmeticSign::Minus),
+        Just(ArithmeticSign::Times),
+        Just(ArithmeticSign::Over)
+    ];
     (left, sign, right)
         .prop_map(|(left, sign, right)| Expr::Arithmetic(Box::new(left), sign, Box::new(right)).into())
 }
@@ -157,7 +162,7 @@ fn relation() -> impl Strategy<Value = Related> {
         Just(Relation::SameContentAs)
     ];
     let inner = option::of(field()).prop_map(|field| {
-        let test = |field: Spanned<Field>| {
+        let test = |field: Spanned<FieldName>| {
             let left = Spanned::from(Expr::Field(field.value));
             Condition::Test(Test { left, check: Check::Empty { negated: false }.into() })
         };
@@ -194,7 +199,7 @@ fn check() -> impl Strategy<Value = Spanned<Check>> {
         ),
         1 => any::<bool>().prop_map(|negated| Check::Empty { negated }),
         1 => (any::<bool>(), any::<bool>(), text()).prop_map(|(negated, start, text)| {
-            Check::Affix { negated, end: if start { End::Start } else { End::End }, text: text.into() }
+            Check::Affix { negated, end: if start { TextEnd::Start } else { TextEnd::End }, text: text.into() }
         }),
         1 => (any::<bool>(), r#"([a-z"' .*^$\[\]]|\\[\\a-z.*])*"#).prop_map(|(negated, pattern)| {
             Check::Pattern { negated, pattern: pattern.into() }
@@ -248,18 +253,18 @@ fn query() -> impl Strategy<Value = Query> {
     let direction =
         prop_oneof![Just(None), Just(Some(Direction::Ascending)), Just(Some(Direction::Descending))];
     let key = (left(), direction).prop_map(|(expr, direction)| OrderKey { expr, direction });
-    let selection = (left(), option::of(field())).prop_map(|(expr, name)| Selection {
+    let selection = (left(), option::of(field())).prop_map(|(expr, name)| ResultColumn {
         expr,
         name: name.filter(|name| !name.value.name().contains('.')),
     });
     let count = || option::of((0..9_000_000_000_000_000u64).prop_map(Spanned::from));
     let target = prop_oneof![
-        Just(Target::Pages),
-        Just(Target::Sites),
-        Just(Target::Hosts),
-        Just(Target::Captures),
-        Just(Target::Versions),
-        Just(Target::Links)
+        Just(QueryRows::Pages),
+        Just(QueryRows::Sites),
+        Just(QueryRows::Hosts),
+        Just(QueryRows::Captures),
+        Just(QueryRows::Versions),
+        Just(QueryRows::Links)
     ];
     let sample =
         option::of((0..1000u64, 0..1000u64).prop_map(|(rows, seed)| Sample { rows: rows.into(), seed }));

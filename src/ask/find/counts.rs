@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use archive_books::prepared::Facts;
-use archive_books::search::Found;
+use archive_books::search::FoundPage;
 use archive_storage::UrlId;
 use chrono::Datelike;
 
@@ -17,11 +17,11 @@ const FACET_VALUES_MAX: usize = 10;
 
 /// Number of pages per value, for each facet.
 #[derive(Debug, Default)]
-pub(super) struct Counts {
+pub(super) struct FacetCounts {
     pub(super) by: [BTreeMap<String, u64>; 4],
 }
 
-impl Counts {
+impl FacetCounts {
     const NAMES: [&str; 4] = ["site", "year", "type", "language"];
 
     fn add(&mut self, rows: &dyn Rows, row: &PageRow) -> Result<(), RowsError> {
@@ -61,7 +61,7 @@ impl Counts {
         Ok(())
     }
 
-    /// Returns the page's value of the facet at `place` in [`Counts::NAMES`].
+    /// Returns the page's value of the facet at `place` in [`FacetCounts::NAMES`].
     fn value(place: usize, rows: &dyn Rows, row: &PageRow) -> Result<Option<String>, RowsError> {
         let text = |text| Ok(rows.text(row, text)?.map(std::borrow::Cow::into_owned));
         match place {
@@ -95,10 +95,10 @@ pub(super) fn counted(
     today: &Together<'_>,
     past: Option<&AsOf<'_>>,
     plan: &Plan,
-    found: &mut Vec<Found>,
-) -> Result<Counts, FindError> {
+    found: &mut Vec<FoundPage>,
+) -> Result<FacetCounts, FindError> {
     let rows: &dyn Rows = past.map_or(today, |past| past);
-    let mut counts = Counts::default();
+    let mut counts = FacetCounts::default();
     if past.is_none() {
         found.sort_unstable_by_key(|found| found.page);
         let mut ids: Vec<UrlId> = found.iter().map(|found| found.page).collect();

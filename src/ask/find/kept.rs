@@ -17,21 +17,21 @@ const LEVEL: i32 = 1;
 
 /// The cache, for any number of archives.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct PageTextCache {
     pub(super) indexes: Readers,
-    texts: Mutex<Texts>,
+    texts: Mutex<PageTexts>,
 }
 
 #[derive(Debug)]
-struct Texts {
-    texts: LruCache<Key, Packed>,
+struct PageTexts {
+    texts: LruCache<PayloadKey, CompressedText>,
     bytes: usize,
 }
 
 /// A compressed text: three times as many fit, and decompressing one takes a tenth of the time to read it from the
 /// archive.
 #[derive(Clone, Debug)]
-struct Packed {
+struct CompressedText {
     bytes: Arc<[u8]>,
     length: usize,
 }
@@ -39,20 +39,20 @@ struct Packed {
 /// Location of a stored payload. The state's identity distinguishes archives, and an archive before and after a rebuild
 /// or an erasure.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Key {
+struct PayloadKey {
     state: u64,
     segment: SegmentId,
     offset: u64,
     digest: [u8; 16],
 }
 
-impl Default for Texts {
+impl Default for PageTexts {
     fn default() -> Self {
         Self { texts: LruCache::unbounded(), bytes: 0 }
     }
 }
 
-impl Kept {
+impl PageTextCache {
     /// Returns the text of a capture; empty if it has none or takes too long to read, or for a revisit whose original
     /// is in another archive.
     pub(super) fn text(
@@ -63,25 +63,26 @@ impl Kept {
     ) -> Result<String, VersionError> {
         let Some(original) = store.original(capture)? else { return Ok(String::new()) };
         let (state, location) = (store.state().identity(), original.location);
-        let key = Key { state, segment: location.segment, offset: location.offset, digest: original.digest };
+        let key =
+            PayloadKey { state, segment: location.segment, offset: location.offset, digest: original.digest };
         let kept = self.texts().texts.get(&key).cloned();
         if let Some(text) = kept.and_then(|kept| kept.unpacked()) {
             return Ok(text);
         }
         let (text, has_parts) = change::text_of(store, access, capture)?;
         // Parts of other captures depend on who asks, and when.
-        if let Some(packed) = Packed::of(&text).filter(|_| !has_parts) {
+        if let Some(packed) = CompressedText::of(&text).filter(|_| !has_parts) {
             self.texts().keep(key, packed, BYTES_MAX);
         }
         Ok(text)
     }
 
-    fn texts(&self) -> MutexGuard<'_, Texts> {
+    fn texts(&self) -> MutexGuard<'_, PageTexts> {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Packed {
+impl CompressedText {
     /// Compresses a text; one that cannot be compressed is not cached.
     fn of(text: &str) -> Option<Self> {
         let bytes = zstd::bulk::compress(text.as_bytes(), LEVEL).ok()?;
@@ -94,12 +95,12 @@ impl Packed {
 
     /// Bytes in memory, including those of the cache's own structures.
     fn size(&self) -> usize {
-        self.bytes.len() + 2 * (size_of::<Key>() + size_of::<Self>())
+        self.bytes.len() + 2 * (size_of::<PayloadKey>() + size_of::<Self>())
     }
 }
 
-impl Texts {
-    fn keep(&mut self, key: Key, text: Packed, bytes_max: usize) {
+impl PageTexts {
+    fn keep(&mut self, key: PayloadKey, text: CompressedText, bytes_max: usize) {
         self.bytes += text.size();
         let replaced = self.texts.put(key, text);
         self.bytes -= replaced.map_or(0, |text| text.size());
@@ -116,9 +117,9 @@ mod tests {
 
     #[test]
     fn the_texts_that_were_asked_for_last_are_kept() {
-        let mut kept = Texts::default();
-        let key = |offset| Key { state: 1, segment: SegmentId(1), offset, digest: [0; 16] };
-        let text = |text: &str| Packed::of(text).unwrap();
+        let mut kept = PageTexts::default();
+        let key = |offset| PayloadKey { state: 1, segment: SegmentId(1), offset, digest: [0; 16] };
+        let text = |text: &str| CompressedText::of(text).unwrap();
         assert_eq!(text("abc").unpacked().unwrap(), "abc");
         let max = 3 * text("abc").size();
         for offset in 0..3 {

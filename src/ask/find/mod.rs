@@ -1,6 +1,6 @@
 //! Searches as in a search box: words in, pages with snippets of their text out.
 //!
-//! [`Typed`] parses what was typed. The index ranks pages by it ([`archive_books::search::View::find`]); its conditions are
+//! [`ParsedSearch`] parses what was typed. The index ranks pages by it ([`archive_books::search::IndexView::find`]); its conditions are
 //! those of the query language. Importance reorders the best pages, and pages with the same content are merged into one
 //! result. A search as of a time covers the versions current then. [`said`] reads all versions of a page and needs no
 //! index.
@@ -17,16 +17,16 @@ use std::collections::HashMap;
 use archive_base::access::Access;
 use archive_base::error::{Classified, ErrorKind};
 use archive_books::change::{self, VersionError};
-use archive_books::search::{self, Evidences, Found, Marked, Snippet, TextQuery, View, is_searched};
+use archive_books::search::{self, Evidences, FoundPage, IndexView, Marked, Snippet, TextQuery, is_searched};
 use archive_storage::{Capture, CaptureId, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 
-use self::counts::{Counts, counted};
-pub use self::kept::Kept;
-pub use self::parts::{Best, Chosen, Gathered, Linked, Shown, Wanted, Words};
-pub use self::said::{Page, Said, Span, said};
-pub use self::times::Times;
-pub use self::typed::{MINUS, Typed, TypedError};
+use self::counts::{FacetCounts, counted};
+pub use self::kept::PageTextCache;
+pub use self::parts::{BestPages, ChosenPage, Linked, MergedResults, SearchRequest, Shown, WordStatistics};
+pub use self::said::{PagePeriods, SaidPeriod, SaidPeriods, said};
+pub use self::times::CaptureTimes;
+pub use self::typed::{MINUS, ParsedSearch, TypedError};
 use crate::query::{
     self, AsOf, Late, Limits, PageRow, PageText, Plan, Question, Rows, RowsError, Running, Together,
     UnreadRows, unreadable,
@@ -40,7 +40,7 @@ const RANKED_PER_RESULT: usize = 10;
 
 /// Options of a search.
 #[derive(Clone, Copy, Debug)]
-pub struct Options<'a> {
+pub struct SearchOptions<'a> {
     /// Maximum number of results, at most [`RESULTS_MAX`].
     pub limit: usize,
     /// Number of the best of these to skip: those on earlier pages of results.
@@ -56,10 +56,10 @@ pub struct Options<'a> {
     /// Limits on time and memory.
     pub limits: Limits,
     /// Cache shared between searches.
-    pub kept: Option<&'a Kept>,
+    pub kept: Option<&'a PageTextCache>,
 }
 
-impl Default for Options<'_> {
+impl Default for SearchOptions<'_> {
     fn default() -> Self {
         Self {
             limit: 10,
@@ -136,13 +136,13 @@ pub struct Results {
 pub enum FindError {
     /// The archive has no index of older versions.
     #[error(transparent)]
-    NoVersions(search::Error),
+    NoVersions(search::SearchError),
     /// The archive has no index.
     #[error("this archive has no full-text index; `archive crawl` builds one unless --no-full-text is given")]
     NoIndex,
     /// The index cannot be read.
     #[error(transparent)]
-    Index(search::Error),
+    Index(search::SearchError),
     /// The archive cannot be read.
     #[error(transparent)]
     State(#[from] StateError),
@@ -172,11 +172,11 @@ impl Classified for FindError {
     }
 }
 
-impl From<search::Error> for FindError {
-    fn from(error: search::Error) -> Self {
+impl From<search::SearchError> for FindError {
+    fn from(error: search::SearchError) -> Self {
         match error {
-            search::Error::Missing { .. } => Self::NoIndex,
-            search::Error::NoVersions => Self::NoVersions(error),
+            search::SearchError::Missing { .. } => Self::NoIndex,
+            search::SearchError::NoVersions => Self::NoVersions(error),
             error => Self::Index(error),
         }
     }
@@ -193,14 +193,14 @@ struct Ranked {
 }
 
 /// The archives and indexes of one search.
-struct Search<'a> {
+struct RunningSearch<'a> {
     today: &'a Together<'a>,
     /// The rows as of the requested time.
     rows: &'a dyn Rows,
     /// One per archive; each has the statistics of all.
-    views: Vec<View<'a>>,
+    views: Vec<IndexView<'a>>,
     past: Option<&'a AsOf<'a>>,
-    kept: Option<&'a Kept>,
+    kept: Option<&'a PageTextCache>,
 }
 
 /// Searches archives as one, as of their last checkpoint or an earlier time, without pages that access rules hide.
@@ -209,8 +209,8 @@ struct Search<'a> {
 /// When there is no index, an archive cannot be read, or two archives have captured pages of the same site.
 pub fn find_in(
     archives: Vec<(&Store, Access)>,
-    typed: &Typed,
-    options: Options<'_>,
+    typed: &ParsedSearch,
+    options: SearchOptions<'_>,
 ) -> Result<Results, FindError> {
     let question = Question::of(archives, &typed.query(), Utc::now())?;
     let Question { rows: today, plan, .. } = question.within(Running::new(options.limits, false));
@@ -218,14 +218,14 @@ pub fn find_in(
     let rows: &dyn Rows = past.as_ref().map_or(&today, |past| past);
     let kept = options.kept;
     let views = today.views(options.before, kept.map(|kept| &kept.indexes))?;
-    let search = Search { today: &today, rows, past: past.as_ref(), views, kept };
+    let search = RunningSearch { today: &today, rows, past: past.as_ref(), views, kept };
     let limit = options.limit.min(RESULTS_MAX);
     let mut found = search.evidence(typed)?.map(Evidences::judge).unwrap_or_default();
     options.limits.check()?;
     found.retain(|found| found.has_all || !options.all);
     let counts = match options.facets {
         true => counted(&today, past.as_ref(), &plan, &mut found)?,
-        false => Counts::default(),
+        false => FacetCounts::default(),
     };
     let ranked = search.ranked(&plan, found, &options)?;
     let mut ranked: Vec<Ranked> = ranked.into_iter().map(|(_, ranked)| ranked).collect();
@@ -244,7 +244,7 @@ pub fn find_in(
         .collect::<Result<_, _>>()?;
     // Each view has the words of all archives.
     let meant = search.views.first().map_or(Ok(Vec::new()), |view| meant(view, typed))?;
-    let behind = search.views.iter().map(View::behind).sum();
+    let behind = search.views.iter().map(IndexView::behind).sum();
     let unread = today.running().unread();
     Ok(Results { hits, facets: counts.facets(), meant, behind, more, unread })
 }
@@ -252,24 +252,24 @@ pub fn find_in(
 /// The pages found, sorted lazily: usually only the first few of some hundred thousand are needed.
 struct BestFirst {
     /// Worst first; those from `sorted` on are the best of all, in order.
-    found: Vec<Found>,
+    found: Vec<FoundPage>,
     sorted: usize,
     /// Number of pages to sort next.
     next: usize,
 }
 
 impl BestFirst {
-    fn of(found: Vec<Found>, expected: usize) -> Self {
+    fn of(found: Vec<FoundPage>, expected: usize) -> Self {
         Self { sorted: found.len(), found, next: expected.max(1) }
     }
 }
 
 impl Iterator for BestFirst {
-    type Item = Found;
+    type Item = FoundPage;
 
-    fn next(&mut self) -> Option<Found> {
+    fn next(&mut self) -> Option<FoundPage> {
         if self.sorted == self.found.len() {
-            let worse = |left: &Found, right: &Found| {
+            let worse = |left: &FoundPage, right: &FoundPage| {
                 left.score.total_cmp(&right.score).then(right.page.cmp(&left.page))
             };
             self.sorted = self.sorted.saturating_sub(self.next);
@@ -284,7 +284,7 @@ impl Iterator for BestFirst {
 }
 
 /// Returns the words that no page has, each with one that may have been meant.
-fn meant(view: &View<'_>, typed: &Typed) -> Result<Vec<(String, String)>, FindError> {
+fn meant(view: &IndexView<'_>, typed: &ParsedSearch) -> Result<Vec<(String, String)>, FindError> {
     let mut meant = Vec::new();
     for word in typed_words(typed) {
         meant.extend(view.similar(&word)?.map(|other| (word, other)));
@@ -293,13 +293,13 @@ fn meant(view: &View<'_>, typed: &Typed) -> Result<Vec<(String, String)>, FindEr
 }
 
 /// Returns the typed words.
-fn typed_words(typed: &Typed) -> impl Iterator<Item = String> {
+fn typed_words(typed: &ParsedSearch) -> impl Iterator<Item = String> {
     let texts = [&typed.find.words].into_iter().chain(&typed.find.phrases);
     texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX)
 }
 
 /// Returns the query whose words are marked in the texts of an archive's results.
-fn shown_by(typed: &Typed, view: &View<'_>) -> Result<TextQuery, FindError> {
+fn shown_by(typed: &ParsedSearch, view: &IndexView<'_>) -> Result<TextQuery, FindError> {
     let mut texts = search::words(&typed.find.words);
     texts.extend(typed.find.phrases.iter().cloned());
     texts.extend(view.forms(&typed.find)?);
@@ -323,9 +323,9 @@ fn without_copies(ranked: Vec<Ranked>) -> Vec<Ranked> {
     best
 }
 
-impl Search<'_> {
+impl RunningSearch<'_> {
     /// Collects the evidence of all indexes, by the numbers of all rows.
-    fn evidence(&self, typed: &Typed) -> Result<Option<Evidences>, FindError> {
+    fn evidence(&self, typed: &ParsedSearch) -> Result<Option<Evidences>, FindError> {
         let mut all: Option<Evidences> = None;
         for (archive, view) in self.views.iter().enumerate() {
             let mut found = view.find(&typed.find)?;
@@ -345,13 +345,13 @@ impl Search<'_> {
     fn ranked(
         &self,
         plan: &Plan,
-        found: Vec<Found>,
-        options: &Options<'_>,
+        found: Vec<FoundPage>,
+        options: &SearchOptions<'_>,
     ) -> Result<Vec<(f32, Ranked)>, FindError> {
         let wanted = options.limit.min(RESULTS_MAX) * RANKED_PER_RESULT;
         let (mut ranked, mut best) = (Vec::new(), BestFirst::of(found, wanted));
         loop {
-            let next: Vec<Found> = best.by_ref().take(wanted - ranked.len()).collect();
+            let next: Vec<FoundPage> = best.by_ref().take(wanted - ranked.len()).collect();
             if next.is_empty() {
                 return Ok(ranked);
             }
@@ -366,7 +366,7 @@ impl Search<'_> {
             }
             let pages: Vec<UrlId> = selected.iter().map(|(found, _)| found.page).collect();
             for ((found, row), capture) in selected.into_iter().zip(self.captures(&pages)?) {
-                let Found { score: text, has_all, .. } = found;
+                let FoundPage { score: text, has_all, .. } = found;
                 let score = scored(f64::from(text), row.importance, options.importance_weight);
                 ranked.push((text, Ranked { row, capture, has_all, score, also: Vec::new() }));
             }
@@ -374,7 +374,7 @@ impl Search<'_> {
     }
 
     /// Returns the rows of pages found, by page number.
-    fn rows_of(&self, found: &[Found]) -> Result<HashMap<UrlId, PageRow>, FindError> {
+    fn rows_of(&self, found: &[FoundPage]) -> Result<HashMap<UrlId, PageRow>, FindError> {
         let mut rows = HashMap::new();
         for row in self.today.pages_of(found.iter().map(|found| found.page).collect()) {
             let row = match self.past {
@@ -397,7 +397,7 @@ impl Search<'_> {
         for places in places.chunk_by(|left, right| origin(left).1 == origin(right).1) {
             let Some((store, archive, _)) = places.first().map(origin) else { continue };
             let own: Vec<UrlId> = places.iter().map(|place| origin(place).2).collect();
-            if let Some(standing) = self.views.get(archive).and_then(View::standing) {
+            if let Some(standing) = self.views.get(archive).and_then(IndexView::standing) {
                 for (place, own) in places.iter().zip(own) {
                     captures[*place] = standing.capture(own)?;
                 }
@@ -421,7 +421,7 @@ impl Search<'_> {
     }
 
     /// Returns the words to mark in the texts of results, per archive.
-    fn marked(&self, typed: &Typed) -> Result<Vec<Marked>, FindError> {
+    fn marked(&self, typed: &ParsedSearch) -> Result<Vec<Marked>, FindError> {
         self.views.iter().map(|view| Ok(view.marked(&shown_by(typed, view)?)?)).collect()
     }
 
@@ -445,7 +445,7 @@ impl Search<'_> {
             // Puts the snippet on one line; marked ranges stay valid.
             snippet.text = snippet.text.replace('\n', " ");
         }
-        let standing = view.and_then(View::standing);
+        let standing = view.and_then(IndexView::standing);
         let until = standing.zip(capture).map(|(standing, capture)| standing.until(&capture));
         Ok(Hit {
             url: self.url(row.id)?,

@@ -12,25 +12,28 @@ use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use super::counts::{Counts, counted};
-use super::{FindError, Hit, Kept, Options, RANKED_PER_RESULT, RESULTS_MAX, Ranked, Results, Search, Typed};
+use super::counts::{FacetCounts, counted};
+use super::{
+    FindError, Hit, PageTextCache, ParsedSearch, RANKED_PER_RESULT, RESULTS_MAX, Ranked, Results,
+    RunningSearch, SearchOptions,
+};
 use crate::query::{AsOf, Limits, PageText, Plan, Question, Rows, RowsError, Running};
 
 /// A search, as sent to archives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Wanted {
+pub struct SearchRequest {
     /// The text typed.
     pub typed: String,
-    /// [`Options::limit`].
+    /// [`SearchOptions::limit`].
     pub limit: usize,
-    /// [`Options::all`].
+    /// [`SearchOptions::all`].
     pub all: bool,
-    /// Bits of [`Options::importance_weight`].
+    /// Bits of [`SearchOptions::importance_weight`].
     pub importance_weight: u64,
-    /// [`Options::facets`].
+    /// [`SearchOptions::facets`].
     pub facets: bool,
-    /// [`Options::before`] in microseconds since 1970.
+    /// [`SearchOptions::before`] in microseconds since 1970.
     pub before: Option<i64>,
     /// Limits for an archive on this machine; each machine has its own.
     #[serde(skip)]
@@ -43,7 +46,7 @@ type Like = Vec<(String, u64)>;
 /// Word statistics of an index for one search.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Words {
+pub struct WordStatistics {
     statistics: Statistics,
     /// For each word that no page has, the words that resemble it, with their frequencies; none for other words.
     like: Vec<(String, Option<Like>)>,
@@ -65,7 +68,7 @@ pub struct Linked {
 /// A page that may be among the best of all archives.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Candidate {
+pub(super) struct SearchCandidate {
     page: u32,
     url: String,
     /// Bits of the points for its words.
@@ -91,14 +94,14 @@ pub struct Shown {
 /// The best pages of an archive, and the facet counts of all matching pages.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Best {
-    candidates: Vec<Candidate>,
+pub struct BestPages {
+    candidates: Vec<SearchCandidate>,
     counts: [Vec<(String, u64)>; 4],
 }
 
 /// A page among the best of all: the index of its archive, and its number there.
 #[derive(Clone, Debug)]
-pub struct Chosen {
+pub struct ChosenPage {
     /// The archive.
     pub archive: usize,
     /// The page.
@@ -109,7 +112,7 @@ pub struct Chosen {
     has_all: bool,
 }
 
-impl Wanted {
+impl SearchRequest {
     /// Returns the same search with other limits.
     #[must_use]
     pub fn within(&self, limits: Limits) -> Self {
@@ -118,7 +121,7 @@ impl Wanted {
 
     /// Builds the search for a typed text.
     #[must_use]
-    pub fn new(typed: &str, options: Options<'_>) -> Self {
+    pub fn new(typed: &str, options: SearchOptions<'_>) -> Self {
         Self {
             typed: typed.to_owned(),
             limit: options.limit.min(RESULTS_MAX),
@@ -130,9 +133,9 @@ impl Wanted {
         }
     }
 
-    fn options(&self) -> Result<Options<'static>, FindError> {
+    fn options(&self) -> Result<SearchOptions<'static>, FindError> {
         let before = self.before.map(|micros| DateTime::from_timestamp_micros(micros).ok_or(NO_TIME));
-        Ok(Options {
+        Ok(SearchOptions {
             limit: self.limit.min(RESULTS_MAX),
             // Only the machine that merges the results knows which pages come first.
             skip: 0,
@@ -150,10 +153,11 @@ impl Wanted {
         &self,
         store: &Store,
         access: &Access,
-        (of_all, kept): (Option<&Statistics>, Option<&Kept>),
-        work: impl FnOnce(&Search<'_>, &Typed, &Plan, Option<&AsOf<'_>>) -> Result<T, FindError>,
+        (of_all, kept): (Option<&Statistics>, Option<&PageTextCache>),
+        work: impl FnOnce(&RunningSearch<'_>, &ParsedSearch, &Plan, Option<&AsOf<'_>>) -> Result<T, FindError>,
     ) -> Result<T, FindError> {
-        let typed = Typed::parse(&self.typed).map_err(|mistake| RowsError::from(mistake.to_string()))?;
+        let typed =
+            ParsedSearch::parse(&self.typed).map_err(|mistake| RowsError::from(mistake.to_string()))?;
         let before = self.options()?.before;
         let plan = Plan::of_several(&typed.query(), Utc::now())?;
         let question = Question::part(store, access.clone(), plan, 0)?;
@@ -164,7 +168,7 @@ impl Wanted {
         for (view, of_all) in views.iter_mut().zip(of_all) {
             view.join_all(of_all.clone());
         }
-        let search = Search { today: &question.rows, rows, past: past.as_ref(), views, kept };
+        let search = RunningSearch { today: &question.rows, rows, past: past.as_ref(), views, kept };
         work(&search, &typed, &question.plan, past.as_ref())
     }
 
@@ -172,9 +176,14 @@ impl Wanted {
     ///
     /// # Errors
     /// When there is no index, or it cannot be read.
-    pub fn words(&self, store: &Store, access: &Access, kept: Option<&Kept>) -> Result<Words, FindError> {
+    pub fn words(
+        &self,
+        store: &Store,
+        access: &Access,
+        kept: Option<&PageTextCache>,
+    ) -> Result<WordStatistics, FindError> {
         self.of(store, access, (None, kept), |search, typed, _, _| {
-            let mut words = Words::default();
+            let mut words = WordStatistics::default();
             for view in &search.views {
                 let texts = super::shown_by(typed, view)?;
                 words.statistics.add(view.statistics([&texts].into_iter(), Some(&typed.find))?);
@@ -191,14 +200,14 @@ impl Wanted {
     /// Returns the fit of link texts for pages whose site the archive has not captured, by the statistics of all.
     ///
     /// # Errors
-    /// As [`Wanted::words`].
+    /// As [`SearchRequest::words`].
     pub fn linked(
         &self,
         store: &Store,
         access: &Access,
         of_all: &Statistics,
         is_captured: &[bool],
-        kept: Option<&Kept>,
+        kept: Option<&PageTextCache>,
     ) -> Result<Vec<Linked>, FindError> {
         self.of(store, access, (Some(of_all), kept), |search, typed, _, _| {
             let mut found = Vec::new();
@@ -218,15 +227,15 @@ impl Wanted {
     /// Returns the best pages of the archive by the statistics of all and by the links from other archives.
     ///
     /// # Errors
-    /// As [`Wanted::words`].
+    /// As [`SearchRequest::words`].
     pub fn best(
         &self,
         store: &Store,
         access: &Access,
         of_all: &Statistics,
         linked: &[(String, Fit)],
-        kept: Option<&Kept>,
-    ) -> Result<Best, FindError> {
+        kept: Option<&PageTextCache>,
+    ) -> Result<BestPages, FindError> {
         let options = self.options()?;
         self.of(store, access, (Some(of_all), kept), |search, typed, plan, past| {
             let mut evidence = search.evidence(typed)?;
@@ -239,13 +248,15 @@ impl Wanted {
             found.retain(|found| found.has_all || !options.all);
             let counts = match options.facets {
                 true => counted(search.today, past, plan, &mut found)?,
-                false => Counts::default(),
+                false => FacetCounts::default(),
             };
-            let mut best =
-                Best { counts: counts.by.map(|counts| counts.into_iter().collect()), ..Best::default() };
+            let mut best = BestPages {
+                counts: counts.by.map(|counts| counts.into_iter().collect()),
+                ..BestPages::default()
+            };
             for (text, ranked) in search.ranked(plan, found, &options)? {
                 let Ranked { row, capture, score, has_all, .. } = ranked;
-                best.candidates.push(Candidate {
+                best.candidates.push(SearchCandidate {
                     page: row.id.0,
                     url: search.url(row.id)?,
                     text: text.to_bits(),
@@ -261,14 +272,14 @@ impl Wanted {
     /// Returns the details that results show of pages of the archive.
     ///
     /// # Errors
-    /// As [`Wanted::words`].
+    /// As [`SearchRequest::words`].
     pub fn shown(
         &self,
         store: &Store,
         access: &Access,
         of_all: &Statistics,
         pages: &[u32],
-        kept: Option<&Kept>,
+        kept: Option<&PageTextCache>,
     ) -> Result<Vec<Shown>, FindError> {
         self.of(store, access, (Some(of_all), kept), |search, typed, _, _| {
             let (mut shown, marked) = (Vec::new(), search.marked(typed)?);
@@ -296,14 +307,15 @@ impl Wanted {
     }
 }
 
-impl Best {
+impl BestPages {
     /// Returns the same, if an archive may answer this to a search with such a limit.
     ///
     /// # Errors
     /// A description of what is wrong.
     pub fn checked(self, limit: usize) -> Result<Self, &'static str> {
-        let is_finite =
-            |one: &Candidate| f32::from_bits(one.text).is_finite() && f64::from_bits(one.score).is_finite();
+        let is_finite = |one: &SearchCandidate| {
+            f32::from_bits(one.text).is_finite() && f64::from_bits(one.score).is_finite()
+        };
         if self.candidates.len() > limit * RANKED_PER_RESULT {
             return Err("there are more pages than were asked for");
         }
@@ -337,25 +349,25 @@ fn has(is_captured: &[bool], site: archive_storage::SiteId) -> bool {
 
 /// Results of all archives while they are merged.
 #[derive(Debug, Default)]
-pub struct Gathered {
+pub struct MergedResults {
     /// Word statistics of all archives.
     pub statistics: Statistics,
     results: Results,
     like: Vec<(String, Option<HashMap<String, u64>>)>,
-    counts: Counts,
-    candidates: Vec<(usize, Candidate)>,
+    counts: FacetCounts,
+    candidates: Vec<(usize, SearchCandidate)>,
 }
 
-impl Gathered {
+impl MergedResults {
     /// Starts with an empty answer to a search.
     #[must_use]
-    pub fn new(typed: &Typed) -> Self {
+    pub fn new(typed: &ParsedSearch) -> Self {
         let like = super::typed_words(typed).map(|word| (word, Some(HashMap::new()))).collect();
         Self { like, ..Self::default() }
     }
 
     /// Adds the word statistics of an archive.
-    pub fn add_words(&mut self, words: Words) {
+    pub fn add_words(&mut self, words: WordStatistics) {
         self.statistics.add(words.statistics);
         self.results.behind = self.results.behind.saturating_add(words.behind);
         for (word, own) in words.like {
@@ -372,7 +384,7 @@ impl Gathered {
     }
 
     /// Adds the best pages of an archive.
-    pub fn add_best(&mut self, archive: usize, best: Best) {
+    pub fn add_best(&mut self, archive: usize, best: BestPages) {
         self.candidates.extend(best.candidates.into_iter().map(|candidate| (archive, candidate)));
         for (counts, own) in self.counts.by.iter_mut().zip(best.counts) {
             for (value, count) in own {
@@ -383,8 +395,8 @@ impl Gathered {
     }
 
     /// Returns the best pages of all archives, best first.
-    pub fn choose(&mut self, limit: usize) -> Vec<Chosen> {
-        let text = |candidate: &Candidate| f32::from_bits(candidate.text);
+    pub fn choose(&mut self, limit: usize) -> Vec<ChosenPage> {
+        let text = |candidate: &SearchCandidate| f32::from_bits(candidate.text);
         let mut all = std::mem::take(&mut self.candidates);
         all.sort_by(|(one, left), (other, right)| {
             text(right).total_cmp(&text(left)).then((one, left.page).cmp(&(other, right.page)))
@@ -394,15 +406,22 @@ impl Gathered {
             f64::from_bits(right.score).total_cmp(&f64::from_bits(left.score))
         });
         let mut places: HashMap<[u8; 16], usize> = HashMap::new();
-        let mut best: Vec<Chosen> = Vec::new();
-        for (archive, Candidate { page, url, score, digest, has_all, .. }) in all {
+        let mut best: Vec<ChosenPage> = Vec::new();
+        for (archive, SearchCandidate { page, url, score, digest, has_all, .. }) in all {
             let place = digest.and_then(|digest| places.get(&digest)).and_then(|place| best.get_mut(*place));
             if let Some(first) = place {
                 first.also.push(url);
                 continue;
             }
             places.extend(digest.map(|digest| (digest, best.len())));
-            best.push(Chosen { archive, page, url, also: Vec::new(), score: f64::from_bits(score), has_all });
+            best.push(ChosenPage {
+                archive,
+                page,
+                url,
+                also: Vec::new(),
+                score: f64::from_bits(score),
+                has_all,
+            });
         }
         self.results.more = best.len() > limit;
         best.truncate(limit);
@@ -410,7 +429,7 @@ impl Gathered {
     }
 
     /// Adds the details of a chosen page.
-    pub fn add_shown(&mut self, chosen: Chosen, shown: Shown) {
+    pub fn add_shown(&mut self, chosen: ChosenPage, shown: Shown) {
         let time = |micros: Option<i64>| micros.and_then(DateTime::from_timestamp_micros);
         self.results.hits.push(Hit {
             url: chosen.url,

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 
 /// A period in which a page had the phrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
+pub struct SaidPeriod {
     /// Last earlier capture without the phrase; none if the page had it from its first capture on.
     pub not_yet: Option<DateTime<Utc>>,
     /// First capture with the phrase.
@@ -26,7 +26,7 @@ pub struct Span {
     pub gone: Option<DateTime<Utc>>,
 }
 
-impl Span {
+impl SaidPeriod {
     /// Whether a time lies in the period, as far as is known.
     #[must_use]
     pub fn has(&self, time: DateTime<Utc>) -> bool {
@@ -36,11 +36,11 @@ impl Span {
 
 /// The periods of one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct PagePeriods {
     /// The page.
     pub id: UrlId,
     /// Periods in which the page had the phrase, oldest first.
-    pub spans: Vec<Span>,
+    pub spans: Vec<SaidPeriod>,
     /// Number of versions read.
     pub read: u64,
     /// Number of versions not read because they take too long or are in another archive; they prove nothing.
@@ -49,9 +49,9 @@ pub struct Page {
 
 /// Periods of the pages read, and the number of pages not read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct SaidPeriods {
     /// Pages that were read, in the order given.
-    pub pages: Vec<Page>,
+    pub pages: Vec<PagePeriods>,
     /// Number of pages left unread when the time ran out.
     pub left: usize,
 }
@@ -66,11 +66,11 @@ pub fn said(
     phrase: &Phrase,
     pages: &[UrlId],
     deadline: Instant,
-) -> Result<Said, VersionError> {
+) -> Result<SaidPeriods, VersionError> {
     let look = |id: &UrlId| page(store, access, phrase, *id, deadline);
     let looked = pages.par_iter().map(look).collect::<Result<Vec<_>, _>>()?;
-    let looked_at: Vec<Page> = looked.into_iter().flatten().collect();
-    Ok(Said { left: pages.len() - looked_at.len(), pages: looked_at })
+    let looked_at: Vec<PagePeriods> = looked.into_iter().flatten().collect();
+    Ok(SaidPeriods { left: pages.len() - looked_at.len(), pages: looked_at })
 }
 
 /// Reads a page; returns none if the time runs out before it is completely read.
@@ -80,11 +80,11 @@ fn page(
     phrase: &Phrase,
     id: UrlId,
     deadline: Instant,
-) -> Result<Option<Page>, VersionError> {
+) -> Result<Option<PagePeriods>, VersionError> {
     let mut captures = access.history(store.state(), id)?.collect::<Result<Vec<_>, _>>()?;
     captures.reverse();
     let mut known: HashMap<([u8; 16], MimeId), Option<bool>> = HashMap::new();
-    let mut page = Page { id, spans: Vec::new(), read: 0, unread: 0 };
+    let mut page = PagePeriods { id, spans: Vec::new(), read: 0, unread: 0 };
     let mut before = None;
     for (_, capture) in &captures {
         let original = store.original(capture).unwrap_or_default();
@@ -114,13 +114,17 @@ fn page(
 }
 
 /// Extends the periods by a capture with or without the phrase.
-fn add(spans: &mut Vec<Span>, before: Option<(bool, DateTime<Utc>)>, (said, time): (bool, DateTime<Utc>)) {
+fn add(
+    spans: &mut Vec<SaidPeriod>,
+    before: Option<(bool, DateTime<Utc>)>,
+    (said, time): (bool, DateTime<Utc>),
+) {
     match (before, said, spans.last_mut()) {
         (Some((true, _)), true, Some(span)) => span.last = time,
         (Some((true, _)), false, Some(span)) => span.gone = Some(time),
         (_, true, _) => {
             let not_yet = before.map(|(_, time)| time);
-            spans.push(Span { not_yet, since: time, last: time, gone: None });
+            spans.push(SaidPeriod { not_yet, since: time, last: time, gone: None });
         }
         _ => {}
     }

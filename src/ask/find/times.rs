@@ -22,7 +22,7 @@ const MONTHS: &str =
 /// Times of captures, each for a number of captures around it, earliest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Times {
+pub struct CaptureTimes {
     captures: u64,
     /// Microseconds since 1970.
     times: Vec<i64>,
@@ -31,7 +31,7 @@ pub struct Times {
     counts: Vec<u64>,
 }
 
-impl Times {
+impl CaptureTimes {
     /// Samples the captures of an archive evenly.
     ///
     /// # Errors
@@ -113,11 +113,12 @@ mod tests {
 
     #[test]
     fn times_that_no_archive_has_are_refused() {
-        let times = |captures, times: Vec<i64>| Times { captures, times, counts: Vec::new() }.checked();
+        let times =
+            |captures, times: Vec<i64>| CaptureTimes { captures, times, counts: Vec::new() }.checked();
         let most = TIMES_MAX as usize;
         assert!(times(0, vec![]).is_ok() && times(TIMES_MAX, vec![0; most]).is_ok());
         assert!(times(1, vec![0; 2]).is_err() && times(9999, vec![0; most + 1]).is_err());
-        assert!(Times { captures: 2, times: vec![0; 2], counts: vec![2] }.checked().is_err());
+        assert!(CaptureTimes { captures: 2, times: vec![0; 2], counts: vec![2] }.checked().is_err());
         assert!(times(1, vec![i64::MAX]).is_err());
     }
 }

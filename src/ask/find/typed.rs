@@ -10,7 +10,7 @@ pub const MINUS: char = '\u{2212}';
 
 /// A parsed search: words, `"phrases"`, `-unwanted`, and `site:`, `type:`, `language:`, `before:`, `after:`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Typed {
+pub struct ParsedSearch {
     /// Words and phrases to search for.
     pub find: Find,
     /// Further conditions on the pages, in the query language.
@@ -66,7 +66,7 @@ fn types() -> String {
 }
 
 /// One part of the text typed.
-struct Part<'a> {
+struct SearchTerm<'a> {
     /// Where the part begins, in characters from 1.
     column: usize,
     is_unwanted: bool,
@@ -76,7 +76,7 @@ struct Part<'a> {
     is_quoted: bool,
 }
 
-impl Typed {
+impl ParsedSearch {
     /// Parses a search.
     ///
     /// # Errors
@@ -87,7 +87,8 @@ impl Typed {
         }
         let parts = parts(text)?;
         // Without a wanted word nothing can be unwanted: `-version` is then itself a word to search for.
-        let is_wanted = |part: &Part<'_>| part.name.is_none() && !part.is_unwanted && has_words(part.text);
+        let is_wanted =
+            |part: &SearchTerm<'_>| part.name.is_none() && !part.is_unwanted && has_words(part.text);
         let nothing_is_wanted = !parts.iter().any(is_wanted);
         let mut typed = Self::default();
         for part in &parts {
@@ -115,7 +116,7 @@ impl Typed {
     /// nothing is left without them, as without the `-d` of `gzip -d`, they were probably meant so.
     #[must_use]
     pub fn literal(text: &str) -> Option<String> {
-        let is_word = |part: &Part<'_>| part.is_unwanted && part.name.is_none() && !part.is_quoted;
+        let is_word = |part: &SearchTerm<'_>| part.is_unwanted && part.name.is_none() && !part.is_quoted;
         let parts = parts(text).ok().filter(|parts| parts.iter().any(is_word))?;
         let written = parts.iter().map(|part| {
             let sign = if part.is_unwanted && !is_word(part) { "-" } else { "" };
@@ -143,7 +144,7 @@ fn has_words(text: &str) -> bool {
 }
 
 /// Splits a text at spaces, but not within quotes.
-fn parts(text: &str) -> Result<Vec<Part<'_>>, TypedError> {
+fn parts(text: &str) -> Result<Vec<SearchTerm<'_>>, TypedError> {
     let mut parts = Vec::new();
     let mut rest = text;
     loop {
@@ -162,7 +163,7 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, TypedError> {
             Some(quoted) => quoted.split_once('"').ok_or(TypedError::OpenQuote { column })?,
             None => body.split_at(body.find(char::is_whitespace).unwrap_or(body.len())),
         };
-        parts.push(Part { column, is_unwanted, name, text: value, is_quoted: body.starts_with('"') });
+        parts.push(SearchTerm { column, is_unwanted, name, text: value, is_quoted: body.starts_with('"') });
         rest = after;
     }
 }
@@ -171,7 +172,7 @@ fn parts(text: &str) -> Result<Vec<Part<'_>>, TypedError> {
 const NAMES: [&str; 6] = ["site", "type", "language", "lang", "before", "after"];
 
 /// Translates a part with a name into the query language.
-fn condition(name: &str, part: &Part<'_>) -> Result<String, TypedError> {
+fn condition(name: &str, part: &SearchTerm<'_>) -> Result<String, TypedError> {
     let (column, found) = (part.column, part.text.to_owned());
     // The query language has no escape for a quotation mark, and no site, type, language or date has one.
     let plain = part.text.replace(['"', '\\'], " ");
@@ -224,10 +225,10 @@ fn span(text: &str) -> Option<(String, String)> {
 mod tests {
     use super::*;
 
-    fn typed(words: &str, phrases: &[&str], without: &[&str], conditions: &[&str]) -> Typed {
+    fn typed(words: &str, phrases: &[&str], without: &[&str], conditions: &[&str]) -> ParsedSearch {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let find = Find { words: words.to_owned(), phrases: owned(phrases), without: owned(without) };
-        Typed { find, conditions: owned(conditions) }
+        ParsedSearch { find, conditions: owned(conditions) }
     }
 
     #[test]
@@ -247,7 +248,7 @@ mod tests {
             // Not a known name: a word with a colon.
             ("std::vector note: x", typed("std::vector note: x ", &[], &[], &[])),
         ] {
-            assert_eq!(Typed::parse(text).unwrap(), expected, "{text}");
+            assert_eq!(ParsedSearch::parse(text).unwrap(), expected, "{text}");
         }
     }
 
@@ -263,7 +264,7 @@ mod tests {
             ("gzip -\"b c\"", None),
             ("gzip \"d", None),
         ] {
-            assert_eq!(Typed::literal(text).as_deref(), expected, "{text}");
+            assert_eq!(ParsedSearch::literal(text).as_deref(), expected, "{text}");
         }
     }
 
@@ -280,11 +281,11 @@ mod tests {
             ("x before:soon", "column 3: `soon` is not a date"),
             ("x after:2026-13", "column 3: `2026-13` is not a date"),
         ] {
-            let error = Typed::parse(text).unwrap_err().to_string();
+            let error = ParsedSearch::parse(text).unwrap_err().to_string();
             assert!(error.starts_with(expected), "{text}: {error}");
         }
         let longest = "x ".repeat(TEXT_BYTES_MAX / 2);
-        assert!(Typed::parse(&longest).is_ok());
-        assert_eq!(Typed::parse(&format!("{longest}x")), Err(TypedError::TooLong(longest.len() + 1)));
+        assert!(ParsedSearch::parse(&longest).is_ok());
+        assert_eq!(ParsedSearch::parse(&format!("{longest}x")), Err(TypedError::TooLong(longest.len() + 1)));
     }
 }

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use archive_books::search::{Document, Options, Reader, View, Writer, elements};
+use archive_books::search::{
+    IndexOptions, IndexView, IndexWriterOwner, IndexedVersion, SearchReader, elements,
+};
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
-use archive_web::parse::{self, Limits, Source, Structure, parse, with_elements};
+use archive_web::parse::{self, FetchedDocument, ParseLimits, Structure, parse, with_elements};
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -51,21 +53,22 @@ impl Library {
     }
 
     /// What is found, with the index and without.
-    fn ask(&self, text: &str, index: &View<'_>) -> (Answer, Answer) {
+    fn ask(&self, text: &str, index: &IndexView<'_>) -> (Answer, Answer) {
         let plan = Plan::parse(text, &Context { zone: Zone::Utc, ..Context::of(self) })
             .unwrap_or_else(|error| panic!("{text}\n{error}"));
         let with = plan.run(self, Some(index)).unwrap_or_else(|error| panic!("{text}\n{error}"));
         (with, plan.run(self, None).unwrap())
     }
 
-    fn index(&self, folder: &TempDir) -> View<'static> {
-        let mut writer = Writer::open(folder.path(), Options::default()).unwrap();
+    fn index(&self, folder: &TempDir) -> IndexView<'static> {
+        let mut writer = IndexWriterOwner::open(folder.path(), IndexOptions::default()).unwrap();
         for (id, xml) in self.documents.iter().enumerate() {
             let url = Url::parse("http://a.test/").unwrap();
             let content_type = Some("text/xml");
-            let source = Source { url: &url, status: 200, content_type, headers: &[], body: xml.as_bytes() };
-            let parsed = parse(&source, &Limits::default());
-            let document = Document {
+            let source =
+                FetchedDocument { url: &url, status: 200, content_type, headers: &[], body: xml.as_bytes() };
+            let parsed = parse(&source, &ParseLimits::default());
+            let document = IndexedVersion {
                 page: UrlId(id as u32),
                 replaces: false,
                 version: None,
@@ -84,7 +87,7 @@ impl Library {
         }
         writer.commit(1).unwrap();
         writer.close().unwrap();
-        Reader::open(folder.path()).unwrap().into()
+        SearchReader::open(folder.path()).unwrap().into()
     }
 }
 
@@ -128,18 +131,23 @@ impl Rows for Library {
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
         let xml = &self.documents[capture.0 as usize];
         self.reads.set(self.reads.get() + 1);
-        with_elements(xml.as_bytes(), Some("text/xml"), &Limits::default(), read).unwrap_or(Ok(()))
+        with_elements(xml.as_bytes(), Some("text/xml"), &ParseLimits::default(), read).unwrap_or(Ok(()))
     }
 
     fn structure(&self, capture: CaptureId) -> Result<Option<Structure>, RowsError> {
         let xml = self.documents[capture.0 as usize].as_bytes();
         self.reads.set(self.reads.get() + 1);
         let url = Url::parse("http://a.test/").unwrap();
-        let source =
-            Source { url: &url, status: 200, content_type: Some("text/xml"), headers: &[], body: xml };
+        let source = FetchedDocument {
+            url: &url,
+            status: 200,
+            content_type: Some("text/xml"),
+            headers: &[],
+            body: xml,
+        };
         let problems: Vec<_> =
-            parse(&source, &Limits::default()).problems.iter().map(ToString::to_string).collect();
-        Ok(parse::structure(xml, Some("text/xml"), &problems, &Limits::default()))
+            parse(&source, &ParseLimits::default()).problems.iter().map(ToString::to_string).collect();
+        Ok(parse::structure(xml, Some("text/xml"), &problems, &ParseLimits::default()))
     }
 }
 

@@ -55,7 +55,7 @@ pub use language::times::Zone;
 pub use language::value::Value;
 pub(crate) use rows::as_of::AsOf;
 pub use rows::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record, ResponseField};
-pub use rows::digests::{Digest, PageDigest};
+pub use rows::digests::{FoundDigest, PageDigest};
 pub use rows::full_text::FullText;
 pub use rows::running::{Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX, UnreadRows};
 pub use rows::score;

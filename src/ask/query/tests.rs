@@ -468,14 +468,14 @@ fn groups_and_calculates() {
 #[test]
 fn groups_have_a_limit() {
     use super::language::aggregate::{Aggregate, Gather};
-    use super::language::expr::Expr;
+    use super::language::expr::PlannedExpr;
     use super::rows::Row;
     use super::rows::subject::World;
     use super::run::groups::Groups;
 
     let (web, hits) = (web(), super::rows::hits::Hits::default());
     let world = World::new(&web, &hits);
-    let column = |column| Expr::Field(super::language::fields::Path::from(column));
+    let column = |column| PlannedExpr::Field(super::language::fields::FieldPath::from(column));
     let keys = [column(super::language::fields::Column::Url)];
     let aggregates =
         [Aggregate { gather: Gather::Median, of: Some(column(super::language::fields::Column::Depth)) }];

@@ -6,7 +6,7 @@ use archive_base::access::Access;
 use archive_storage::Store;
 use chrono::Utc;
 
-use super::learned::{Content, without_www};
+use super::learned::{HostContent, without_www};
 use crate::query::{Error, Question, Value};
 
 /// Maximum number of pages whose titles are read; the most important pages of the archive come first.
@@ -19,7 +19,7 @@ const TITLE: u8 = 0;
 pub(super) fn gather(
     store: &Store,
     numbers: &HashMap<String, usize>,
-    contents: &mut [Content],
+    contents: &mut [HostContent],
 ) -> Result<(), Error> {
     // Unrestricted access: nothing of a page is shown, its words only contribute to weights.
     let ask = |query: &str| Question::new(store, Access::unlimited(), query, Utc::now())?.answer();

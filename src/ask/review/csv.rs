@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use chrono::{DateTime, Utc};
 
-use super::sheet::{SAMPLES_MAX, Sample, Sheet, SiteEntry};
+use super::sheet::{SAMPLES_MAX, SamplePage, Sheet, SiteEntry};
 
 /// The byte order mark by which spreadsheet programs recognise UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -71,7 +71,7 @@ fn record(rank: usize, entry: &SiteEntry, made: DateTime<Utc>) -> Vec<String> {
     for index in 0..SAMPLES_MAX {
         let sample = samples.get(index);
         record.push(guarded(sample.and_then(|sample| sample.title.as_deref()).unwrap_or_default()));
-        record.push(guarded(sample.map_or("", |Sample { url, .. }| url)));
+        record.push(guarded(sample.map_or("", |SamplePage { url, .. }| url)));
     }
     record
 }

@@ -3,12 +3,12 @@
 //!
 //! Everything from the web is escaped by maud; only `http:` and `https:` URLs become links.
 
-use archive_base::decisions::Verdict;
+use archive_base::decisions::DecisionVerdict;
 use chrono::{DateTime, Utc};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::ratings::Score;
-use super::sheet::{Sample, Sheet, SiteEntry};
+use super::sheet::{SamplePage, Sheet, SiteEntry};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -157,7 +157,7 @@ fn row(rank: usize, entry: &SiteEntry, importance_max: f64) -> Markup {
     }
 }
 
-fn samples(samples: &[Sample]) -> Markup {
+fn samples(samples: &[SamplePage]) -> Markup {
     html! {
         @match samples {
             [] => span .missing { "no page to show" },
@@ -170,7 +170,7 @@ fn samples(samples: &[Sample]) -> Markup {
     }
 }
 
-fn sample(page: &Sample) -> Markup {
+fn sample(page: &SamplePage) -> Markup {
     let title = page.title.as_deref().unwrap_or(&page.url);
     let is_web = page.url.starts_with("http://") || page.url.starts_with("https://");
     html! {
@@ -224,7 +224,7 @@ fn verdict(rank: usize, site: &str) -> Markup {
     html! {
         select name=(format!("verdict-{rank}")) aria-label=(format!("Verdict on {site}")) {
             option value="" { "–" }
-            @for verdict in Verdict::EACH { option { (verdict.name()) } }
+            @for verdict in DecisionVerdict::EACH { option { (verdict.name()) } }
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use archive_base::decisions::{CurrentDecisions, Decisions, Subject, Verdict};
+use archive_base::decisions::{CurrentDecisions, DecisionVerdict, Decisions, Subject};
 use archive_books::columns::{self, ColumnError, LIKELY, RowKind};
-use archive_books::ledger::{CashRules, Topic};
+use archive_books::ledger::{CashRules, UrlTopic};
 use archive_books::stored_graph::{StoredError, site_graph};
 use archive_storage::{SiteId, StateError, Store};
 
@@ -118,7 +118,7 @@ impl Librarian {
 }
 
 fn is_chosen(standing: &CurrentDecisions) -> bool {
-    let is_kept = matches!(standing.verdict, Some((Verdict::Keep | Verdict::Often, ..)));
+    let is_kept = matches!(standing.verdict, Some((DecisionVerdict::Keep | DecisionVerdict::Often, ..)));
     is_kept || standing.rating().is_some_and(|rating| rating >= CHOSEN_FROM)
 }
 
@@ -133,11 +133,11 @@ pub fn favoured_sites(
     decisions: &Decisions,
     rules: &CashRules,
 ) -> Result<Vec<(SiteId, f64)>, LibrarianError> {
-    let bonus = |topic: &Topic| {
+    let bonus = |topic: &UrlTopic| {
         let favours = rules.favours.iter().filter(|favour| favour.topic == *topic);
         favours.map(|favour| favour.bonus).fold(0.0, f64::max)
     };
-    let (rated, likely) = (bonus(&Topic::Rated), bonus(&Topic::Likely));
+    let (rated, likely) = (bonus(&UrlTopic::Rated), bonus(&UrlTopic::Likely));
     let mut sites = Vec::new();
     for (subject, standing) in decisions.subjects().filter(|_| rated > 0.0) {
         if let Subject::Site(name) = subject
@@ -162,7 +162,7 @@ pub fn favoured_sites(
 /// Esteem of a site according to its decisions, 0 to 1.
 fn esteem(standing: &CurrentDecisions) -> f64 {
     match standing.verdict {
-        Some((Verdict::Keep | Verdict::Often, ..)) => 1.0,
+        Some((DecisionVerdict::Keep | DecisionVerdict::Often, ..)) => 1.0,
         Some((verdict, ..)) if verdict.ends_fetching() => 0.0,
         _ => standing.rating().map_or(0.0, |rating| {
             ((rating - FAVOURED_FROM) / (FAVOURED_WHOLLY - FAVOURED_FROM)).clamp(0.0, 1.0)

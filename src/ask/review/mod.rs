@@ -25,6 +25,6 @@ mod tests;
 pub use csv::guarded;
 pub use librarian::{Librarian, LibrarianError, favoured_sites};
 pub use next::next;
-pub use ratings::{Mistake, Mistakes, RATINGS_BYTES_MAX, Rating, Score, read_ratings};
-pub use sheet::{SAMPLES_MAX, Sample, Sheet, SiteEntry, samples_of};
+pub use ratings::{Mistakes, RATINGS_BYTES_MAX, Rating, RatingMistake, Score, read_ratings};
+pub use sheet::{SAMPLES_MAX, SamplePage, Sheet, SiteEntry, samples_of};
 pub use workbook::{CELLS_MAX, UNPACKED_BYTES_MAX};

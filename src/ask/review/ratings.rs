@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::{self, Display, Formatter};
 
-use archive_base::decisions::Verdict;
+use archive_base::decisions::DecisionVerdict;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use encoding_rs::{Encoding, WINDOWS_1252};
 
@@ -61,14 +61,14 @@ pub struct Rating {
     /// The comment; may be empty.
     pub comment: String,
     /// What is to happen to the site.
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DecisionVerdict>,
     /// When the filled-in sheet was exported, if known.
     pub exported: Option<DateTime<Utc>>,
 }
 
 /// A mistake in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct RatingMistake {
     /// Line where the record starts, counted from 1.
     pub line: u64,
     /// What is wrong.
@@ -79,20 +79,20 @@ pub struct Mistake {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistakes {
     /// The first mistakes.
-    pub first: Vec<Mistake>,
+    pub first: Vec<RatingMistake>,
     /// Number of further mistakes.
     pub more: usize,
 }
 
 impl Mistakes {
     fn one(line: u64, what: impl Into<String>) -> Self {
-        Self { first: vec![Mistake { line, what: what.into() }], more: 0 }
+        Self { first: vec![RatingMistake { line, what: what.into() }], more: 0 }
     }
 }
 
 impl Display for Mistakes {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        for (index, Mistake { line, what }) in self.first.iter().enumerate() {
+        for (index, RatingMistake { line, what }) in self.first.iter().enumerate() {
             if index > 0 {
                 f.write_str("\n")?;
             }
@@ -128,9 +128,9 @@ pub fn read_ratings(file: &[u8]) -> Result<Vec<Rating>, Mistakes> {
         .has_headers(false)
         .flexible(true)
         .from_reader(text.as_bytes());
-    let mut found = Found::default();
+    let mut found = RatingColumns::default();
     let mut columns = None;
-    let mut lines = Lines { text: &text, line: 1, counted: 0 };
+    let mut lines = LineCounter { text: &text, line: 1, counted: 0 };
     for record in reader.records() {
         let record = record.map_err(|error| Mistakes::one(1, format!("this is not CSV: {error}")))?;
         let line = lines.at(record.position().map_or(0, csv::Position::byte));
@@ -146,13 +146,13 @@ pub fn read_ratings(file: &[u8]) -> Result<Vec<Rating>, Mistakes> {
 }
 
 /// Reads ratings from the rows of a workbook.
-fn from_rows(rows: &[workbook::Row]) -> Result<Vec<Rating>, Mistakes> {
+fn from_rows(rows: &[workbook::SheetRow]) -> Result<Vec<Rating>, Mistakes> {
     let Some(((line, header), rows)) = rows.split_first() else {
         return Err(Mistakes::one(1, "the sheet is empty: expected the columns site and rating"));
     };
     let record = |row: &Vec<String>| csv::StringRecord::from(row.as_slice());
     let columns = Columns::of(&record(header)).map_err(|what| Mistakes::one(*line, what))?;
-    let mut found = Found::default();
+    let mut found = RatingColumns::default();
     for (line, row) in rows {
         found.add(*line, &columns, &record(row));
     }
@@ -160,13 +160,13 @@ fn from_rows(rows: &[workbook::Row]) -> Result<Vec<Rating>, Mistakes> {
 }
 
 /// Counts lines up to increasing offsets. The reader's own count is one too low if lines end in CR LF.
-struct Lines<'a> {
+struct LineCounter<'a> {
     text: &'a str,
     line: u64,
     counted: usize,
 }
 
-impl Lines<'_> {
+impl LineCounter<'_> {
     /// Line of the record that starts at `byte`, after any line ends there.
     fn at(&mut self, byte: u64) -> u64 {
         let bytes = self.text.as_bytes();
@@ -214,14 +214,14 @@ impl Columns {
 }
 
 #[derive(Default)]
-struct Found {
+struct RatingColumns {
     ratings: Vec<Rating>,
     lines: HashMap<String, u64>,
-    mistakes: Vec<Mistake>,
+    mistakes: Vec<RatingMistake>,
     more: usize,
 }
 
-impl Found {
+impl RatingColumns {
     fn add(&mut self, line: u64, columns: &Columns, record: &csv::StringRecord) {
         let cell = |index: usize| unguarded(record.get(index).unwrap_or_default().trim());
         let (site, rating) = (cell(columns.site), cell(columns.rating));
@@ -247,7 +247,7 @@ impl Found {
             (_, Some(verdict)) => Some(verdict),
             (_, None) => {
                 let shown: String = verdict.chars().take(20).collect();
-                let names = Verdict::EACH.map(Verdict::name).join(", ");
+                let names = DecisionVerdict::EACH.map(DecisionVerdict::name).join(", ");
                 return self
                     .mistake(line, format!("the verdict on {site} is `{shown}`: expected one of {names}"));
             }
@@ -267,7 +267,7 @@ impl Found {
 
     fn mistake(&mut self, line: u64, what: String) {
         if self.mistakes.len() < MISTAKES_MAX {
-            self.mistakes.push(Mistake { line, what });
+            self.mistakes.push(RatingMistake { line, what });
         } else {
             self.more += 1;
         }
@@ -289,8 +289,8 @@ fn score(text: &str) -> Option<Score> {
     whole.parse().ok().filter(|_| is_whole).and_then(Score::new)
 }
 
-fn read_verdict(text: &str) -> Option<Verdict> {
-    Verdict::EACH.into_iter().find(|verdict| verdict.name().eq_ignore_ascii_case(text))
+fn read_verdict(text: &str) -> Option<DecisionVerdict> {
+    DecisionVerdict::EACH.into_iter().find(|verdict| verdict.name().eq_ignore_ascii_case(text))
 }
 
 /// Parses a time in UTC as the sheet writes it, or in a form that spreadsheet programs write.

@@ -93,7 +93,7 @@ pub enum ScoreError {
 
 /// How far people agree in an archive, and which measures agree with them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Scores {
+pub struct ReviewScores {
     /// Scores of the raters.
     pub raters: Vec<RaterScore>,
     /// Agreement among all raters.
@@ -104,7 +104,7 @@ pub struct Scores {
     pub disagreements: Vec<Disagreement>,
 }
 
-impl Scores {
+impl ReviewScores {
     /// Evaluates the ratings of an archive's sites, and `measures`: expressions on sites, as in a query. `repeat` and
     /// `rng` as for [`Ratings::measure`].
     ///

@@ -33,12 +33,12 @@ pub struct SiteEntry {
     /// The archive's data on the site.
     pub site: SiteRow,
     /// Its most important captured documents, at most [`SAMPLES_MAX`], most important first.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SamplePage>,
 }
 
 /// A sample page by which to judge a site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
+pub struct SamplePage {
     /// Its URL.
     pub url: String,
     /// The title of its newest version, if it has one.
@@ -75,7 +75,7 @@ impl Sheet {
 pub fn samples_of(
     rows: &dyn Rows,
     sites: impl Iterator<Item = SiteId>,
-) -> Result<HashMap<SiteId, Vec<Sample>>, Error> {
+) -> Result<HashMap<SiteId, Vec<SamplePage>>, Error> {
     let mut best: HashMap<SiteId, Vec<PageRow>> = sites.map(|site| (site, Vec::new())).collect();
     for page in rows.pages() {
         let page = page?;
@@ -120,9 +120,9 @@ fn by_importance(left: &PageRow, right: &PageRow) -> Ordering {
     right.total_cmp(&left).then_with(|| left_id.cmp(&right_id))
 }
 
-fn sample(rows: &dyn Rows, page: &PageRow) -> Result<Sample, Error> {
+fn sample(rows: &dyn Rows, page: &PageRow) -> Result<SamplePage, Error> {
     let text = |text| rows.text(page, text);
-    Ok(Sample {
+    Ok(SamplePage {
         url: text(PageText::Url)?.unwrap_or_default().into_owned(),
         title: text(PageText::Title)?.map(|title| one_line(&title)).filter(|title| !title.is_empty()),
     })

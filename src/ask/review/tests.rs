@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use archive_base::decisions::Verdict;
+use archive_base::decisions::DecisionVerdict;
 use archive_storage::{HostId, SiteId, UrlId};
 use chrono::{DateTime, TimeZone, Utc};
 
@@ -11,7 +11,7 @@ use super::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
 use crate::query::{Context, PageRow, PageText, PageType, Plan, Rows, RowsError, SiteRow};
 
 /// Pages that would be harmful if they were not escaped, on sites of different sizes.
-struct Web;
+struct HarmfulWeb;
 
 const TITLES: [&str; 7] = [
     "Home",
@@ -27,7 +27,7 @@ fn noon(day: u32) -> DateTime<Utc> {
     Utc.with_ymd_and_hms(2026, 1, day, 12, 0, 0).unwrap()
 }
 
-impl Web {
+impl HarmfulWeb {
     fn url_of(page: u32) -> String {
         match page {
             3 => "javascript:alert(1)".to_owned(),
@@ -36,7 +36,7 @@ impl Web {
     }
 }
 
-impl Rows for Web {
+impl Rows for HarmfulWeb {
     fn pages(&self) -> Box<dyn Iterator<Item = Result<PageRow, RowsError>> + '_> {
         let page = |id: u32| PageRow {
             id: UrlId(id),
@@ -88,8 +88,8 @@ impl Rows for Web {
 }
 
 fn sheet() -> Sheet {
-    let plan = Plan::parse("site", &Context::of(&Web)).unwrap();
-    Sheet::collect(&plan, &Web, "web.archive".to_owned(), "site".to_owned(), noon(3)).unwrap()
+    let plan = Plan::parse("site", &Context::of(&HarmfulWeb)).unwrap();
+    Sheet::collect(&plan, &HarmfulWeb, "web.archive".to_owned(), "site".to_owned(), noon(3)).unwrap()
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn ratings_beyond_their_limit_are_not_read() {
 fn picks_the_most_important_documents() {
     let sheet = sheet();
     let samples = &sheet.entries[0].samples;
-    let expected: Vec<_> = (0..5).map(Web::url_of).collect();
+    let expected: Vec<_> = (0..5).map(HarmfulWeb::url_of).collect();
     assert!(samples.iter().map(|sample| &sample.url).eq(&expected), "{samples:?}");
     assert_eq!(samples[4].title, None);
     assert!(sheet.entries[1].samples.is_empty());
@@ -140,7 +140,7 @@ fn reads_what_it_wrote() {
     let ratings = read_ratings(rated.as_bytes()).unwrap();
     let [rating] = ratings.as_slice() else { panic!("{ratings:?}") };
     assert_eq!((rating.site.as_str(), rating.comment.as_str()), ("@two.example", "=good"));
-    assert_eq!((rating.score, rating.verdict), (Score::new(4), Some(Verdict::Keep)));
+    assert_eq!((rating.score, rating.verdict), (Score::new(4), Some(DecisionVerdict::Keep)));
     assert_eq!(rating.exported, Some(noon(3)));
 }
 

@@ -5,7 +5,7 @@
 
 use std::io::{self, Cursor, Read};
 
-use archive_web::parse::{Limits, with_xml_tree};
+use archive_web::parse::{ParseLimits, with_xml_tree};
 use calamine::{DataRef, Reader as _, Xlsx};
 use roxmltree::Node;
 use zip::ZipArchive;
@@ -23,7 +23,7 @@ pub const CELLS_MAX: usize = 2_000_000;
 const COLUMNS_MAX: usize = 256;
 
 /// A non-empty row with its number in the sheet, from 1.
-pub(super) type Row = (u64, Vec<String>);
+pub(super) type SheetRow = (u64, Vec<String>);
 
 const ODS_MIME: &[u8] = b"application/vnd.oasis.opendocument.spreadsheet";
 const TABLE: &str = "urn:oasis:names:tc:opendocument:xmlns:table:1.0";
@@ -34,14 +34,14 @@ const TEXT: &str = "urn:oasis:names:tc:opendocument:xmlns:text:1.0";
 ///
 /// # Errors
 /// Why it cannot be read, as a message.
-pub(super) fn rows(file: &[u8]) -> Option<Result<Vec<Row>, String>> {
+pub(super) fn rows(file: &[u8]) -> Option<Result<Vec<SheetRow>, String>> {
     if !file.starts_with(b"PK\x03\x04") {
         return None;
     }
     Some(read(file).map_err(|why| format!("this workbook cannot be read: {why}")))
 }
 
-fn read(file: &[u8]) -> Result<Vec<Row>, String> {
+fn read(file: &[u8]) -> Result<Vec<SheetRow>, String> {
     let mut zip = ZipArchive::new(Cursor::new(file)).map_err(|error| error.to_string())?;
     if zip.len() > FILES_MAX {
         return Err(format!("it holds more than {FILES_MAX} files"));
@@ -77,12 +77,12 @@ fn read(file: &[u8]) -> Result<Vec<Row>, String> {
 
 /// Collects cells, which arrive in row order, into rows.
 #[derive(Default)]
-struct Rows {
-    rows: Vec<Row>,
+struct SheetRows {
+    rows: Vec<SheetRow>,
     cells: usize,
 }
 
-impl Rows {
+impl SheetRows {
     fn add(&mut self, row: u64, column: usize, text: String) -> Result<(), String> {
         if text.is_empty() || column >= COLUMNS_MAX {
             return Ok(());
@@ -102,11 +102,11 @@ impl Rows {
     }
 }
 
-fn xlsx(file: &[u8]) -> Result<Vec<Row>, String> {
+fn xlsx(file: &[u8]) -> Result<Vec<SheetRow>, String> {
     let mut book: Xlsx<_> = Xlsx::new(Cursor::new(file)).map_err(|error| error.to_string())?;
     let sheet = book.sheet_names().first().cloned().ok_or("it has no sheet")?;
     let mut cells = book.worksheet_cells_reader(&sheet).map_err(|error| error.to_string())?;
-    let mut rows = Rows::default();
+    let mut rows = SheetRows::default();
     while let Some(cell) = cells.next_cell().map_err(|error| error.to_string())? {
         let (row, column) = cell.get_position();
         rows.add(u64::from(row) + 1, column as usize, text_of(cell.get_value()))?;
@@ -132,12 +132,12 @@ fn text_of(value: &DataRef<'_>) -> String {
     }
 }
 
-fn ods(content: &[u8]) -> Result<Vec<Row>, String> {
-    let limits = Limits { xml_nodes_max: 20_000_000, ..Limits::default() };
+fn ods(content: &[u8]) -> Result<Vec<SheetRow>, String> {
+    let limits = ParseLimits { xml_nodes_max: 20_000_000, ..ParseLimits::default() };
     let read = with_xml_tree(content, Some("text/xml"), &limits, |tree| {
         let of = |node: Node<'_, '_>, name| node.is_element() && node.has_tag_name((TABLE, name));
         let table = tree.descendants().find(|node| of(*node, "table")).ok_or("it has no sheet")?;
-        let (mut rows, mut number) = (Rows::default(), 1);
+        let (mut rows, mut number) = (SheetRows::default(), 1);
         for row in table.descendants().filter(|node| of(*node, "table-row")) {
             let mut column = 0;
             for cell in
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn cells_are_counted() {
-        let mut rows = Rows { cells: CELLS_MAX - 1, ..Rows::default() };
+        let mut rows = SheetRows { cells: CELLS_MAX - 1, ..SheetRows::default() };
         rows.add(1, 0, "last".to_owned()).unwrap();
         rows.add(1, COLUMNS_MAX, "left out".to_owned()).unwrap();
         assert!(rows.add(1, 1, "too much".to_owned()).is_err());

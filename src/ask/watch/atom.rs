@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use archive_base::program;
 use archive_base::texts::Language;
-use archive_books::change::{Comparison, Mark, lines};
+use archive_books::change::{LineMark, VersionComparison, lines};
 use archive_storage::Digest;
 
-use super::report::{PageNews, Report};
+use super::report::{PageNews, WatchReport};
 use super::{Watch, WatchError, data_time};
 
 /// Maximum number of entries in a feed.
@@ -19,7 +19,7 @@ const LINES_PER_PAGE_MAX: usize = 200;
 /// Renders the feed of a watch from its reports, newest first.
 pub(super) fn feed(
     watch: &Watch,
-    reports: impl Iterator<Item = Result<Report, WatchError>>,
+    reports: impl Iterator<Item = Result<WatchReport, WatchError>>,
 ) -> Result<String, WatchError> {
     let mut entries = String::new();
     let mut updated = None;
@@ -59,7 +59,7 @@ fn short_digest(text: &str) -> String {
     prefix.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn put_entry(watch: &Watch, report: &Report, page: &PageNews, out: &mut String) {
+fn put_entry(watch: &Watch, report: &WatchReport, page: &PageNews, out: &mut String) {
     out.push_str("<entry>\n");
     let title = page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(&page.url);
     put_element("title", &format!("{}: {title}", page.news.name()), out);
@@ -85,16 +85,16 @@ fn html(page: &PageNews) -> String {
     out + &difference
 }
 
-fn html_of_difference(difference: &Comparison) -> String {
+fn html_of_difference(difference: &VersionComparison) -> String {
     let mut out = String::new();
     let lines = lines(difference, true, Language::English);
     for line in lines.iter().filter(|line| !line.is_empty()).take(LINES_PER_PAGE_MAX) {
         out.push_str("<p>");
         for (mark, text) in line {
             let tag = match mark {
-                Mark::Gone => "del",
-                Mark::Fresh => "ins",
-                Mark::Plain | Mark::Moved => "span",
+                LineMark::Gone => "del",
+                LineMark::Fresh => "ins",
+                LineMark::Plain | LineMark::Moved => "span",
             };
             let _ = write!(out, "<{tag}>");
             put_escaped(text, &mut out);

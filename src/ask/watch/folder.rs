@@ -38,12 +38,12 @@ pub(super) fn json_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
 
 pub(super) fn save(archive: &Path, watch: &Watch) -> Result<(), WatchError> {
     make(&archive.join(FOLDER))?;
-    write_json(&file(archive, &watch.name), &Written { watch, xxh3: checksum(watch) })
+    write_json(&file(archive, &watch.name), &WatchFile { watch, xxh3: checksum(watch) })
 }
 
 /// A watch as it is written, with the checksum of its fields. Whoever writes one by hand leaves it out.
 #[derive(Serialize)]
-struct Written<'a> {
+struct WatchFile<'a> {
     #[serde(flatten)]
     watch: &'a Watch,
     xxh3: String,

@@ -37,7 +37,7 @@ use self::folder::{
     read_watch, replace, save, write_json,
 };
 pub use folder::file;
-pub use report::{News, PageNews, Report};
+pub use report::{News, PageNews, WatchReport};
 pub use service::{Awaited, Delivery, await_pages, deliver, pages_of};
 
 use crate::query::{self, Question, Rows as _};
@@ -119,12 +119,12 @@ pub struct Watch {
     pub since: DateTime<Utc>,
     /// A file that gets each new report in addition to the archive's own copy, if permitted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub output: Option<Output>,
+    pub output: Option<ReportOutput>,
 }
 
 /// A file that gets each new report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Output {
+pub struct ReportOutput {
     /// Path of the file, which is replaced.
     pub path: PathBuf,
     /// Format of the report.
@@ -198,7 +198,7 @@ pub fn add(
     query: &str,
     every: Duration,
     name: Option<&str>,
-    output: Option<Output>,
+    output: Option<ReportOutput>,
     now: DateTime<Utc>,
 ) -> Result<Watch, WatchError> {
     if !(EVERY_MIN..=EVERY_MAX).contains(&every) {
@@ -305,7 +305,7 @@ fn remove_reports(path: &Path) -> Result<(), WatchError> {
 pub fn keep(
     archive: &Path,
     watch: &Watch,
-    report: &Report,
+    report: &WatchReport,
     outputs: &[PathBuf],
 ) -> Result<Option<PathBuf>, WatchError> {
     let folder = file(archive, &watch.name).with_extension("");
@@ -355,7 +355,7 @@ fn is_permitted(path: &Path, outputs: &[PathBuf]) -> bool {
 ///
 /// # Errors
 /// When the report cannot be read.
-pub fn latest(archive: &Path, watch: &Watch) -> Result<Option<Report>, WatchError> {
+pub fn latest(archive: &Path, watch: &Watch) -> Result<Option<WatchReport>, WatchError> {
     let names = json_files(&file(archive, &watch.name).with_extension(""))?;
     names.last().map(|path| read_json(path)).transpose()
 }
@@ -385,10 +385,10 @@ pub fn shown<'a>(
     archive: &Path,
     watch: &Watch,
     access: &'a Access,
-) -> Result<impl Iterator<Item = Result<Report, WatchError>> + 'a, WatchError> {
+) -> Result<impl Iterator<Item = Result<WatchReport, WatchError>> + 'a, WatchError> {
     let names = json_files(&file(archive, &watch.name).with_extension(""))?;
     Ok(names.into_iter().rev().map(move |path| {
-        let mut report: Report = read_json(&path)?;
+        let mut report: WatchReport = read_json(&path)?;
         report.news.retain(|page| access.hiding(&page.url, page.seen.timestamp_micros()).is_none());
         for page in &mut report.news {
             // The difference contains text of an earlier version, which a rule may hide.
@@ -420,7 +420,7 @@ pub fn forget_pages(archive: &Path, urls: &HashSet<String>) -> Result<u64, Watch
         let path = file(archive, &watch.name);
         let mut named = 0;
         for path in json_files(&path.with_extension(""))? {
-            let mut report: Report = read_json(&path)?;
+            let mut report: WatchReport = read_json(&path)?;
             let before = report.news.len();
             report.news.retain(|page| !urls.contains(&page.url));
             if report.news.len() < before {

@@ -1,7 +1,7 @@
 //! Changes to the pages of a watch.
 
 use archive_base::access::Access;
-use archive_books::change::{Comparison, compare, is_version, version_until};
+use archive_books::change::{VersionComparison, compare, is_version, version_until};
 use archive_books::ledger::{capture_flags, page_flags};
 use archive_storage::{Capture, Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -46,12 +46,12 @@ pub struct PageNews {
     #[serde(with = "archive_base::instant")]
     pub seen: DateTime<Utc>,
     /// For a changed page, the difference between the last version before the report's period and the newest one.
-    pub difference: Option<Comparison>,
+    pub difference: Option<VersionComparison>,
 }
 
 /// The changes to the pages of a watch within a period.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Report {
+pub struct WatchReport {
     /// Name of the watch.
     pub watch: String,
     /// Query of the watch.
@@ -70,7 +70,7 @@ pub struct Report {
     pub news: Vec<PageNews>,
 }
 
-impl Report {
+impl WatchReport {
     /// Makes the report of a watch as of `until`. Pages last fetched before `fetched_from` count as not fetched.
     ///
     /// # Errors
@@ -114,7 +114,7 @@ impl Report {
 
 /// The change to a page since `since`, in microseconds since 1970, if any.
 fn page_news(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Option<PageNews>, WatchError> {
-    let seen = Seen::of(store, access, id, since)?;
+    let seen = CapturedSince::of(store, access, id, since)?;
     let before = version_until(store, access, id, since)?;
     let Some((news, capture)) = seen.news(before.is_some()) else { return Ok(None) };
     let difference = match (news, before) {
@@ -136,7 +136,7 @@ fn page_news(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Op
 
 /// What was captured of a page after a time.
 #[derive(Default)]
-struct Seen {
+struct CapturedSince {
     /// The newest answer, and the newest capture of a version.
     answer: Option<Capture>,
     version: Option<Capture>,
@@ -146,7 +146,7 @@ struct Seen {
     changed: bool,
 }
 
-impl Seen {
+impl CapturedSince {
     fn of(store: &Store, access: &Access, id: UrlId, since: i64) -> Result<Self, WatchError> {
         let mut seen = Self::default();
         for capture in access.history(store.state(), id)? {

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 
-use super::{Report, Watch, WatchError, keep};
+use super::{Watch, WatchError, WatchReport, keep};
 
 /// A watch whose report is due, and the pages to be fetched before.
 #[derive(Clone, Debug)]
@@ -25,7 +25,7 @@ pub enum Delivery {
     /// It was made and stored.
     Made {
         /// The report.
-        report: Report,
+        report: WatchReport,
         /// The output file of the watch, if it was not permitted to be written.
         withheld: Option<PathBuf>,
     },
@@ -105,7 +105,7 @@ pub fn deliver(
 
 fn deliver_one(awaited: Awaited, store: &Store, now: DateTime<Utc>, outputs: &[PathBuf]) -> Delivery {
     let Awaited { watch, fetched_from, .. } = awaited;
-    let report = match Report::of(&watch, store, fetched_from, now) {
+    let report = match WatchReport::of(&watch, store, fetched_from, now) {
         Ok(report) => report,
         Err(error) => return Delivery::Failed { watch, error },
     };

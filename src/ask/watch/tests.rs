@@ -17,7 +17,7 @@ fn reports_follow_each_other_and_missed_periods_become_one() {
     assert!(watch.is_overdue(watch.since + TimeDelta::days(9)));
     let archive = tempfile::tempdir().unwrap();
     save(archive.path(), &watch).unwrap();
-    let report = Report {
+    let report = WatchReport {
         watch: watch.name.clone(),
         query: watch.query.clone(),
         since: watch.since,
@@ -41,8 +41,15 @@ fn old_reports_are_removed() {
     for day in 0..REPORTS_MAX + 5 {
         let until = watch.since + TimeDelta::days(day as i64);
         let (name, query) = (watch.name.clone(), watch.query.clone());
-        let report =
-            Report { watch: name, query, since: until, until, pages: 0, not_fetched: 0, news: Vec::new() };
+        let report = WatchReport {
+            watch: name,
+            query,
+            since: until,
+            until,
+            pages: 0,
+            not_fetched: 0,
+            news: Vec::new(),
+        };
         keep(archive.path(), &Watch { since: until, ..watch.clone() }, &report, &[]).unwrap();
     }
     assert_eq!(json_files(&archive.path().join("watches/a")).unwrap().len(), REPORTS_MAX);

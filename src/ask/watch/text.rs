@@ -6,13 +6,13 @@ use archive_base::texts::Language;
 use archive_books::change::lines;
 use chrono::Local;
 
-use super::report::{PageNews, Report};
+use super::report::{PageNews, WatchReport};
 
 /// Maximum number of lines shown of one page's difference; `archive diff` shows all.
 const LINES_PER_PAGE_MAX: usize = 40;
 
 /// Formats a report.
-pub(super) fn of(report: &Report) -> String {
+pub(super) fn of(report: &WatchReport) -> String {
     let local = |time: chrono::DateTime<chrono::Utc>| time.with_timezone(&Local).format("%Y-%m-%d %H:%M");
     let mut out = format!(
         "{}: {} of {} pages changed from {} to {}\n{}\n",

@@ -1,6 +1,6 @@
 //! The effect of decisions on crawls and refreshes.
 
-use super::{CurrentDecisions, Verdict};
+use super::{CurrentDecisions, DecisionVerdict};
 use crate::texts::Language;
 
 /// Refresh weight factor for a page with the verdict "often".
@@ -49,7 +49,7 @@ impl CurrentDecisions {
         let rated = self.rated_weight();
         match self.verdict {
             Some((verdict, ..)) if verdict.ends_fetching() => 0.0,
-            Some((Verdict::Often, ..)) => OFTEN * rated,
+            Some((DecisionVerdict::Often, ..)) => OFTEN * rated,
             _ => rated,
         }
     }
@@ -70,9 +70,9 @@ mod tests {
         assert_eq!(standing.weight(), 1.0);
         standing.ratings = [rated(3)].into();
         assert!((standing.weight() - 2_f64.sqrt()).abs() < 1e-12);
-        standing.verdict = Some((Verdict::Often, String::new(), String::new()));
+        standing.verdict = Some((DecisionVerdict::Often, String::new(), String::new()));
         assert!((standing.weight() - 4.0 * 2_f64.sqrt()).abs() < 1e-12);
-        standing.verdict = Some((Verdict::Drop, String::new(), String::new()));
+        standing.verdict = Some((DecisionVerdict::Drop, String::new(), String::new()));
         assert_eq!(standing.weight(), 0.0);
     }
 }

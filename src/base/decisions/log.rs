@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::{CurrentDecisions, Decision, NAME_BYTES_MAX, Subject, What};
+use super::{CurrentDecisions, Decision, DecisionContent, NAME_BYTES_MAX, Subject};
 use crate::erased::forgotten_name;
 use crate::files::{self, WholeFile};
 
@@ -129,7 +129,7 @@ impl Decisions {
     #[must_use]
     pub fn newest_word(&self, subject: &Subject) -> u64 {
         let is_meant = |undone: u64| match self.at(undone) {
-            Some(Decision { what: What::Said(said), .. }) => said.on == *subject,
+            Some(Decision { what: DecisionContent::Said(said), .. }) => said.on == *subject,
             _ => false,
         };
         let undone = self.undone.iter().filter(|(undone, _)| is_meant(**undone));
@@ -185,7 +185,7 @@ impl Decisions {
         let mut decisions = Self::read(archive)?;
         let mut is_changed = false;
         for decision in &mut decisions.log {
-            if let What::Said(said) = &mut decision.what
+            if let DecisionContent::Said(said) = &mut decision.what
                 && let Subject::Page(url) = &said.on
                 && urls.contains(url)
             {
@@ -206,9 +206,11 @@ impl Decisions {
     pub(super) fn check(&self, decision: &Decision) -> Result<(), DecisionsError> {
         check_name(&decision.by)?;
         match &decision.what {
-            What::Said(said) => said.mistake().map_or(Ok(()), |what| Err(DecisionsError::Mistake(what))),
-            What::Undoes(number) => match self.at(*number) {
-                Some(Decision { what: What::Said(_), .. }) => Ok(()),
+            DecisionContent::Said(said) => {
+                said.mistake().map_or(Ok(()), |what| Err(DecisionsError::Mistake(what)))
+            }
+            DecisionContent::Undoes(number) => match self.at(*number) {
+                Some(Decision { what: DecisionContent::Said(_), .. }) => Ok(()),
                 Some(_) => Err(DecisionsError::Mistake(format!("decision {number} is itself an undo"))),
                 None => Err(DecisionsError::Mistake(format!("there is no decision {number}"))),
             },
@@ -229,14 +231,14 @@ impl Decisions {
 
     fn settle(&mut self) {
         let undone = |(number, decision): (u64, &Decision)| match decision.what {
-            What::Undoes(undone) => Some((undone, number)),
-            What::Said(_) => None,
+            DecisionContent::Undoes(undone) => Some((undone, number)),
+            DecisionContent::Said(_) => None,
         };
         self.undone = (1..).zip(&self.log).filter_map(undone).collect();
         let Self { log, undone, standings } = self;
         standings.clear();
         for (number, decision) in (1..).zip(&*log).filter(|(number, _)| !undone.contains_key(number)) {
-            if let What::Said(said) = &decision.what {
+            if let DecisionContent::Said(said) = &decision.what {
                 standings.entry(said.on.clone()).or_default().hear(decision, said, number);
             }
         }
@@ -272,18 +274,18 @@ fn begin(path: &Path) -> io::Result<WholeFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::decisions::{Said, Verdict};
+    use crate::decisions::{DecisionVerdict, Statement};
     use chrono::{DateTime, Utc};
 
-    fn decision(day: i64, by: &str, what: What) -> Decision {
+    fn decision(day: i64, by: &str, what: DecisionContent) -> Decision {
         let time = DateTime::<Utc>::from_timestamp(86_400 * day, 0).unwrap();
         Decision { time, by: by.to_owned(), what }
     }
 
-    fn said(on: &str, change: impl Fn(&mut Said)) -> What {
-        let mut said = Said::of(on.parse().unwrap());
+    fn said(on: &str, change: impl Fn(&mut Statement)) -> DecisionContent {
+        let mut said = Statement::of(on.parse().unwrap());
         change(&mut said);
-        What::Said(Box::new(said))
+        DecisionContent::Said(Box::new(said))
     }
 
     #[test]
@@ -295,16 +297,20 @@ mod tests {
         add(&mut decisions, decision(1, "anna", said("a.test", |said| said.rating = Some(4))));
         add(&mut decisions, decision(2, "ben", said("a.test", |said| said.rating = Some(1))));
         add(&mut decisions, decision(3, "anna", said("a.test", |said| said.rating = Some(2))));
-        add(&mut decisions, decision(4, "ben", said("a.test", |said| said.verdict = Some(Verdict::Never))));
+        add(
+            &mut decisions,
+            decision(4, "ben", said("a.test", |said| said.verdict = Some(DecisionVerdict::Never))),
+        );
         let site = "a.test".parse().unwrap();
         assert_eq!(decisions.on(&site).unwrap().rating(), Some(1.5));
-        assert_eq!(add(&mut decisions, decision(5, "anna", What::Undoes(3))), 5);
+        assert_eq!(add(&mut decisions, decision(5, "anna", DecisionContent::Undoes(3))), 5);
         let again = Decisions::read(folder.path()).unwrap();
         assert_eq!(again.log(), decisions.log());
         assert_eq!(again.on(&site), decisions.on(&site));
         assert_eq!((again.on(&site).unwrap().rating(), again.newest(&site)), (Some(2.5), 4));
         assert!(again.is_undone(3) && !again.is_undone(4));
-        let error = decisions.add(folder.path(), vec![decision(6, "ben", What::Undoes(5))]).unwrap_err();
+        let error =
+            decisions.add(folder.path(), vec![decision(6, "ben", DecisionContent::Undoes(5))]).unwrap_err();
         assert_eq!(error.to_string(), "decision 5 is itself an undo");
     }
 
@@ -325,7 +331,7 @@ mod tests {
     #[test]
     fn a_forgotten_page_is_named_by_its_digest() {
         let folder = tempfile::tempdir().unwrap();
-        let note = |said: &mut Said| said.note = "about somebody".to_owned();
+        let note = |said: &mut Statement| said.note = "about somebody".to_owned();
         let new = ["http://a.test/secret", "http://a.test/other"]
             .map(|page| decision(1, "anna", said(page, note)))
             .to_vec();
@@ -341,12 +347,16 @@ mod tests {
     fn narrower_words_count_and_tags_add_up() {
         let tagged = |tag: &str| {
             let tag = tag.to_owned();
-            move |said: &mut Said| said.tags = vec![tag.clone()]
+            move |said: &mut Statement| said.tags = vec![tag.clone()]
         };
         let new = vec![
-            decision(1, "anna", said("a.test", |said| said.verdict = Some(Verdict::Drop))),
+            decision(1, "anna", said("a.test", |said| said.verdict = Some(DecisionVerdict::Drop))),
             decision(1, "anna", said("a.test", tagged("site"))),
-            decision(1, "anna", said("http://www.a.test/b/", |said| said.verdict = Some(Verdict::Keep))),
+            decision(
+                1,
+                "anna",
+                said("http://www.a.test/b/", |said| said.verdict = Some(DecisionVerdict::Keep)),
+            ),
             decision(1, "anna", said("http://www.a.test/b/c", tagged("page"))),
             decision(1, "anna", said("http://www.a.test/b/c", tagged("-page"))),
             decision(1, "anna", said("host:www.a.test", |said| said.rating = Some(3))),
@@ -355,8 +365,8 @@ mod tests {
         decisions.add(tempfile::tempdir().unwrap().path(), new).unwrap();
         let of = |url: &str| decisions.of_page(url, "www.a.test", "a.test");
         let verdict = |standing: CurrentDecisions| standing.verdict.map(|(verdict, ..)| verdict);
-        assert_eq!(verdict(of("http://www.a.test/b/c")), Some(Verdict::Keep));
-        assert_eq!(verdict(of("http://www.a.test/b")), Some(Verdict::Drop));
+        assert_eq!(verdict(of("http://www.a.test/b/c")), Some(DecisionVerdict::Keep));
+        assert_eq!(verdict(of("http://www.a.test/b")), Some(DecisionVerdict::Drop));
         assert_eq!(of("http://www.a.test/b/c").tags, ["site".to_owned()].into());
         assert_eq!(of("http://www.a.test/b/c").rating(), Some(3.0));
         assert_eq!(verdict(decisions.of_page("http://b.test/", "b.test", "b.test")), None);

@@ -20,7 +20,7 @@ use url::Url;
 
 use crate::texts::Language;
 
-pub use import::{Compared, Import, Row};
+pub use import::{ComparedImport, DecisionImport, ImportRow};
 pub use log::{DECISIONS_MAX, Decisions, DecisionsError, FILE, check_name};
 pub use standing::{CurrentDecisions, Rated};
 
@@ -48,7 +48,7 @@ pub enum Subject {
 /// What is to happen to a site or page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum DecisionVerdict {
     /// It belongs in the archive: exempt from budgets and trap detection.
     Keep,
     /// Nothing more is fetched; existing captures stay.
@@ -71,23 +71,23 @@ pub struct Decision {
     /// Name of the person.
     pub by: String,
     /// What was decided.
-    pub what: What,
+    pub what: DecisionContent,
 }
 
 /// Content of a decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum DecisionContent {
     /// Undoes the earlier decision with this number, from 1.
     Undoes(u64),
     /// States something new.
-    Said(Box<Said>),
+    Said(Box<Statement>),
 }
 
 /// A statement about a subject; omitted parts remain unchanged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Said {
+pub struct Statement {
     /// The subject.
     pub on: Subject,
     /// Rating, 1 to 4.
@@ -95,7 +95,7 @@ pub struct Said {
     pub rating: Option<u8>,
     /// What is to happen to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<Verdict>,
+    pub verdict: Option<DecisionVerdict>,
     /// Reason for the verdict.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -110,7 +110,7 @@ pub struct Said {
     pub collections: Vec<String>,
 }
 
-impl Said {
+impl Statement {
     /// An empty statement about this subject.
     #[must_use]
     pub fn of(on: Subject) -> Self {
@@ -165,7 +165,7 @@ impl Said {
     }
 }
 
-impl Verdict {
+impl DecisionVerdict {
     /// All verdicts.
     pub const EACH: [Self; 5] = [Self::Keep, Self::Drop, Self::Often, Self::Never, Self::Investigate];
 
@@ -262,8 +262,8 @@ mod tests {
 
     #[test]
     fn senseless_decisions_are_reported() {
-        let said = |change: fn(&mut Said)| {
-            let mut said = Said::of(Subject::Site("a.test".to_owned()));
+        let said = |change: fn(&mut Statement)| {
+            let mut said = Statement::of(Subject::Site("a.test".to_owned()));
             change(&mut said);
             said.mistake()
         };

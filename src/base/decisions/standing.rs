@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{Decision, Decisions, Said, Subject, Verdict};
+use super::{Decision, DecisionVerdict, Decisions, Statement, Subject};
 
 /// A rating by one person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct CurrentDecisions {
     /// Each person's newest rating.
     pub ratings: BTreeMap<String, Rated>,
     /// The newest verdict, with the person's name and the reason.
-    pub verdict: Option<(Verdict, String, String)>,
+    pub verdict: Option<(DecisionVerdict, String, String)>,
     /// Its tags.
     pub tags: BTreeSet<String>,
     /// The collections it is in.
@@ -31,7 +31,7 @@ pub struct CurrentDecisions {
 }
 
 impl CurrentDecisions {
-    pub(super) fn hear(&mut self, decision: &Decision, said: &Said, number: u64) {
+    pub(super) fn hear(&mut self, decision: &Decision, said: &Statement, number: u64) {
         if let Some(rating) = said.rating {
             self.ratings.insert(decision.by.clone(), Rated { rating, time: decision.time });
         }

@@ -28,11 +28,11 @@ const UNFINISHED_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The folder.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct FolderStore {
     root: PathBuf,
 }
 
-impl fmt::Display for Folder {
+impl fmt::Display for FolderStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "file://{}", self.root.display())
     }
@@ -46,7 +46,7 @@ fn refused(path: &Path, what: &str) -> io::Error {
     io::Error::other(format!("{} is {what}, which is not allowed in a store", path.display()))
 }
 
-impl Folder {
+impl FolderStore {
     /// Creates a store in a folder, which need not exist yet.
     pub(super) fn new(root: PathBuf) -> Self {
         Self { root }
@@ -61,7 +61,7 @@ impl Folder {
         Ok(store)
     }
 
-    /// Like [`Folder::store`], for reading: without the folder the object does not exist.
+    /// Like [`FolderStore::store`], for reading: without the folder the object does not exist.
     fn store_to_read(&self, location: &ObjectPath) -> Result<LocalFileSystem> {
         if self.root.is_dir() {
             return self.store(location);
@@ -70,7 +70,7 @@ impl Folder {
         Err(Error::NotFound { path: location.to_string(), source })
     }
 
-    /// Like [`Folder::store`], for writing: creates the folder.
+    /// Like [`FolderStore::store`], for writing: creates the folder.
     fn store_to_write(&self, location: &ObjectPath) -> Result<LocalFileSystem> {
         fs::create_dir_all(&self.root).map_err(failed)?;
         self.store(location)
@@ -158,7 +158,7 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + '
 }
 
 #[async_trait]
-impl ObjectStore for Folder {
+impl ObjectStore for FolderStore {
     async fn put_opts(&self, at: &ObjectPath, payload: PutPayload, options: PutOptions) -> Result<PutResult> {
         self.store_to_write(at)?.put_opts(at, payload, options).await
     }

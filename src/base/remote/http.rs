@@ -31,9 +31,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Creates clients for stores.
 #[derive(Debug)]
-pub(super) struct Connector;
+pub(super) struct StoreConnector;
 
-impl HttpConnector for Connector {
+impl HttpConnector for StoreConnector {
     fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
         // reqwest is built without a provider of its own; the crawler's is installed for the process, once.
         drop(rustls::crypto::ring::default_provider().install_default());
@@ -46,7 +46,7 @@ impl HttpConnector for Connector {
             .connect_timeout(timeout(options, ClientConfigKey::ConnectTimeout, CONNECT_TIMEOUT)?)
             .read_timeout(timeout(options, ClientConfigKey::ReadTimeout, READ_TIMEOUT)?)
             .build();
-        Ok(HttpClient::new(Client { http: client.map_err(wrong)?, pages: Mutex::default() }))
+        Ok(HttpClient::new(StoreClient { http: client.map_err(wrong)?, pages: Mutex::default() }))
     }
 }
 
@@ -68,13 +68,13 @@ fn timeout(options: &ClientOptions, key: ClientConfigKey, usual: Duration) -> ob
 const SAME_PAGE_MAX: u32 = 16;
 
 #[derive(Debug)]
-struct Client {
+struct StoreClient {
     http: reqwest::Client,
     /// How often each page was given, by the hash of its URL, since a listing last began.
     pages: Mutex<HashMap<u64, u32>>,
 }
 
-impl Client {
+impl StoreClient {
     /// Notes that a page of a listing is given; fails if it always is the same one.
     fn turn_page(&self, url: &Url) -> Result<(), HttpError> {
         let has = |name: &str| url.query_pairs().any(|(found, _)| found == name);
@@ -96,7 +96,7 @@ impl Client {
 }
 
 #[async_trait]
-impl HttpService for Client {
+impl HttpService for StoreClient {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
         let (parts, body) = request.into_parts();
         let url = Url::parse(&parts.uri.to_string())

@@ -186,7 +186,7 @@ pub fn open(url: &str) -> Result<Arc<dyn ObjectStore>, RemoteError> {
     match parsed.scheme() {
         "file" => {
             let path = parsed.to_file_path().map_err(|()| wrong("it is not a path of this machine"))?;
-            Ok(Arc::new(folder::Folder::new(path)))
+            Ok(Arc::new(folder::FolderStore::new(path)))
         }
         "s3" => {
             let bucket = parsed.host_str().filter(|bucket| !bucket.is_empty());

@@ -7,7 +7,7 @@ use object_store::aws::{AmazonS3, AmazonS3Builder, AmazonS3ConfigKey as Key, S3C
 use object_store::{BackoffConfig, ClientConfigKey, RetryConfig};
 use url::{Host, Url};
 
-use super::http::Connector;
+use super::http::StoreConnector;
 use super::profile::Profile;
 use super::{RemoteError, causes};
 
@@ -49,7 +49,7 @@ pub(super) fn open(bucket: &str) -> Result<AmazonS3, RemoteError> {
         .with_allow_http(allows_http)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_retry(retry)
-        .with_http_connector(Connector)
+        .with_http_connector(StoreConnector)
         .build()
         .map_err(|error| RemoteError::Settings(format!("the settings for S3: {}", causes(&error))))
 }

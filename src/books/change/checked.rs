@@ -13,7 +13,7 @@ const CAPTURES_MAX: usize = 64;
 
 /// A part of a definition that was looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum DefinitionPart {
     /// This capture has it.
     Captured(CaptureId),
     /// The archive had nothing at this URL.
@@ -22,10 +22,10 @@ pub(super) enum Part {
 
 /// Result of checking a document, with the parts of its definition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CheckedDocument {
     /// Result of the validation.
     validity: Validity,
-    parts: Vec<Part>,
+    parts: Vec<DefinitionPart>,
 }
 
 /// The capture times of documents for which a result is valid.
@@ -52,7 +52,7 @@ impl Holds {
     }
 }
 
-impl Checked {
+impl CheckedDocument {
     /// Checks the XML document of a capture; `None` for other documents, as in [`super::validate`].
     ///
     /// # Errors
@@ -68,14 +68,14 @@ impl Checked {
 
     /// Whether parts of the document or its definition were found in the archive.
     pub(crate) fn has_parts(&self) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Captured(_)))
+        self.parts.iter().any(|part| matches!(part, DefinitionPart::Captured(_)))
     }
 
     /// Encodes the result: the validity, then the numbers of captures and the URLs of missing parts.
     pub(crate) fn to_text(&self) -> String {
         let parts = self.parts.iter().map(|part| match part {
-            Part::Captured(id) => format!(" {}", id.0),
-            Part::Missing(url) => format!(" {url}"),
+            DefinitionPart::Captured(id) => format!(" {}", id.0),
+            DefinitionPart::Missing(url) => format!(" {url}"),
         });
         std::iter::once(self.validity.name().to_owned()).chain(parts).collect()
     }
@@ -86,8 +86,8 @@ impl Checked {
         let name = words.next()?;
         let validity = Validity::EACH.into_iter().find(|validity| validity.name() == name)?;
         let part = |word: &str| match word.parse() {
-            Ok(id) => Part::Captured(CaptureId(id)),
-            Err(_) => Part::Missing(word.to_owned()),
+            Ok(id) => DefinitionPart::Captured(CaptureId(id)),
+            Err(_) => DefinitionPart::Missing(word.to_owned()),
         };
         Some(Self { validity, parts: words.map(part).collect() })
     }
@@ -100,11 +100,11 @@ impl Checked {
         let mut differing = Vec::new();
         for part in &self.parts {
             let (url, checked) = match part {
-                Part::Captured(id) => {
+                DefinitionPart::Captured(id) => {
                     let capture = store.state().capture(*id)?;
                     (Some(capture.url), Some((capture.digest, capture.mime)))
                 }
-                Part::Missing(url) => (store.state().find(url)?, None),
+                DefinitionPart::Missing(url) => (store.state().find(url)?, None),
             };
             let Some(url) = url else { continue };
             let history = access.history(store.state(), url)?.map(|found| found.map(|(_, capture)| capture));
@@ -119,13 +119,13 @@ impl Checked {
 }
 
 /// Content of a part of a definition, apart from its text encoding.
-type Content = ([u8; 16], MimeId);
+type PartContent = ([u8; 16], MimeId);
 
 /// Returns the capture times of a part, newest first, and whether each has the content that was used. The list is empty
 /// if all have it. `None` if no capture has it, or there are too many.
 fn compared(
     history: impl Iterator<Item = Result<Capture, StateError>>,
-    checked: Option<Content>,
+    checked: Option<PartContent>,
 ) -> Result<Option<Vec<(i64, bool)>>, StateError> {
     let mut captures = Vec::new();
     for (count, capture) in history.enumerate() {
@@ -158,7 +158,7 @@ impl Checks {
     pub fn of(answers: &Answers, store: &Store, access: &Access) -> Result<Self, StateError> {
         let of_code = |code| {
             let checked = match answers.said(Column::Checked, code) {
-                Said::Name(text) => Checked::from_text(text),
+                Said::Name(text) => CheckedDocument::from_text(text),
                 _ => None,
             };
             let Some(checked) = checked else { return Ok(None) };
@@ -195,15 +195,19 @@ mod tests {
     #[test]
     fn what_is_kept_is_read_back() {
         for validity in Validity::EACH {
-            for parts in
-                [Vec::new(), vec![Part::Captured(CaptureId(7)), Part::Missing("http://h/a.dtd".into())]]
-            {
-                let checked = Checked { validity, parts };
-                assert_eq!(Checked::from_text(&checked.to_text()), Some(checked));
+            for parts in [
+                Vec::new(),
+                vec![
+                    DefinitionPart::Captured(CaptureId(7)),
+                    DefinitionPart::Missing("http://h/a.dtd".into()),
+                ],
+            ] {
+                let checked = CheckedDocument { validity, parts };
+                assert_eq!(CheckedDocument::from_text(&checked.to_text()), Some(checked));
             }
         }
         for text in ["", "maybe", " 1"] {
-            assert_eq!(Checked::from_text(text), None);
+            assert_eq!(CheckedDocument::from_text(text), None);
         }
     }
 

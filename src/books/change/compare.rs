@@ -7,18 +7,18 @@ use archive_storage::address::canonical;
 use archive_storage::warc::{HttpHead, media_type};
 use archive_storage::{Capture, CaptureId, CaptureKind, StateError, Store, StoreError, UrlId};
 use archive_web::parse::{
-    self, DocumentKind, Fetch, Limits, Parsed, Readable, Selected, Source, Structure, Unreadable, Validation,
-    XPathError, decode_content, parse, with_elements, with_xml_tree,
+    self, DocumentKind, Fetch, FetchedDocument, NotReadable, ParseLimits, ParsedDocument, Readable, Selected,
+    Structure, Validation, XPathError, decode_content, parse, with_elements, with_xml_tree,
 };
 use archive_web::reading;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::checked::Part;
+use super::checked::DefinitionPart;
 use super::text::{Passage, passages};
 use super::xml::{Delta, Tree};
-use crate::ledger::{Facts, capture_flags};
+use crate::ledger::{CrawlerFacts, capture_flags};
 use crate::prepared::PreparedError;
 
 /// Maximum size of a decoded payload in bytes.
@@ -68,7 +68,7 @@ pub enum Difference {
 /// Why a comparison is incomplete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Cut {
+pub enum CutReason {
     /// The versions take too long to read; only the bytes were compared.
     TooLong,
     /// An XML document is too large or too broken to be compared as a tree; the texts were compared.
@@ -77,7 +77,7 @@ pub enum Cut {
     Rough,
 }
 
-impl Cut {
+impl CutReason {
     /// Returns the reason as a sentence.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
@@ -95,7 +95,7 @@ impl Cut {
 
 /// The comparison of two versions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Comparison {
+pub struct VersionComparison {
     /// Both titles, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<(String, String)>,
@@ -103,7 +103,7 @@ pub struct Comparison {
     pub bytes: (usize, usize),
     /// Why the comparison is incomplete, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cut: Option<Cut>,
+    pub cut: Option<CutReason>,
     /// How they differ.
     #[serde(flatten)]
     pub difference: Difference,
@@ -223,7 +223,7 @@ pub fn version_until(
 /// # Errors
 /// If its records cannot be read.
 pub fn text_of(store: &Store, access: &Access, capture: &Capture) -> Result<(String, bool), VersionError> {
-    let stored = Stored::read(store, access, capture)?;
+    let stored = StoredVersion::read(store, access, capture)?;
     let has_parts = stored.whole.is_some();
     Ok((stored.text(), has_parts))
 }
@@ -233,8 +233,8 @@ pub fn text_of(store: &Store, access: &Access, capture: &Capture) -> Result<(Str
 ///
 /// # Errors
 /// If its record cannot be read.
-pub fn parsed(store: &Store, capture: &Capture) -> Result<Parsed, VersionError> {
-    let stored = Stored::alone(store, capture)?;
+pub fn parsed(store: &Store, capture: &Capture) -> Result<ParsedDocument, VersionError> {
+    let stored = StoredVersion::alone(store, capture)?;
     Ok(reading::in_time(move || stored.version().parsed).unwrap_or_default())
 }
 
@@ -246,8 +246,8 @@ pub fn parsed_in_time(
     store: &Store,
     access: &Access,
     capture: &Capture,
-) -> Result<Option<Parsed>, VersionError> {
-    let stored = Stored::read(store, access, capture)?;
+) -> Result<Option<ParsedDocument>, VersionError> {
+    let stored = StoredVersion::read(store, access, capture)?;
     Ok(reading::in_time(move || stored.version().parsed))
 }
 
@@ -261,8 +261,8 @@ pub fn with_tree<T>(
     capture: &Capture,
     read: impl FnOnce(&roxmltree::Document<'_>) -> T,
 ) -> Result<Option<T>, VersionError> {
-    let stored = Stored::read(store, access, capture)?;
-    Ok(with_elements(&stored.body(), stored.head.get("Content-Type"), &Limits::default(), read))
+    let stored = StoredVersion::read(store, access, capture)?;
+    Ok(with_elements(&stored.body(), stored.head.get("Content-Type"), &ParseLimits::default(), read))
 }
 
 /// Returns the structure of the XML document of a capture, from its beginning and from the problems found when it was
@@ -272,11 +272,11 @@ pub fn with_tree<T>(
 /// If its records cannot be read.
 pub fn structure(store: &Store, capture: &Capture) -> Result<Option<Structure>, VersionError> {
     let Some(original) = store.original(capture)? else { return Ok(None) };
-    let stored = Stored::alone(store, &original)?;
-    let problems = Facts::from_fields(&store.metadata(&original)?).problems;
+    let stored = StoredVersion::alone(store, &original)?;
+    let problems = CrawlerFacts::from_fields(&store.metadata(&original)?).problems;
     let body = stored.body();
     let beginning = body.get(..BEGINNING_BYTES).unwrap_or(&body);
-    Ok(parse::structure(beginning, stored.head.get("Content-Type"), &problems, &Limits::default()))
+    Ok(parse::structure(beginning, stored.head.get("Content-Type"), &problems, &ParseLimits::default()))
 }
 
 /// Validates the XML document of a capture. `None` for other documents, and for a revisit whose original is in another
@@ -297,15 +297,15 @@ pub(super) fn validated(
     store: &Store,
     access: &Access,
     capture: &Capture,
-) -> Result<Option<(Validation, Vec<Part>)>, VersionError> {
-    let stored = match Stored::alone(store, capture) {
+) -> Result<Option<(Validation, Vec<DefinitionPart>)>, VersionError> {
+    let stored = match StoredVersion::alone(store, capture) {
         Err(VersionError::NoOriginal) => return Ok(None),
         stored => stored?,
     };
     let content_type = stored.head.get("Content-Type");
     let body = stored.body();
     let (validation, parts) = with_parts((store, access), capture.time, &stored.url, |fetch| {
-        parse::validate(&body, content_type, &Limits::default(), fetch)
+        parse::validate(&body, content_type, &ParseLimits::default(), fetch)
     })?;
     Ok(validation.map(|validation| (validation, parts)))
 }
@@ -317,7 +317,7 @@ fn with_parts<T>(
     time: i64,
     url: &str,
     read: impl FnOnce(&mut Fetch<'_>) -> T,
-) -> Result<(T, Vec<Part>), VersionError> {
+) -> Result<(T, Vec<DefinitionPart>), VersionError> {
     let (mut parts, mut failed) = (Vec::new(), None);
     let mut fetch = |base: Option<&str>, system: &str| match part(
         (store, access),
@@ -346,14 +346,14 @@ pub fn xpath(
     capture: &Capture,
     expression: &str,
 ) -> Result<Option<Result<Selected, XPathError>>, VersionError> {
-    let stored = match Stored::read(store, access, capture) {
+    let stored = match StoredVersion::read(store, access, capture) {
         Err(VersionError::NoOriginal) => return Ok(None),
         stored => stored?,
     };
     let expression = expression.to_owned();
     let selected = reading::in_time(move || {
         let content_type = stored.head.get("Content-Type");
-        parse::xpath(&unpacked(stored.body()), content_type, &expression, &Limits::default())
+        parse::xpath(&unpacked(stored.body()), content_type, &expression, &ParseLimits::default())
     });
     Ok(selected.unwrap_or(Some(Err(XPathError::TooMuch("long")))))
 }
@@ -362,7 +362,7 @@ pub fn xpath(
 #[must_use]
 pub fn xpath_mistake(expression: &str) -> Option<String> {
     let expression = expression.to_owned();
-    let tried = move || parse::xpath(b"<a/>", Some("text/xml"), &expression, &Limits::default());
+    let tried = move || parse::xpath(b"<a/>", Some("text/xml"), &expression, &ParseLimits::default());
     match reading::in_time(tried).flatten() {
         Some(Err(XPathError::Mistake(what))) => Some(what),
         _ => None,
@@ -374,7 +374,7 @@ fn part(
     (store, access): (&Store, &Access),
     time: i64,
     (base, system): (&str, &str),
-    parts: &mut Vec<Part>,
+    parts: &mut Vec<DefinitionPart>,
 ) -> Result<Option<(String, String)>, VersionError> {
     let Some(url) = Url::parse(base).and_then(|base| base.join(system)).ok() else { return Ok(None) };
     let url = canonical(&url);
@@ -382,7 +382,7 @@ fn part(
         Some(id) => version_near(store, access, id, time)?.filter(|(_, capture)| definition_part(capture)),
         None => None,
     };
-    let read = near.map(|(id, capture)| (id, Stored::alone(store, &capture)));
+    let read = near.map(|(id, capture)| (id, StoredVersion::alone(store, &capture)));
     let mut note = |part| {
         if !parts.contains(&part) {
             parts.push(part);
@@ -390,12 +390,12 @@ fn part(
     };
     let (id, stored) = match read {
         None | Some((_, Err(VersionError::NoOriginal))) => {
-            note(Part::Missing(url));
+            note(DefinitionPart::Missing(url));
             return Ok(None);
         }
         Some((id, stored)) => (id, stored?),
     };
-    note(Part::Captured(id));
+    note(DefinitionPart::Captured(id));
     let text = parse::external_text(&stored.body(), stored.head.get("Content-Type"));
     Ok(Some((url, text)))
 }
@@ -414,21 +414,26 @@ pub fn compare(
     access: &Access,
     old: &Capture,
     new: &Capture,
-) -> Result<Comparison, VersionError> {
-    let (old, new) = (Stored::read(store, access, old)?, Stored::read(store, access, new)?);
+) -> Result<VersionComparison, VersionError> {
+    let (old, new) = (StoredVersion::read(store, access, old)?, StoredVersion::read(store, access, new)?);
     let bytes = (old.payload.len(), new.payload.len());
     let compared = reading::in_time(move || {
         let (old, new) = (old.version(), new.version());
         let title = (old.parsed.title != new.parsed.title)
             .then(|| (old.parsed.title.clone(), new.parsed.title.clone()));
         let (difference, cut) = difference(&old, &new);
-        Comparison { title, bytes: (old.body.len(), new.body.len()), cut, difference }
+        VersionComparison { title, bytes: (old.body.len(), new.body.len()), cut, difference }
     });
-    let unread = Comparison { title: None, bytes, cut: Some(Cut::TooLong), difference: Difference::Bytes };
+    let unread = VersionComparison {
+        title: None,
+        bytes,
+        cut: Some(CutReason::TooLong),
+        difference: Difference::Bytes,
+    };
     Ok(compared.unwrap_or(unread))
 }
 
-fn difference(old: &Version, new: &Version) -> (Difference, Option<Cut>) {
+fn difference(old: &ParsedVersion, new: &ParsedVersion) -> (Difference, Option<CutReason>) {
     if old.body == new.body {
         return (Difference::None, None);
     }
@@ -438,7 +443,7 @@ fn difference(old: &Version, new: &Version) -> (Difference, Option<Cut>) {
     }
     let (passages, is_rough) = passages(&old.parsed.own_lines(), &new.parsed.own_lines());
     let is_xml = old.parsed.kind.is_xml() && new.parsed.kind.is_xml();
-    let cut = if is_rough { Some(Cut::Rough) } else { is_xml.then_some(Cut::NoTree) };
+    let cut = if is_rough { Some(CutReason::Rough) } else { is_xml.then_some(CutReason::NoTree) };
     (if passages.is_empty() { Difference::Bytes } else { Difference::Text(passages) }, cut)
 }
 
@@ -450,11 +455,11 @@ pub fn readable(
     store: &Store,
     access: &Access,
     capture: &Capture,
-) -> Result<Result<Readable, Unreadable>, VersionError> {
-    let stored = Stored::read(store, access, capture)?;
+) -> Result<Result<Readable, NotReadable>, VersionError> {
+    let stored = StoredVersion::read(store, access, capture)?;
     let read =
         reading::in_time(move || parse::readable(&unpacked(stored.body()), stored.head.get("Content-Type")));
-    Ok(read.unwrap_or(Err(Unreadable::TooLong)))
+    Ok(read.unwrap_or(Err(NotReadable::TooLong)))
 }
 
 /// Decompresses a gzip file, such as a sitemap; returns anything else unchanged.
@@ -483,7 +488,7 @@ pub fn whole(
     }
     let body = plain(head, payload);
     let (whole, _) = with_parts((store, access), capture.time, url, |fetch| {
-        parse::with_entities(&body, content_type, &Limits::default(), fetch)
+        parse::with_entities(&body, content_type, &ParseLimits::default(), fetch)
     })?;
     Ok(whole)
 }
@@ -498,7 +503,7 @@ pub fn missing_entities(
     access: &Access,
     capture: &Capture,
 ) -> Result<Option<Vec<String>>, VersionError> {
-    let stored = match Stored::alone(store, capture) {
+    let stored = match StoredVersion::alone(store, capture) {
         Err(VersionError::NoOriginal) => return Ok(None),
         stored => stored?,
     };
@@ -510,7 +515,7 @@ fn plain<'a>(head: &HttpHead, payload: &'a [u8]) -> Cow<'a, [u8]> {
 }
 
 /// A stored version, not yet parsed.
-struct Stored {
+struct StoredVersion {
     url: String,
     head: HttpHead,
     payload: Bytes,
@@ -519,13 +524,13 @@ struct Stored {
 }
 
 /// A version, decoded and parsed.
-struct Version {
+struct ParsedVersion {
     body: Vec<u8>,
     content_type: Option<String>,
-    parsed: Parsed,
+    parsed: ParsedDocument,
 }
 
-impl Stored {
+impl StoredVersion {
     /// Reads a version. An XML document gets its external entities from the captures nearest to it that `access` shows.
     fn read(store: &Store, access: &Access, capture: &Capture) -> Result<Self, VersionError> {
         let mut stored = Self::alone(store, capture)?;
@@ -560,33 +565,37 @@ impl Stored {
     }
 
     /// Applies `read` to its body; returns the default if the URL is invalid.
-    fn read_as<T: Default>(&self, body: &[u8], read: impl FnOnce(&Source<'_>, &Limits) -> T) -> T {
+    fn read_as<T: Default>(
+        &self,
+        body: &[u8],
+        read: impl FnOnce(&FetchedDocument<'_>, &ParseLimits) -> T,
+    ) -> T {
         let Ok(url) = Url::parse(&self.url) else { return T::default() };
         let headers: Vec<(&str, &[u8])> =
             self.head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-        let source = Source { url: &url, status: 200, content_type: None, headers: &headers, body };
-        read(&source, &Limits::default())
+        let source = FetchedDocument { url: &url, status: 200, content_type: None, headers: &headers, body };
+        read(&source, &ParseLimits::default())
     }
 
-    fn version(self) -> Version {
+    fn version(self) -> ParsedVersion {
         let mut body = self.body().into_owned();
-        let parsed: Parsed = self.read_as(&body, parse);
+        let parsed: ParsedDocument = self.read_as(&body, parse);
         if parsed.kind.is_xml() {
             body = unpacked(body.into()).into_owned();
         }
         let content_type = self.head.get("Content-Type").map(str::to_owned);
-        Version { body, content_type, parsed }
+        ParsedVersion { body, content_type, parsed }
     }
 }
 
-impl Version {
+impl ParsedVersion {
     fn tree(&self) -> Option<Tree> {
         /// Maximum number of nodes of a tree; each takes some hundred bytes plus its names.
         const NODES_MAX: u32 = 250_000;
         if !self.parsed.kind.is_xml() || self.body.len() > TREE_BYTES_MAX {
             return None;
         }
-        let limits = Limits { xml_nodes_max: NODES_MAX, ..Limits::default() };
+        let limits = ParseLimits { xml_nodes_max: NODES_MAX, ..ParseLimits::default() };
         with_xml_tree(&self.body, self.content_type.as_deref(), &limits, Tree::of)
     }
 }

@@ -10,11 +10,11 @@ mod lines;
 pub mod text;
 pub mod xml;
 
-pub use checked::{Checked, Checks};
+pub use checked::{CheckedDocument, Checks};
 pub use compare::{
-    Comparison, Cut, Difference, VersionError, compare, is_version, latest_versions, parsed, parsed_in_time,
-    readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,
-    xpath_mistake,
+    CutReason, Difference, VersionComparison, VersionError, compare, is_version, latest_versions, parsed,
+    parsed_in_time, readable, structure, text_of, validate, version_near, version_until, versions_meant,
+    with_tree, xpath, xpath_mistake,
 };
 pub use compare::{missing_entities, whole};
-pub use lines::{Line, Mark, lines};
+pub use lines::{LineMark, MarkedLine, lines};

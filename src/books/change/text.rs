@@ -20,7 +20,7 @@ const SENTENCE_BYTES_MIN: usize = 16;
 /// What happened to a part of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Fate {
+pub enum TextFate {
     /// It is in both versions.
     Same,
     /// It is only in the old version.
@@ -31,9 +31,9 @@ pub enum Fate {
 
 /// Consecutive words with the same fate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Words {
+pub struct WordRun {
     /// What happened to them.
-    pub fate: Fate,
+    pub fate: TextFate,
     /// The words, with single spaces.
     pub text: String,
 }
@@ -49,7 +49,7 @@ pub struct Passage {
     pub new: Vec<String>,
     /// The words of both, if sentences replace others and there are not too many words; otherwise empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub words: Vec<Words>,
+    pub words: Vec<WordRun>,
 }
 
 /// Returns the places where `old` and `new` differ, in order, and whether time ran out, so that the result is rough.
@@ -123,7 +123,7 @@ fn sentence_end(text: &str) -> usize {
     text.len()
 }
 
-fn words(old: &[String], new: &[String], deadline: Instant) -> Vec<Words> {
+fn words(old: &[String], new: &[String], deadline: Instant) -> Vec<WordRun> {
     let split = |texts: &[String]| -> Vec<String> {
         texts.iter().flat_map(|text| text.split_whitespace().map(ToOwned::to_owned)).collect()
     };
@@ -134,17 +134,17 @@ fn words(old: &[String], new: &[String], deadline: Instant) -> Vec<Words> {
     let mut words = Vec::new();
     let mut put = |fate, part: &[String]| {
         if !part.is_empty() {
-            words.push(Words { fate, text: part.join(" ") });
+            words.push(WordRun { fate, text: part.join(" ") });
         }
     };
     for step in capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline)) {
         let (from, to) = (old.get(step.old_range()), new.get(step.new_range()));
         let (from, to) = (from.unwrap_or_default(), to.unwrap_or_default());
         if step.tag() == DiffTag::Equal {
-            put(Fate::Same, to);
+            put(TextFate::Same, to);
         } else {
-            put(Fate::Gone, from);
-            put(Fate::New, to);
+            put(TextFate::Gone, from);
+            put(TextFate::New, to);
         }
     }
     words
@@ -152,7 +152,7 @@ fn words(old: &[String], new: &[String], deadline: Instant) -> Vec<Words> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Fate, passages, sentences};
+    use super::{TextFate, passages, sentences};
 
     #[test]
     fn blocks_are_cut_into_sentences() {
@@ -185,10 +185,10 @@ mod tests {
         assert_eq!(
             words,
             [
-                (Fate::Same, "The library opens at"),
-                (Fate::Gone, "nine"),
-                (Fate::New, "ten"),
-                (Fate::Same, "every day.")
+                (TextFate::Same, "The library opens at"),
+                (TextFate::Gone, "nine"),
+                (TextFate::New, "ten"),
+                (TextFate::Same, "every day.")
             ]
         );
         assert_eq!((found[1].old.len(), found[1].new.as_slice()), (0, &["New".to_owned()][..]));

@@ -90,13 +90,13 @@ const RESERVED: [&str; 3] = ["importance", "importance_sum", "importance_max"];
 
 /// A column in memory.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Column {
+pub struct SavedColumn {
     /// Name in queries.
     pub name: String,
     values: Vec<f32>,
 }
 
-impl Column {
+impl SavedColumn {
     /// Number of ids that it covers, from 0 on.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -193,7 +193,7 @@ fn is_name(name: &str) -> bool {
 ///
 /// # Errors
 /// When a file cannot be read or is not a column.
-pub fn read_all(archive: &Path, kind: RowKind) -> Result<Vec<Column>, ColumnError> {
+pub fn read_all(archive: &Path, kind: RowKind) -> Result<Vec<SavedColumn>, ColumnError> {
     let mut columns = Vec::new();
     for path in files(archive)? {
         let file = path.file_name().and_then(|file| file.to_str());
@@ -219,10 +219,10 @@ fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn read(path: &Path, name: &str) -> Result<Column, ColumnError> {
+fn read(path: &Path, name: &str) -> Result<SavedColumn, ColumnError> {
     let bytes = bytes_of(path).map_err(io_error(path))?;
     let (_, values) = parse(&bytes).ok_or_else(|| ColumnError::Format { path: path.into() })?;
-    Ok(Column { name: name.to_owned(), values })
+    Ok(SavedColumn { name: name.to_owned(), values })
 }
 
 /// Returns the state's identity and the values in a file, if its format and checksum are right.

@@ -23,7 +23,7 @@ use rayon::prelude::*;
 use super::credit::{CreditError, Credits};
 use super::late::is_page;
 use super::link_code::LinkCode;
-use super::outcome::Outcome;
+use super::outcome::FetchOutcome;
 use super::page_flags as flags;
 use super::pay::account;
 use super::vanished::Vanished;
@@ -277,7 +277,7 @@ impl Credits {
         &mut self,
         state: &mut State,
         id: UrlId,
-        outcome: &Outcome,
+        outcome: &FetchOutcome,
     ) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
         if outcome.is_gone() {
@@ -337,7 +337,7 @@ impl Credits {
     /// Notes whether a page that was just captured stands for another one; if so, merges the two accounts.
     ///
     /// Only a copy on the same site is a duplicate: elsewhere, the same bytes are often a server's default page.
-    fn join(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
+    fn join(&mut self, state: &mut State, id: UrlId, outcome: &FetchOutcome) -> Result<(), CreditError> {
         let mut page = state.page(id)?;
         let was_alias = page.flags.has_any(flags::ALIAS);
         if !page.flags.has_any(flags::ACCOUNT | flags::ALIAS) {
@@ -365,7 +365,7 @@ impl Credits {
         &self,
         state: &State,
         id: UrlId,
-        outcome: &Outcome,
+        outcome: &FetchOutcome,
     ) -> Result<Option<UrlId>, StateError> {
         if is_redirect(outcome.document_status()) {
             let redirect = self.targets.iter().find(|target| target.code.kind() == Some(LinkKind::Redirect));

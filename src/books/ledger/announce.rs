@@ -7,7 +7,7 @@ use archive_storage::{State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
 use super::credit::{CreditError, Credits};
-use super::outcome::Outcome;
+use super::outcome::FetchOutcome;
 
 /// A date further in the future is a mistake; a nearer one may come from a clock that is fast.
 const FUTURE_SECONDS_MAX: i64 = 86_400;
@@ -55,7 +55,7 @@ impl Credits {
         &mut self,
         state: &mut State,
         source: UrlId,
-        outcome: &Outcome,
+        outcome: &FetchOutcome,
     ) -> Result<(), CreditError> {
         if outcome.facts.links.iter().all(|link| link.modified.is_none()) {
             return Ok(());

@@ -22,9 +22,9 @@ pub enum AnsweringError {
 
 /// Which of several archives is responsible for each known site.
 #[derive(Debug, Default)]
-pub struct Answering(HashMap<String, (usize, bool)>);
+pub struct ResponsibleArchives(HashMap<String, (usize, bool)>);
 
-impl Answering {
+impl ResponsibleArchives {
     /// Adds a site that an archive knows, and whether it has captured pages of it. Archives are added in order. For a hidden
     /// site, which has no name, nobody answers.
     ///
@@ -53,7 +53,7 @@ impl Answering {
         self.0.get(site).map(|(archive, _)| *archive)
     }
 
-    /// Like [`Answering::of`], but `None` unless that archive has captured pages of the site.
+    /// Like [`ResponsibleArchives::of`], but `None` unless that archive has captured pages of the site.
     #[must_use]
     pub fn captured(&self, site: &str) -> Option<usize> {
         self.0.get(site).filter(|(_, has_pages)| *has_pages).map(|(archive, _)| *archive)
@@ -87,7 +87,7 @@ pub fn known_sites(state: &State) -> Result<Vec<(String, bool)>, StateError> {
     (0..).zip(captured_sites(state)?).map(named).collect()
 }
 
-/// Returns, for each archive and its sites by number, the position of the responsible archive; see [`Answering::of`].
+/// Returns, for each archive and its sites by number, the position of the responsible archive; see [`ResponsibleArchives::of`].
 ///
 /// # Errors
 /// When a state cannot be read, or two archives have captured pages of one site.
@@ -101,7 +101,7 @@ pub fn answering(states: &[&State]) -> Result<Vec<Vec<usize>>, AnsweringError> {
 /// # Errors
 /// When two archives have captured pages of one site.
 pub fn answering_of(sites: &[Vec<(String, bool)>]) -> Result<Vec<Vec<usize>>, AnsweringError> {
-    let mut all = Answering::default();
+    let mut all = ResponsibleArchives::default();
     for (archive, sites) in sites.iter().enumerate() {
         sites.iter().try_for_each(|(name, has_pages)| all.add(archive, name, *has_pages))?;
     }

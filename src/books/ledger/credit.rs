@@ -13,18 +13,18 @@ use archive_storage::{CaptureId, LinkTarget, Location, Page, Site, SiteId, State
 
 use super::aliases::account_of;
 use super::authority::{authority, host_name};
-use super::facts::Facts;
-use super::late::Late;
+use super::facts::CrawlerFacts;
+use super::late::LateCaptures;
 use super::level::LEVEL_SEED;
-use super::links::{Mention, Target};
-use super::outcome::Outcome;
+use super::links::{CreditedLink, Mention};
+use super::outcome::FetchOutcome;
 use super::page_flags as flags;
 use super::parameters::Parameters;
 use super::pay::{account, site_account};
 use super::record::is_newest_content;
 use super::robots_txt::is_robots_txt;
 use super::rules::{CashRules, SiteRule};
-use super::scope::{Scope, ScopeRule};
+use super::scope::{CrawlScope, ScopeRule};
 use super::settings::{
     FAVOURED_MAX, PAGE_LEDGER, PARAMETERS, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured,
     read_favoured_sites, read_policy, read_setting, write_favoured, write_setting,
@@ -92,7 +92,7 @@ pub struct Credits {
     pub(super) favoured: HashMap<UrlId, f64>,
     /// Sites that people favour, with their bonus.
     pub(super) favoured_sites: HashMap<SiteId, f64>,
-    pub(super) scope: Scope,
+    pub(super) scope: CrawlScope,
     /// Whether links with `nofollow` are not followed.
     pub(super) obey_nofollow: bool,
     /// Whether the scope of a seed does not follow it to another site.
@@ -103,9 +103,9 @@ pub struct Credits {
     /// URLs that are not followed because of the content of their page, since they were last asked for.
     pub(super) unfollowed: Vec<UrlId>,
     /// Resolved links of the page being credited; kept to reuse the memory.
-    pub(super) targets: Vec<Target>,
+    pub(super) targets: Vec<CreditedLink>,
     /// Late captures whose pages are yet to be recomputed.
-    pub(super) late: Late,
+    pub(super) late: LateCaptures,
     /// Remarks that are not in a file yet: the URL, what is said of it, and the captures that there were.
     pub(super) remarked: Vec<(UrlId, &'static str, u64)>,
     /// What was written into page and site accounts, to be compared with the ledgers.
@@ -141,14 +141,14 @@ impl Credits {
             favoured: read_favoured(state),
             favoured_sites: read_favoured_sites(state),
             rules,
-            scope: Scope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
+            scope: CrawlScope::from_rules(read_setting(state, SCOPE)?.unwrap_or_default()),
             obey_nofollow: policy.obey_nofollow,
             leave_moved_seeds: policy.leave_moved_seeds,
             moved: Vec::new(),
             parameters: Parameters::open(state, policy.dropped_parameters)?,
             unfollowed: Vec::new(),
             targets: Vec::new(),
-            late: Late::default(),
+            late: LateCaptures::default(),
             remarked: Vec::new(),
             paying: Duration::ZERO,
             transfers,
@@ -223,7 +223,7 @@ impl Credits {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn set_scope(&mut self, state: &mut State, scope: Scope) -> Result<(), CreditError> {
+    pub fn set_scope(&mut self, state: &mut State, scope: CrawlScope) -> Result<(), CreditError> {
         let scope = self.with_moved(scope);
         if scope.rules() == self.scope.rules() {
             return Ok(());
@@ -251,7 +251,7 @@ impl Credits {
     /// When the store fails.
     pub fn forget_seeds(&mut self, state: &mut State, urls: &HashSet<String>) -> Result<(), CreditError> {
         let rules = self.scope.rules().iter().cloned().filter_map(|rule| rule.without(urls)).collect();
-        self.scope = Scope::from_rules(rules);
+        self.scope = CrawlScope::from_rules(rules);
         write_setting(state, SCOPE, &self.scope.rules())
     }
 
@@ -307,7 +307,7 @@ impl Credits {
     pub fn credit(
         &mut self,
         state: &mut State,
-        outcome: &Outcome,
+        outcome: &FetchOutcome,
         location: Location,
         candidates: &mut Vec<Candidate>,
     ) -> Result<CaptureId, CreditError> {
@@ -361,7 +361,7 @@ impl Credits {
 
     /// Stores the links of the page being credited.
     pub(super) fn store_links(&self, state: &mut State, id: UrlId) -> Result<(), StateError> {
-        let link = |target: &Target| LinkTarget { target: target.link, kind: target.code.to_byte() };
+        let link = |target: &CreditedLink| LinkTarget { target: target.link, kind: target.code.to_byte() };
         let links: Vec<LinkTarget> = self.targets.iter().map(link).collect();
         state.append_links(id, &links)?;
         Ok(())
@@ -373,10 +373,10 @@ impl Credits {
         &mut self,
         state: &mut State,
         candidates: &mut Vec<Candidate>,
-        content: Option<&Outcome>,
+        content: Option<&FetchOutcome>,
     ) -> Result<(), StateError> {
         for place in 0..self.targets.len() {
-            let Target { link: target, code, .. } = self.targets[place];
+            let CreditedLink { link: target, code, .. } = self.targets[place];
             let page = state.page(target)?;
             if let Some(content) = content
                 && page.flags.has_any(flags::VANISHED)
@@ -405,7 +405,7 @@ impl Credits {
 
     /// Returns the scope that decides which pages belong to the crawl.
     #[must_use]
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &CrawlScope {
         &self.scope
     }
 
@@ -480,7 +480,7 @@ impl Credits {
 
     /// Adds a page that its capture itself shows to be one, whether or not anything links to it: a seed (a live one was
     /// added before its fetch) or an imported document.
-    fn enter(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
+    fn enter(&mut self, state: &mut State, id: UrlId, outcome: &FetchOutcome) -> Result<(), CreditError> {
         let facts = &outcome.facts;
         if facts.robots || state.visit(id)?.is_some_and(|visit| visit.captures > 0) {
             return Ok(());
@@ -509,8 +509,13 @@ impl Credits {
 
     /// Adds a page that no link of the archive names, when its capture is replayed: another partition did in a batch that is
     /// gone, or a link that was first taken without a parameter.
-    fn enter_named(&mut self, state: &mut State, id: UrlId, outcome: &Outcome) -> Result<(), CreditError> {
-        let Facts { via, hops, .. } = &outcome.facts;
+    fn enter_named(
+        &mut self,
+        state: &mut State,
+        id: UrlId,
+        outcome: &FetchOutcome,
+    ) -> Result<(), CreditError> {
+        let CrawlerFacts { via, hops, .. } = &outcome.facts;
         let via = via.as_ref().map(|via| self.know(state, via, url_hash(via))).transpose()?;
         let steps = hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
         let is_page = hops.chars().all(|hop| matches!(hop, 'L' | 'M' | 'X' | 'R'));
@@ -552,7 +557,7 @@ impl Credits {
 
 /// Whether a capture says nothing about its page: the page was found before, and now an error hides it, or only a part of
 /// it was requested.
-fn says_nothing(outcome: &Outcome, before: Option<&Visit>) -> bool {
+fn says_nothing(outcome: &FetchOutcome, before: Option<&Visit>) -> bool {
     let hides = !outcome.is_page() && !outcome.is_gone() || outcome.status == 206;
     hides && before.is_some_and(|visit| visit.versions > 0)
 }

@@ -39,7 +39,7 @@ pub const FIELD_FETCH_MS: &str = "fetchTimeMs";
 /// Metadata field of why nothing answered.
 pub const FIELD_ERROR: &str = "error";
 
-/// The metadata fields of [`Facts`].
+/// The metadata fields of [`CrawlerFacts`].
 const FIELDS: [&str; 20] = [
     "via",
     FIELD_HOPS,
@@ -74,7 +74,7 @@ const LANGUAGE_CHARACTERS_MAX: usize = 35;
 
 /// What only the crawler knows about a capture: the contents of its `metadata` record.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Facts {
+pub struct CrawlerFacts {
     /// The page that led here; `None` for a seed.
     pub via: Option<String>,
     /// Kinds of the links from a seed to here, a letter each, as in Heritrix.
@@ -106,7 +106,7 @@ pub struct Facts {
     /// Why nothing answered.
     pub error: Option<String>,
     /// Remains of a capture that was erased.
-    pub erased: Option<Erasure>,
+    pub erased: Option<ErasureRecord>,
     /// WARC file of another archive that the capture was imported from.
     pub imported: Option<String>,
     /// What was truncated, repaired or not understood in the document, a sentence each.
@@ -115,7 +115,7 @@ pub struct Facts {
     pub links: Vec<Link>,
 }
 
-impl Facts {
+impl CrawlerFacts {
     /// Problem of a body that is incomplete, because the connection was lost.
     pub const CUT_OFF: &str = "the body is cut (disconnect)";
 
@@ -161,7 +161,7 @@ impl Facts {
         put(FIELD_ENTITY_DIGEST, self.entity_digest.as_ref().map(ToString::to_string));
         put(FIELD_IMPORTED, line(&self.imported, TITLE_CHARACTERS_MAX));
         put(FIELD_ERROR, line(&self.error, TITLE_CHARACTERS_MAX));
-        put(FIELD_ERASED, self.erased.as_ref().map(Erasure::to_field));
+        put(FIELD_ERASED, self.erased.as_ref().map(ErasureRecord::to_field));
         let by = self.erased.as_ref().map(|erased| erased.by.as_str()).filter(|by| !by.is_empty());
         put(ERASED_BY, by.map(|by| one_line(by, TITLE_CHARACTERS_MAX)));
         for problem in self.problems.iter().take(PROBLEMS_MAX) {
@@ -177,7 +177,7 @@ impl Facts {
         name == OUTLINK
     }
 
-    /// Whether a field of a `metadata` record belongs to [`Facts`].
+    /// Whether a field of a `metadata` record belongs to [`CrawlerFacts`].
     #[must_use]
     pub fn is_field(name: &str) -> bool {
         FIELDS.contains(&name)
@@ -205,9 +205,9 @@ impl Facts {
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
                 FIELD_ERROR => facts.error = Some(value.clone()),
                 FIELD_IMPORTED => facts.imported = Some(value.clone()),
-                FIELD_ERASED => facts.erased = Erasure::from_field(value),
+                FIELD_ERASED => facts.erased = ErasureRecord::from_field(value),
                 ERASED_BY => {
-                    facts.erased = facts.erased.map(|erased| Erasure { by: value.clone(), ..erased });
+                    facts.erased = facts.erased.map(|erased| ErasureRecord { by: value.clone(), ..erased });
                 }
                 PROBLEM => facts.problems.push(value.clone()),
                 OUTLINK => facts.links.extend(value.lines().filter_map(read_link)),
@@ -220,7 +220,7 @@ impl Facts {
 
 /// The record of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Erasure {
+pub struct ErasureRecord {
     /// Time of the erasure, RFC 3339.
     pub time: String,
     /// Whether the page itself was not erased, but the capture depended on the payload of an erased page.
@@ -231,7 +231,7 @@ pub struct Erasure {
     pub by: String,
 }
 
-impl Erasure {
+impl ErasureRecord {
     fn to_field(&self) -> String {
         let what = if self.is_copy { "copy" } else { "page" };
         format!("{} {what} {}", self.time, one_line(&self.reason, TITLE_CHARACTERS_MAX))
@@ -323,12 +323,12 @@ mod tests {
 
     #[test]
     fn titles_and_problems_are_cut() {
-        let facts = Facts {
+        let facts = CrawlerFacts {
             title: Some("t".repeat(TITLE_CHARACTERS_MAX + 1)),
             problems: (0..=PROBLEMS_MAX).map(|number| number.to_string()).collect(),
-            ..Facts::default()
+            ..CrawlerFacts::default()
         };
-        let stored = Facts::from_fields(&facts.to_fields());
+        let stored = CrawlerFacts::from_fields(&facts.to_fields());
         assert_eq!(stored.title.map(|title| title.len()), Some(300));
         assert_eq!((stored.problems.len(), &stored.problems[31]), (32, &"31".to_owned()));
     }
@@ -345,7 +345,7 @@ mod tests {
             ("http://a.test/", LinkKind::Reference),
         ] {
             let fields = [(OUTLINK.to_owned(), line.to_owned())];
-            let links = Facts::from_fields(&fields).links;
+            let links = CrawlerFacts::from_fields(&fields).links;
             assert_eq!(links, [Link::new("http://a.test/".to_owned(), kind)], "{line}");
         }
     }
@@ -358,7 +358,7 @@ mod tests {
             modified: Some(1_700_000_000),
             ..Link::new("http://a.test/b".to_owned(), LinkKind::all().next().unwrap())
         };
-        let facts = Facts {
+        let facts = CrawlerFacts {
             via: Some("http://a.test/".to_owned()),
             hops: "LLE".to_owned(),
             fetch_ms: 12,
@@ -374,7 +374,7 @@ mod tests {
             entity_digest: Some(Digest::sha256(b"x")),
             robots: true,
             error: Some("no route".to_owned()),
-            erased: Some(Erasure {
+            erased: Some(ErasureRecord {
                 time: "2026-01-01T00:00:00Z".to_owned(),
                 is_copy: true,
                 reason: "a b".to_owned(),
@@ -385,7 +385,7 @@ mod tests {
             links: vec![link.clone(), Link { nofollow: false, modified: None, ..link }],
         };
         let fields = facts.to_fields();
-        assert_eq!(Facts::from_fields(&fields), facts);
+        assert_eq!(CrawlerFacts::from_fields(&fields), facts);
         let mut names: Vec<&str> = fields.iter().map(|(name, _)| name.as_str()).collect();
         names.dedup();
         names.sort_unstable();

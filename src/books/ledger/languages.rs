@@ -94,7 +94,7 @@ pub fn language(state: &State, number: u8) -> Option<String> {
 mod tests {
     use std::sync::Arc;
 
-    use archive_storage::Mode;
+    use archive_storage::StateMode;
     use archive_storage::backend::RealDisk;
 
     use super::*;
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn nobody_can_use_up_the_numbers_of_languages() {
         let folder = tempfile::tempdir().unwrap();
-        let mut state = State::open(Arc::new(RealDisk), folder.path(), Mode::Own).unwrap();
+        let mut state = State::open(Arc::new(RealDisk), folder.path(), StateMode::Own).unwrap();
         let mut numbers = Vec::new();
         for first in b'a'..=b'z' {
             for last in b'a'..=b'z' {

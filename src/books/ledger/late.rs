@@ -15,8 +15,8 @@ use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId,
 use super::aliases::newest;
 use super::capture_flags::{self, BYTES_CHANGED, CONTENT_CHANGED};
 use super::credit::Credits;
-use super::facts::Facts;
-use super::outcome::Outcome;
+use super::facts::CrawlerFacts;
+use super::outcome::FetchOutcome;
 use super::page_flags;
 use super::record::{MICROSECONDS_PER_DAY, describe};
 
@@ -31,7 +31,7 @@ impl Credits {
     ///
     /// # Errors
     /// When the state cannot be read.
-    pub fn is_late(state: &State, id: UrlId, outcome: &Outcome) -> Result<bool, StateError> {
+    pub fn is_late(state: &State, id: UrlId, outcome: &FetchOutcome) -> Result<bool, StateError> {
         let newest = state.visit(id)?.and_then(|visit| visit.last_capture);
         let newest = newest.map(|newest| state.capture(newest)).transpose()?;
         let says_nothing = outcome.kind == CaptureKind::Failed && outcome.facts.imported.is_some();
@@ -83,7 +83,7 @@ impl Credits {
         state: &mut State,
         id: UrlId,
         newest: CaptureId,
-        facts: &Facts,
+        facts: &CrawlerFacts,
     ) -> Result<(), StateError> {
         let Some(mut visit) = state.visit(id)? else { return Ok(()) };
         visit.content_status = state.capture(newest)?.status;
@@ -98,7 +98,12 @@ impl Credits {
     ///
     /// # Errors
     /// When the state cannot be read or written.
-    pub fn describe(state: &mut State, id: UrlId, copy: CaptureId, facts: &Facts) -> Result<(), StateError> {
+    pub fn describe(
+        state: &mut State,
+        id: UrlId,
+        copy: CaptureId,
+        facts: &CrawlerFacts,
+    ) -> Result<(), StateError> {
         let Some((_, capture)) =
             newest(state.history(id)?, is_content)?.filter(|(newest, _)| *newest == copy)
         else {
@@ -120,7 +125,7 @@ const LATE_MAX: usize = 1 << 16;
 
 /// Late captures whose pages are yet to be recomputed.
 #[derive(Debug, Default)]
-pub(super) struct Late {
+pub(super) struct LateCaptures {
     pages: HashMap<UrlId, New>,
     captures: usize,
 }
@@ -280,13 +285,13 @@ pub fn is_answer(capture: &Capture) -> bool {
     capture.kind != CaptureKind::Failed && !capture_flags::is_erased(capture)
 }
 
-/// [`Outcome::is_content`] for a stored capture.
+/// [`FetchOutcome::is_content`] for a stored capture.
 #[must_use]
 pub fn is_content(capture: &Capture) -> bool {
     is_answer(capture) && is_page(capture) && (capture.kind.has_payload() || capture.original.is_some())
 }
 
-/// [`Outcome::is_page`] for a stored capture.
+/// [`FetchOutcome::is_page`] for a stored capture.
 pub(super) fn is_page(capture: &Capture) -> bool {
     use archive_storage::CaptureKind::{Failed, Identical, NotModified, Resource, Response};
     match capture.kind {

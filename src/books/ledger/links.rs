@@ -9,7 +9,7 @@ use archive_web::parse::Link;
 
 use super::aliases::account_of;
 use super::credit::{CreditError, Credits};
-use super::facts::{Facts, LINKS_PER_PAGE_MAX};
+use super::facts::{CrawlerFacts, LINKS_PER_PAGE_MAX};
 use super::link_code::LinkCode;
 use super::page_flags as flags;
 use super::refusal::Refusal;
@@ -22,7 +22,7 @@ pub const REQUISITE_DEPTH_MAX: u16 = PART_MAX as u16;
 
 /// A link of the page being credited.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Target {
+pub(super) struct CreditedLink {
     /// Target of the link.
     pub(super) link: UrlId,
     /// Page that is paid for it: another one if the target is a redirect or duplicate.
@@ -60,7 +60,7 @@ impl Credits {
         state: &mut State,
         source: UrlId,
         from: &Page,
-        facts: &Facts,
+        facts: &CrawlerFacts,
     ) -> Result<(), CreditError> {
         let mut targets = std::mem::take(&mut self.targets);
         targets.clear();
@@ -77,7 +77,7 @@ impl Credits {
             let (url, hash, proposed) = self.link_meant(state, link, may_test)?;
             let target = self.know(state, &url, hash)?;
             if matches!(url, Cow::Owned(_)) && met.is_none() {
-                met = Some(targets.iter().map(|target: &Target| target.link).collect());
+                met = Some(targets.iter().map(|target: &CreditedLink| target.link).collect());
             }
             if met.as_mut().is_some_and(|met| !met.insert(target)) {
                 continue;
@@ -126,7 +126,7 @@ impl Credits {
         link: UrlId,
         code: LinkCode,
         url: Option<&str>,
-    ) -> Result<Target, CreditError> {
+    ) -> Result<CreditedLink, CreditError> {
         let payee = if code.carries_cash() { self.payee(state, link)? } else { None };
         let weight = match payee {
             Some(page) => self.rules.weights.of(code.traits(state.page(page)?.host != from.host)),
@@ -141,7 +141,7 @@ impl Credits {
             let url = url.map_or_else(|| state.url(link).map(Cow::Owned), |url| Ok(Cow::Borrowed(url)))?;
             bonus = f64::max(bonus, self.rules.bonus(&url, code.kind()));
         }
-        Ok(Target { link, account: payee.unwrap_or(link), code, weight, bonus })
+        Ok(CreditedLink { link, account: payee.unwrap_or(link), code, weight, bonus })
     }
 
     /// Notes what a link says about its target: that it is a page or a requisite, its distance from a seed, and how it

@@ -10,9 +10,9 @@ use url::Url;
 
 use super::authority::{authority, host_name};
 use super::credit::{CreditError, Credits, REDIRECTS_MAX};
-use super::outcome::{Outcome, canonical_of};
+use super::outcome::{FetchOutcome, canonical_of};
 use super::page_flags as flags;
-use super::scope::{Scope, ScopeKind, ScopeRule};
+use super::scope::{CrawlScope, ScopeKind, ScopeRule};
 
 impl ScopeRule {
     /// Returns the counterpart of the rule for the place that its seed leads to.
@@ -41,7 +41,7 @@ fn moved_pattern(pattern: &str, from: &str, to: &str) -> String {
     pattern.to_owned()
 }
 
-impl Scope {
+impl CrawlScope {
     /// Returns the rules for places that seeds have moved to, with the seeds.
     pub fn moved(&self) -> impl Iterator<Item = (&str, &ScopeRule)> {
         self.rules().iter().filter_map(|rule| Some((rule.moved_from.as_deref()?, rule)))
@@ -56,7 +56,7 @@ impl Scope {
 
 impl Credits {
     /// Adds the rules of seeds that have moved to those of a scope.
-    pub(super) fn with_moved(&self, scope: Scope) -> Scope {
+    pub(super) fn with_moved(&self, scope: CrawlScope) -> CrawlScope {
         if self.leave_moved_seeds {
             return scope;
         }
@@ -68,7 +68,7 @@ impl Credits {
                 rules.push(seed.moved_to(&moved.seed));
             }
         }
-        Scope::from_rules(rules)
+        CrawlScope::from_rules(rules)
     }
 
     /// Returns the seed that leads to a page through redirects alone.
@@ -89,7 +89,7 @@ impl Credits {
         &mut self,
         state: &mut State,
         id: UrlId,
-        outcome: &Outcome,
+        outcome: &FetchOutcome,
     ) -> Result<(), CreditError> {
         let page = state.page(id)?;
         if page.hop != b'R' || !outcome.is_page() || (300..400).contains(&outcome.document_status()) {
@@ -107,7 +107,7 @@ impl Credits {
         }
         self.moved.extend(moved.iter().cloned());
         let rules = self.scope.rules().iter().cloned().chain(moved).collect();
-        self.set_scope(state, Scope::from_rules(rules))
+        self.set_scope(state, CrawlScope::from_rules(rules))
     }
 
     /// Returns the rules for seeds that have moved, since the last call.

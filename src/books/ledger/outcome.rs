@@ -1,6 +1,6 @@
 //! The outcome of a fetch, in the form in which it changes the archive's state.
 //!
-//! A live capture and one replayed from its WARC records become the same [`Outcome`], which the same function credits.
+//! A live capture and one replayed from its WARC records become the same [`FetchOutcome`], which the same function credits.
 //! So the records must hold everything that the state knows about a capture.
 
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use archive_web::parse::DocumentKind;
 use chrono::{DateTime, Utc};
 use url::Url;
 
-use super::facts::Facts;
+use super::facts::CrawlerFacts;
 use super::robots_txt::name_as_robots_txt;
 
 /// Status of a document that was recorded without HTTP: the archive has it, and replay answers with it.
@@ -21,7 +21,7 @@ pub const DOCUMENT_STATUS: u16 = 200;
 
 /// The outcome of one fetch.
 #[derive(Debug, Clone)]
-pub struct Outcome {
+pub struct FetchOutcome {
     /// Canonical URL.
     pub url: String,
     /// Time of the request.
@@ -41,24 +41,24 @@ pub struct Outcome {
     /// The server's validators for conditional requests, and the digest in the record.
     pub validators: Option<Validators>,
     /// Facts about the page.
-    pub facts: Facts,
+    pub facts: CrawlerFacts,
 }
 
-impl Outcome {
+impl FetchOutcome {
     /// Builds the outcome that a capture's records describe; `original` is the capture that a revisit refers to.
     ///
     /// A revisit repeats the payload digest of its original's record, which differs from its own if only the original
     /// was chunked. So what it copies is given by its reference, not by that digest.
     #[must_use]
     pub fn of_replayed(capture: &ReplayedCapture, original: Option<(CaptureId, Capture)>) -> Self {
-        Self::with_facts(capture, Facts::from_fields(&capture.metadata), original)
+        Self::with_facts(capture, CrawlerFacts::from_fields(&capture.metadata), original)
     }
 
-    /// Like [`Outcome::of_replayed`], with facts already read from the capture's metadata.
+    /// Like [`FetchOutcome::of_replayed`], with facts already read from the capture's metadata.
     #[must_use]
     pub fn with_facts(
         capture: &ReplayedCapture,
-        facts: Facts,
+        facts: CrawlerFacts,
         original: Option<(CaptureId, Capture)>,
     ) -> Self {
         let kind = capture.kind;
@@ -91,7 +91,7 @@ impl Outcome {
     }
 }
 
-impl Outcome {
+impl FetchOutcome {
     /// Returns the status of the document: a 304, or a revisit without a status, has that of its original.
     #[must_use]
     pub fn document_status(&self) -> u16 {

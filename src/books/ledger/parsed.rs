@@ -1,12 +1,12 @@
 //! What is kept of a parsed document.
 
-use archive_web::parse::{Parsed, Problem, RobotsDirectives};
+use archive_web::parse::{ParseProblem, ParsedDocument, RobotsDirectives};
 
-use super::facts::{Facts, LINKS_PER_PAGE_MAX};
+use super::facts::{CrawlerFacts, LINKS_PER_PAGE_MAX};
 
-impl Facts {
+impl CrawlerFacts {
     /// Copies everything from a parsed document except its text.
-    pub fn take_parsed(&mut self, parsed: Parsed) {
+    pub fn take_parsed(&mut self, parsed: ParsedDocument) {
         self.document = Some(parsed.kind);
         self.title = Some(parsed.title).filter(|title| !title.is_empty());
         self.language = parsed.language;
@@ -16,7 +16,7 @@ impl Facts {
         self.problems.extend(parsed.problems.iter().map(ToString::to_string));
         let dropped = parsed.links.len().saturating_sub(LINKS_PER_PAGE_MAX);
         if dropped > 0 {
-            self.problems.push(Problem::TooManyLinks { dropped }.to_string());
+            self.problems.push(ParseProblem::TooManyLinks { dropped }.to_string());
         }
         self.links = parsed.links;
         self.links.truncate(LINKS_PER_PAGE_MAX);

@@ -9,11 +9,11 @@ use super::aliases::newest;
 use super::announce::settle_announcement;
 use super::capture_flags;
 use super::credit::{CreditError, Credits};
-use super::facts::Facts;
+use super::facts::CrawlerFacts;
 use super::languages;
 use super::late::{self, attempted, recount, tells_of_changes};
 use super::near_duplicates::NearDuplicates;
-use super::outcome::Outcome;
+use super::outcome::FetchOutcome;
 use super::page_flags as flags;
 use super::refusal::Refusal;
 use super::waiting::refuse_in;
@@ -27,7 +27,7 @@ impl Credits {
         &mut self,
         state: &mut State,
         id: UrlId,
-        outcome: &Outcome,
+        outcome: &FetchOutcome,
         location: Location,
         is_late: bool,
     ) -> Result<CaptureId, CreditError> {
@@ -99,7 +99,7 @@ impl Credits {
     pub(super) fn bury(
         state: &mut State,
         id: UrlId,
-        outcome: &Outcome,
+        outcome: &FetchOutcome,
         location: Location,
     ) -> Result<CaptureId, CreditError> {
         let seconds = u32::try_from(outcome.time.timestamp()).unwrap_or(0);
@@ -144,7 +144,7 @@ impl Credits {
 fn append(
     state: &mut State,
     id: UrlId,
-    outcome: &Outcome,
+    outcome: &FetchOutcome,
     location: Location,
     change_flags: u8,
 ) -> Result<CaptureId, CreditError> {
@@ -176,13 +176,13 @@ fn append(
 }
 
 /// Whether a late capture is the newest that shows what stood at its URL.
-pub(super) fn is_newest_content(visit: &Visit, outcome: &Outcome) -> bool {
+pub(super) fn is_newest_content(visit: &Visit, outcome: &FetchOutcome) -> bool {
     let seconds = outcome.time.timestamp();
     outcome.is_content() && outcome.describes_document() && seconds > i64::from(visit.last_seen)
 }
 
 /// Sets the kind, title and language of a document. The title of a redirect is the server's, not the page's.
-pub(super) fn describe(state: &mut State, visit: &mut Visit, facts: &Facts) -> Result<(), StateError> {
+pub(super) fn describe(state: &mut State, visit: &mut Visit, facts: &CrawlerFacts) -> Result<(), StateError> {
     // What was not read, as a revisit without its original, says nothing of the document.
     let Some(kind) = facts.document else { return Ok(()) };
     visit.kind = kind.code();
@@ -208,7 +208,7 @@ struct Change {
 }
 
 impl Change {
-    fn of(outcome: &Outcome, before: &Visit, last: Option<&Capture>) -> Self {
+    fn of(outcome: &FetchOutcome, before: &Visit, last: Option<&Capture>) -> Self {
         let bytes = last.is_none_or(|last| last.digest != outcome.digest);
         if outcome.kind == CaptureKind::NotModified {
             return Self { content: false, bytes: last.is_none(), signature: before.signature };
@@ -233,7 +233,7 @@ impl Change {
 
 /// Adds a fetch to the observations of the page's changes; `before` is the time of its previous version, in
 /// microseconds.
-fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
+fn observe(visit: &mut Visit, outcome: &FetchOutcome, changed: bool, before: i64) {
     let interval = (outcome.time.timestamp_micros() - before) as f64 / MICROSECONDS_PER_DAY;
     let last_modified =
         outcome.facts.last_modified.map(|date| (outcome.time.timestamp() - date) as f64 / SECONDS_PER_DAY);
@@ -252,7 +252,7 @@ fn observe(visit: &mut Visit, outcome: &Outcome, changed: bool, before: i64) {
 fn count(
     state: &mut State,
     host: HostId,
-    outcome: &Outcome,
+    outcome: &FetchOutcome,
     (is_new_page, is_content): (bool, bool),
 ) -> Result<(), CreditError> {
     let site = state.update_host(host, |host| {

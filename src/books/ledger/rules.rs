@@ -56,7 +56,7 @@ impl CashRules {
     /// Whether any rule depends on people's opinion of sites.
     #[must_use]
     pub fn favours_sites(&self) -> bool {
-        self.favours.iter().any(|favour| matches!(favour.topic, Topic::Rated | Topic::Likely))
+        self.favours.iter().any(|favour| matches!(favour.topic, UrlTopic::Rated | UrlTopic::Likely))
     }
 
     /// Returns the bonus of a link to this URL, as a multiple of what the link pays.
@@ -71,14 +71,14 @@ impl CashRules {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Favour {
     /// Which pages.
-    pub topic: Topic,
+    pub topic: UrlTopic,
     /// Bonus as a multiple of what the link pays, 0 to 100.
     pub bonus: f64,
 }
 
 /// What a page is about, judged by its URL before it is read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Topic {
+pub enum UrlTopic {
     /// The URL contains this word, such as `news` in `https://example.org/news/7`.
     Word(String),
     /// The URL looks like XML, or is linked from a sitemap or feed.
@@ -91,7 +91,7 @@ pub enum Topic {
     Likely,
 }
 
-impl Topic {
+impl UrlTopic {
     fn is_of(&self, url: &str, kind: Option<LinkKind>) -> bool {
         const XML_ENDINGS: [&str; 4] = [".xml", ".rss", ".atom", ".rdf"];
         match self {
@@ -126,11 +126,11 @@ impl FromStr for Favour {
         let query = topic.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
         let is_word = !topic.is_empty() && topic.chars().all(char::is_alphanumeric);
         let topic = match (topic, query) {
-            (_, Some(query)) => Topic::Query(query.trim().to_owned()),
-            ("xml", _) => Topic::Xml,
-            ("rated", _) => Topic::Rated,
-            ("likely", _) => Topic::Likely,
-            (word, _) if is_word => Topic::Word(word.to_lowercase()),
+            (_, Some(query)) => UrlTopic::Query(query.trim().to_owned()),
+            ("xml", _) => UrlTopic::Xml,
+            ("rated", _) => UrlTopic::Rated,
+            ("likely", _) => UrlTopic::Likely,
+            (word, _) if is_word => UrlTopic::Word(word.to_lowercase()),
             _ if topic.contains(char::is_whitespace) => {
                 return Err(format!("a query has to be in brackets: ({topic})"));
             }
@@ -241,11 +241,11 @@ mod tests {
     #[test]
     fn favours_are_read_and_found_in_urls() {
         let favour = |text: &str| text.parse::<Favour>().unwrap();
-        assert_eq!(favour("news"), Favour { topic: Topic::Word("news".to_owned()), bonus: BONUS_DEFAULT });
-        assert_eq!(favour("xml*0.5"), Favour { topic: Topic::Xml, bonus: 0.5 });
-        assert_eq!(favour("rated*5"), Favour { topic: Topic::Rated, bonus: 5.0 });
-        assert_eq!(favour("likely").topic, Topic::Likely);
-        assert_eq!(favour("(depth < 3)*4").topic, Topic::Query("depth < 3".to_owned()));
+        assert_eq!(favour("news"), Favour { topic: UrlTopic::Word("news".to_owned()), bonus: BONUS_DEFAULT });
+        assert_eq!(favour("xml*0.5"), Favour { topic: UrlTopic::Xml, bonus: 0.5 });
+        assert_eq!(favour("rated*5"), Favour { topic: UrlTopic::Rated, bonus: 5.0 });
+        assert_eq!(favour("likely").topic, UrlTopic::Likely);
+        assert_eq!(favour("(depth < 3)*4").topic, UrlTopic::Query("depth < 3".to_owned()));
         assert_eq!(favour("(page text contains 'a*b')").bonus, BONUS_DEFAULT);
         for wrong in ["", "*2", "news*-1", "news*x", "news*101", "two words"] {
             assert!(wrong.parse::<Favour>().is_err(), "{wrong}");

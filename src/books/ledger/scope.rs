@@ -56,7 +56,7 @@ pub struct ScopeRule {
 
 /// All rules of a crawl, prepared for lookups.
 #[derive(Debug, Default)]
-pub struct Scope {
+pub struct CrawlScope {
     rules: Vec<ScopeRule>,
     hosts: HashMap<String, u8>,
     sites: HashMap<String, u8>,
@@ -85,7 +85,7 @@ impl ScopeRule {
     }
 }
 
-impl Scope {
+impl CrawlScope {
     /// Builds the scope of stored rules.
     #[must_use]
     pub fn from_rules(rules: Vec<ScopeRule>) -> Self {
@@ -135,7 +135,7 @@ impl Scope {
         self.verdict(url, host, site, depth) == ScopeVerdict::Inside
     }
 
-    /// Like [`Scope::contains`], with the reason if not.
+    /// Like [`CrawlScope::contains`], with the reason if not.
     #[must_use]
     pub fn verdict(&self, url: &str, host: &str, site: &str, depth: u8) -> ScopeVerdict {
         let fixed = [self.any.as_ref(), self.hosts.get(host), self.sites.get(site)];
@@ -168,7 +168,7 @@ pub enum ScopeVerdict {
 
 #[cfg(test)]
 mod tests {
-    use super::{Scope, ScopeKind, ScopeRule, ScopeVerdict};
+    use super::{CrawlScope, ScopeKind, ScopeRule, ScopeVerdict};
 
     #[test]
     fn a_url_belongs_if_any_rule_holds_it() {
@@ -178,7 +178,7 @@ mod tests {
             max_depth,
             moved_from: None,
         };
-        let scope = Scope::from_rules(vec![
+        let scope = CrawlScope::from_rules(vec![
             rule(ScopeKind::Host, "http://www.a.example.org/", 2),
             rule(ScopeKind::Site, "http://b.example.net/", 9),
             rule("regex:^http://c\\.test/x".parse().unwrap(), "http://c.test/", 9),

@@ -41,14 +41,14 @@ pub const DECISIONS: [&str; 5] = [RULES, SCOPE, POLICY_SETTING, REFRESH_SETTING,
 /// The part of [`POLICY_SETTING`] that the books need.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Policy {
+pub(super) struct BookPolicy {
     pub(super) obey_nofollow: bool,
     pub(super) dropped_parameters: Vec<String>,
     pub(super) leave_moved_seeds: bool,
 }
 
 /// Returns the policy of the last crawl.
-pub(super) fn read_policy(state: &State) -> Result<Policy, CreditError> {
+pub(super) fn read_policy(state: &State) -> Result<BookPolicy, CreditError> {
     Ok(read_setting(state, POLICY_SETTING)?.unwrap_or_default())
 }
 

@@ -53,14 +53,14 @@ const READ_BYTES: u64 = 48 + 128;
 struct UrlAccount {
     base: Base,
     host: HostId,
-    role: Role,
+    role: BookRole,
 }
 
 /// Role of a URL in the books, in 32 bits: no page, a page never read, or a page that was read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Role(u32);
+struct BookRole(u32);
 
-impl Role {
+impl BookRole {
     const NO_PAGE: Self = Self(0);
     const UNREAD: Self = Self(1);
     /// Read, but without a position so far.
@@ -91,7 +91,7 @@ struct ReadPage {
 }
 
 /// The accounts of all pages in memory.
-struct Accounts {
+struct PageAccounts {
     urls: Vec<UrlAccount>,
     read: Vec<ReadPage>,
     /// Maps redirects and duplicates to the page whose account they share.
@@ -120,7 +120,7 @@ impl Credits {
         if affordable == 0 || bytes > memory_bytes as u64 {
             return Ok(0);
         }
-        let mut accounts = Accounts::read(state, &self.parameters)?;
+        let mut accounts = PageAccounts::read(state, &self.parameters)?;
         let unmeasured = if affordable < ROUNDS_TO_FORGET { 0 } else { affordable / 2 };
         let mut begun = self.pages.clock();
         let mut rounds = 0;
@@ -138,7 +138,7 @@ impl Credits {
         if rounds > 0 {
             self.pages.settle();
             if unmeasured > 0 {
-                let Accounts { urls, read, .. } = &mut accounts;
+                let PageAccounts { urls, read, .. } = &mut accounts;
                 for page in read {
                     page.credit = self.pages.evened(urls[page.id.index()].base, page.credit);
                 }
@@ -149,10 +149,10 @@ impl Credits {
     }
 
     /// Returns idle cash of unread pages to circulation: pages out of scope would gather all cash in the end.
-    fn call_in(&mut self, accounts: &mut Accounts) {
+    fn call_in(&mut self, accounts: &mut PageAccounts) {
         let share = self.pages.idle_share();
         if share > 0.0 {
-            for entry in accounts.urls.iter_mut().filter(|entry| entry.role == Role::UNREAD) {
+            for entry in accounts.urls.iter_mut().filter(|entry| entry.role == BookRole::UNREAD) {
                 entry.base = self.pages.call_in(entry.base, share);
             }
             self.pages.hand_out();
@@ -160,8 +160,13 @@ impl Credits {
     }
 
     /// Visits every read page once; with `forgets`, each history starts over at its page's visit.
-    fn round(&mut self, state: &State, accounts: &mut Accounts, forgets: bool) -> Result<(), CreditError> {
-        let Accounts { urls, read, aliases } = accounts;
+    fn round(
+        &mut self,
+        state: &State,
+        accounts: &mut PageAccounts,
+        forgets: bool,
+    ) -> Result<(), CreditError> {
+        let PageAccounts { urls, read, aliases } = accounts;
         let weights = *self.link_weights();
         let mut paid: Vec<(UrlId, Weight)> = Vec::new();
         let (mut scan, mut list) = (state.all_links(), LinkList::default());
@@ -216,14 +221,14 @@ fn payee(
     }
     let mut target = link.target;
     let mut entry = urls.get(target.index())?;
-    if entry.role == Role::NO_PAGE {
+    if entry.role == BookRole::NO_PAGE {
         target = *aliases.get(&target)?;
         entry = urls.get(target.index())?;
     }
     Some((target, weights.of(code.traits(entry.host != host))))
 }
 
-impl Accounts {
+impl PageAccounts {
     fn read(state: &State, parameters: &Parameters) -> Result<Self, CreditError> {
         let mut urls = Vec::with_capacity(state.url_count() as usize);
         // Target of each alias; initially the alias itself.
@@ -232,11 +237,11 @@ impl Accounts {
             let (id, page) = entry?;
             let has = |flag| page.flags.has_any(flag);
             let role = match (has(flags::ACCOUNT), has(flags::READ)) {
-                (false, _) => Role::NO_PAGE,
-                (true, false) => Role::UNREAD,
-                (true, true) => Role::READ,
+                (false, _) => BookRole::NO_PAGE,
+                (true, false) => BookRole::UNREAD,
+                (true, true) => BookRole::READ,
             };
-            if role == Role::NO_PAGE && has(flags::ALIAS) {
+            if role == BookRole::NO_PAGE && has(flags::ALIAS) {
                 let is_fetched = has(flags::FETCHED);
                 let meant = if is_fetched { None } else { parameters.standing_for(state, page.host, id)? };
                 hops.insert(id, meant.unwrap_or(id));
@@ -249,14 +254,14 @@ impl Accounts {
             let (id, visit) = entry?;
             let Some(entry) = urls.get_mut(id.index()) else { continue };
             if entry.role.is_read() {
-                entry.role = Role::read(read.len());
+                entry.role = BookRole::read(read.len());
                 let credit = Credit::from_bytes(visit.credit);
                 read.push(ReadPage { id, credit, links: visit.links, visited: false });
             } else if let Some(hop) = hops.get_mut(&id) {
                 *hop = leads_to(state, id, &visit, &mut links)?.unwrap_or(id);
             }
         }
-        let is_page = |end: UrlId| urls.get(end.index()).is_some_and(|entry| entry.role != Role::NO_PAGE);
+        let is_page = |end: UrlId| urls.get(end.index()).is_some_and(|entry| entry.role != BookRole::NO_PAGE);
         let aliases = ends(&hops).into_iter().filter(|(end, _)| is_page(*end));
         let aliases = aliases.map(|(end, alias)| (alias, end)).collect();
         Ok(Self { urls, read, aliases })
@@ -264,7 +269,7 @@ impl Accounts {
 
     fn write(&self, state: &mut State) -> Result<(), CreditError> {
         for (number, entry) in self.urls.iter().enumerate() {
-            if entry.role != Role::NO_PAGE {
+            if entry.role != BookRole::NO_PAGE {
                 state.update_page(UrlId(number as u32), |page| page.cash = entry.base.to_stored())?;
             }
         }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use archive_math::importance::Imbalance;
 use archive_storage::backend::RealDisk;
-use archive_storage::{Capture, CaptureId, CaptureKind, Location, Mode, PageFlags, SegmentId, State, UrlId};
+use archive_storage::{
+    Capture, CaptureId, CaptureKind, Location, PageFlags, SegmentId, State, StateMode, UrlId,
+};
 use archive_web::parse::{DocumentKind, Link, LinkKind};
 use chrono::{DateTime, Utc};
 
@@ -14,17 +16,17 @@ use super::settings::FAVOURED_SITES_MAX;
 use super::*;
 
 /// An archive without segments: only what captures change in its state.
-struct Books {
+struct TestBooks {
     state: State,
     credits: Credits,
     captures: u64,
     _folder: tempfile::TempDir,
 }
 
-impl Books {
+impl TestBooks {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let state = State::open(Arc::new(RealDisk), folder.path(), Mode::Own).unwrap();
+        let state = State::open(Arc::new(RealDisk), folder.path(), StateMode::Own).unwrap();
         let credits = Credits::open(&state).unwrap();
         Self { state, credits, captures: 0, _folder: folder }
     }
@@ -34,13 +36,13 @@ impl Books {
         let original = self.original(content);
         let kind = if original.is_some() { CaptureKind::Identical } else { CaptureKind::Response };
         let document = Some(DocumentKind::Html);
-        let facts = Facts { links: links.to_vec(), document, ..Facts::default() };
+        let facts = CrawlerFacts { links: links.to_vec(), document, ..CrawlerFacts::default() };
         self.credit(url, kind, status, content, facts)
     }
 
     /// Captures a 304 that confirms this content.
     fn not_modified(&mut self, url: &str, content: u8) -> UrlId {
-        self.credit(url, CaptureKind::NotModified, 304, content, Facts::default())
+        self.credit(url, CaptureKind::NotModified, 304, content, CrawlerFacts::default())
     }
 
     /// Returns the capture that has this content.
@@ -49,9 +51,16 @@ impl Books {
         Some((id, self.state.capture(id).unwrap()))
     }
 
-    fn credit(&mut self, url: &str, kind: CaptureKind, status: u16, content: u8, facts: Facts) -> UrlId {
+    fn credit(
+        &mut self,
+        url: &str,
+        kind: CaptureKind,
+        status: u16,
+        content: u8,
+        facts: CrawlerFacts,
+    ) -> UrlId {
         self.captures += 1;
-        let outcome = Outcome {
+        let outcome = FetchOutcome {
             url: url.to_owned(),
             time: DateTime::<Utc>::from_timestamp(1_700_000_000 + self.captures as i64 * 86_400, 0).unwrap(),
             kind,
@@ -95,7 +104,7 @@ fn anchor(url: &str) -> Link {
 
 #[test]
 fn a_redirect_shares_the_account_of_its_target() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     books.capture("http://a.test/", 200, 0, &[anchor("http://a.test/old"), anchor("http://a.test/new")]);
     let pages = books.credits.pages().pages();
@@ -121,7 +130,7 @@ fn a_redirect_shares_the_account_of_its_target() {
 
 #[test]
 fn redirects_in_a_circle_lose_nothing() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/1".to_owned()]).unwrap();
     for _ in 0..2 {
         books.capture("http://a.test/1", 302, 0, &[link("http://a.test/2", LinkKind::Redirect)]);
@@ -134,7 +143,7 @@ fn redirects_in_a_circle_lose_nothing() {
 
 #[test]
 fn a_duplicate_on_the_same_site_shares_the_account() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     let links = ["http://a.test/x", "http://a.test/x?print", "http://b.test/x"].map(anchor);
     books.capture("http://a.test/", 200, 1, &links);
@@ -154,14 +163,14 @@ fn a_duplicate_on_the_same_site_shares_the_account() {
 
 #[test]
 fn what_says_nothing_new_leaves_accounts_and_links_as_they_are() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     let links = ["http://a.test/index.html", "http://a.test/x", "http://a.test/old"].map(anchor);
     books.capture("http://a.test/", 200, 1, &links);
     books.capture("http://a.test/index.html", 200, 1, &links);
     books.capture("http://a.test/x", 200, 2, &[anchor("http://a.test/")]);
     books.capture("http://a.test/old", 301, 3, &[link("http://a.test/x", LinkKind::Redirect)]);
-    let accounts = |books: &Books| {
+    let accounts = |books: &TestBooks| {
         ["http://a.test/", "http://a.test/index.html", "http://a.test/x", "http://a.test/old"]
             .map(|url| account_of(&books.state, books.id(url)).unwrap())
     };
@@ -180,7 +189,7 @@ fn what_says_nothing_new_leaves_accounts_and_links_as_they_are() {
             for (kind, status) in
                 [(CaptureKind::Failed, 0), (CaptureKind::Response, 503), (CaptureKind::Response, 403)]
             {
-                books.credit(url, kind, status, 0, Facts::default());
+                books.credit(url, kind, status, 0, CrawlerFacts::default());
                 assert_eq!(accounts(&books), before, "{url} has failed: {status}");
             }
         }
@@ -195,13 +204,13 @@ fn what_says_nothing_new_leaves_accounts_and_links_as_they_are() {
 
 #[test]
 fn a_copy_of_what_another_page_was_is_a_page() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     books.capture("http://a.test/", 200, 1, &["http://a.test/en", "http://a.test/de"].map(anchor));
     books.capture("http://a.test/en", 200, 2, &[]);
     books.capture("http://a.test/de", 200, 2, &[]);
     books.capture("http://a.test/en", 200, 3, &[]);
-    let accounts = |books: &Books| {
+    let accounts = |books: &TestBooks| {
         ["http://a.test/en", "http://a.test/de"].map(|url| account_of(&books.state, books.id(url)).unwrap())
     };
     assert_eq!(accounts(&books)[0], accounts(&books)[1], "until it is judged again");
@@ -216,12 +225,12 @@ fn a_copy_of_what_another_page_was_is_a_page() {
 /// Links out of scope lead to pages that are never fetched.
 #[test]
 fn cash_does_not_end_where_nobody_fetches() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     let outside: Vec<Link> = (0..5).map(|number| anchor(&format!("http://b.test/{number}"))).collect();
     books.capture("http://a.test/", 200, 1, &[&outside[..], &[anchor("http://a.test/x")]].concat());
     books.capture("http://a.test/x", 200, 2, &[anchor("http://a.test/"), anchor("http://b.test/0")]);
-    let importance = |books: &Books| {
+    let importance = |books: &TestBooks| {
         ["http://a.test/", "http://a.test/x", "http://b.test/0", "http://b.test/1"]
             .map(|url| books.credits.importance_of(&books.state, books.id(url)).unwrap().unwrap())
     };
@@ -243,11 +252,11 @@ fn cash_does_not_end_where_nobody_fetches() {
 /// With this many links, rounds take longer than a tenth of a second.
 #[test]
 fn rounds_over_many_links_wait_until_cash_was_handed_on() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     let links: Vec<Link> = (0..130_000).map(|number| anchor(&format!("http://a.test/{number}"))).collect();
     books.capture("http://a.test/", 200, 1, &links);
-    let settle = |books: &mut Books| books.credits.settle(&mut books.state, 1 << 30).unwrap();
+    let settle = |books: &mut TestBooks| books.credits.settle(&mut books.state, 1 << 30).unwrap();
     assert!(settle(&mut books) > 0);
     let before = books.cash("http://a.test/1");
     books.capture("http://a.test/0", 200, 2, &[]);
@@ -256,7 +265,7 @@ fn rounds_over_many_links_wait_until_cash_was_handed_on() {
 
 #[test]
 fn redirects_with_the_same_body_lead_to_their_own_targets() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     books.capture("http://a.test/", 200, 1, &["http://a.test/1", "http://a.test/2"].map(anchor));
     for number in 1..=2 {
@@ -268,15 +277,21 @@ fn redirects_with_the_same_body_lead_to_their_own_targets() {
 
 #[test]
 fn what_was_a_part_of_a_page_becomes_a_page_when_a_link_leads_to_it() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     let everything =
         ScopeRule { kind: ScopeKind::Any, seed: "http://a.test/".to_owned(), max_depth: 9, moved_from: None };
-    books.credits.set_scope(&mut books.state, Scope::from_rules(vec![everything])).unwrap();
+    books.credits.set_scope(&mut books.state, CrawlScope::from_rules(vec![everything])).unwrap();
     let (part, deep) = ("http://a.test/part", "http://a.test/deep");
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     books.capture("http://a.test/", 200, 0, &[link(part, LinkKind::Embed)]);
     let (via, document) = (Some("http://a.test/".to_owned()), Some(DocumentKind::Html));
-    let facts = Facts { via, hops: "E".to_owned(), document, links: vec![anchor(deep)], ..Facts::default() };
+    let facts = CrawlerFacts {
+        via,
+        hops: "E".to_owned(),
+        document,
+        links: vec![anchor(deep)],
+        ..CrawlerFacts::default()
+    };
     books.credit(part, CaptureKind::Response, 200, 0, facts);
     let in_scope = page_flags::ACCOUNT | page_flags::IN_SCOPE;
     assert!(!books.flags(part).has_any(in_scope));
@@ -290,13 +305,13 @@ fn what_was_a_part_of_a_page_becomes_a_page_when_a_link_leads_to_it() {
 
 #[test]
 fn a_vanished_page_gives_its_cash_back() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     books.capture("http://a.test/", 200, 1, &[anchor("http://a.test/x"), anchor("http://a.test/y")]);
     books.capture("http://a.test/x", 200, 2, &[anchor("http://a.test/y")]);
     books.capture("http://a.test/", 200, 3, &[anchor("http://a.test/x")]);
     assert!(books.cash("http://a.test/x") > 0);
-    let free = |books: &Books| {
+    let free = |books: &TestBooks| {
         (books.credits.pages().virtual_cash().units(), books.credits.pages().reserve().units())
     };
     let (cash, before, y) = (books.cash("http://a.test/x"), free(&books), books.cash("http://a.test/y"));
@@ -321,7 +336,7 @@ fn a_vanished_page_gives_its_cash_back() {
 
 #[test]
 fn cash_from_nowhere_is_noticed_without_a_look_at_the_accounts() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     let id = books.capture("http://a.test/", 200, 1, &[anchor("http://b.test/")]);
     books.credits.balance(&books.state).unwrap();
@@ -344,11 +359,12 @@ fn cash_from_nowhere_is_noticed_without_a_look_at_the_accounts() {
 
 #[test]
 fn a_link_not_to_be_followed_has_a_small_share() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     books.credits.add_seeds(&mut books.state, &["http://a.test/".to_owned()]).unwrap();
     let shy = Link { nofollow: true, ..anchor("http://a.test/shy") };
     let id = books.capture("http://a.test/", 200, 1, &[shy, anchor("http://a.test/plain")]);
-    let gained = |books: &Books, url: &str| (books.cash(url) - archive_math::importance::ENDOWMENT) as f64;
+    let gained =
+        |books: &TestBooks, url: &str| (books.cash(url) - archive_math::importance::ENDOWMENT) as f64;
     let ratio = gained(&books, "http://a.test/plain") / gained(&books, "http://a.test/shy");
     assert!((ratio - 64.0 / 6.0).abs() < 0.1, "{ratio}");
     // The link log stores this, so rounds over stored links use the same weights.
@@ -363,7 +379,7 @@ fn a_link_not_to_be_followed_has_a_small_share() {
 
 #[test]
 fn favoured_pages_get_more_and_the_total_stays() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     let rules = CashRules { favours: vec!["news*3".parse().unwrap()], ..CashRules::default() };
     books.credits.set_rules(&mut books.state, rules.clone(), &[], 0.0).unwrap();
     let seeds = ["http://a.test/", "http://b.test/end"].map(str::to_owned);
@@ -371,7 +387,8 @@ fn favoured_pages_get_more_and_the_total_stays() {
     // Gives the virtual page cash to pay from.
     books.capture("http://b.test/end", 200, 1, &[]);
     books.capture("http://a.test/", 200, 2, &[anchor("http://a.test/news"), anchor("http://a.test/olds")]);
-    let gained = |books: &Books, url: &str| (books.cash(url) - archive_math::importance::ENDOWMENT) as f64;
+    let gained =
+        |books: &TestBooks, url: &str| (books.cash(url) - archive_math::importance::ENDOWMENT) as f64;
     let ratio = gained(&books, "http://a.test/news") / gained(&books, "http://a.test/olds");
     assert!(ratio > 1.2 && ratio < 4.01, "{ratio}");
     // The rules are still there after the archive is reopened.
@@ -388,11 +405,11 @@ fn favoured_pages_get_more_and_the_total_stays() {
 
 #[test]
 fn favoured_sites_get_more_and_the_total_stays() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     let seeds =
         ["http://a.test/", "http://b.test/end", "http://c.test/", "http://d.test/"].map(str::to_owned);
     books.credits.add_seeds(&mut books.state, &seeds).unwrap();
-    let site = |books: &Books, name| books.state.find_site(name).unwrap().unwrap();
+    let site = |books: &TestBooks, name| books.state.find_site(name).unwrap().unwrap();
     let sites = vec![(site(&books, "c.test"), 0.6), (site(&books, "d.test"), 0.3)];
     books.credits.favour_sites(&mut books.state, sites).unwrap();
     // Gives the virtual page cash to pay from.
@@ -416,14 +433,14 @@ fn favoured_sites_get_more_and_the_total_stays() {
 
 #[test]
 fn sites_are_what_the_archive_began_with() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     let by_path = CashRules { sites: SiteRule::Path(1), ..CashRules::default() };
     books.credits.set_rules(&mut books.state, by_path, &[], 0.0).unwrap();
     books.credits.add_seeds(&mut books.state, &["http://u.test/~ann/".to_owned()]).unwrap();
     let links = ["http://u.test/~bob/cv", "http://u.test/~ann/x"].map(anchor);
     let ann = books.capture("http://u.test/~ann/", 200, 1, &links);
     let bob = books.id("http://u.test/~bob/cv");
-    let name = |books: &Books, id| {
+    let name = |books: &TestBooks, id| {
         let site = books.credits.site(&books.state, id).unwrap().unwrap();
         books.state.site_name(site).unwrap()
     };
@@ -439,7 +456,7 @@ fn sites_are_what_the_archive_began_with() {
 #[test]
 fn the_balance_says_who_is_paid_by_the_virtual_page() {
     for (discovery, refresh) in [(1, 0), (0, 1)] {
-        let mut books = Books::new();
+        let mut books = TestBooks::new();
         let rules = CashRules { discovery, refresh, ..CashRules::default() };
         books.credits.set_rules(&mut books.state, rules, &[], 0.0).unwrap();
         let seeds = ["http://a.test/", "http://a.test/read"].map(str::to_owned);
@@ -455,7 +472,7 @@ fn the_balance_says_who_is_paid_by_the_virtual_page() {
 #[test]
 fn links_are_followed_as_the_last_crawl_required() {
     for is_set in [false, true] {
-        let mut books = Books::new();
+        let mut books = TestBooks::new();
         let policy = format!(r#"{{"obey_nofollow":{is_set},"robots_name":"any"}}"#);
         books.state.set_setting(POLICY_SETTING, Some(policy.as_bytes())).unwrap();
         // An import, a replay and a rebuild open the books like this.
@@ -468,7 +485,7 @@ fn links_are_followed_as_the_last_crawl_required() {
 
 #[test]
 fn announced_pages_wait_up_to_a_limit() {
-    let mut books = Books::new();
+    let mut books = TestBooks::new();
     let urls = [1, 2].map(|number| format!("http://a.test/{number}"));
     books.credits.add_seeds(&mut books.state, &urls).unwrap();
     let mut queue = vec![UrlId(0); PUBLISHED_MAX - 1];

@@ -5,7 +5,7 @@
 
 use archive_storage::{Page, State, StateError, UrlId, Visit};
 
-use super::outcome::Outcome;
+use super::outcome::FetchOutcome;
 use super::page_flags as flags;
 
 /// Minimum number of seconds between two notes that a page is linked to: a thousand pages may link to it.
@@ -42,7 +42,7 @@ impl Vanished {
     }
 
     /// Notes that a page with content links to this one.
-    pub(super) fn note_link(state: &mut State, id: UrlId, from: &Outcome) -> Result<(), StateError> {
+    pub(super) fn note_link(state: &mut State, id: UrlId, from: &FetchOutcome) -> Result<(), StateError> {
         let (page, seconds) = (state.page(id)?, u32::try_from(from.time.timestamp()).unwrap_or(0));
         let Some(mut visit) = state.visit(id)? else { return Ok(()) };
         match Self::of(&page, &visit) {

@@ -10,9 +10,9 @@ use rayon::prelude::*;
 
 use super::error::RecorderError;
 use super::indexer::index_again;
-use crate::change::{Checked, Checks};
+use crate::change::{CheckedDocument, Checks};
 use crate::prepared::{self, Answers};
-use crate::search::{self, Reader};
+use crate::search::{self, SearchReader};
 
 /// Maximum time that this adds to closing an archive. The next closing, or a query, checks the remaining documents.
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -34,8 +34,8 @@ pub fn close(mut store: Store) -> Result<(), prepared::Error> {
 /// against this definition.
 pub fn check(store: &mut Store, index: &Path, time_max: Duration) -> Result<(), RecorderError> {
     let begun = Instant::now();
-    let pages = match Reader::open(index) {
-        Err(search::Error::Missing { .. }) => return Ok(()),
+    let pages = match SearchReader::open(index) {
+        Err(search::SearchError::Missing { .. }) => return Ok(()),
         reader => reader?.pages_with_doctype()?,
     };
     if pages.is_empty() {
@@ -57,7 +57,7 @@ pub fn check(store: &mut Store, index: &Path, time_max: Duration) -> Result<(), 
                 return Ok(None);
             }
             // What cannot be read stays unchecked.
-            let checked = Checked::of(store, &access, capture);
+            let checked = CheckedDocument::of(store, &access, capture);
             let checked = checked.inspect_err(|error| tracing::warn!(%error, "a document cannot be checked"));
             Ok::<_, RecorderError>(checked.ok().flatten().map(|checked| (*id, *capture, checked)))
         };

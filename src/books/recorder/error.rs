@@ -29,7 +29,7 @@ pub enum RecorderError {
     Credit(#[from] CreditError),
     /// The full-text index failed.
     #[error(transparent)]
-    Search(#[from] search::Error),
+    Search(#[from] search::SearchError),
     /// The access rules cannot be read.
     #[error(transparent)]
     Access(#[from] AccessError),

@@ -9,16 +9,17 @@ use std::time::{Duration, Instant};
 
 use archive_base::access::Access;
 use archive_storage::{Capture, CaptureId, Store, UrlId};
-use archive_web::parse::{Limits, Parsed};
-use archive_web::reading::{Crew, Page, Reader, Work};
+use archive_web::parse::{ParseLimits, ParsedDocument};
+use archive_web::reading::{CallerReader, Crew, RawPage, Work};
 use crossbeam::channel::{Receiver, Sender, bounded};
 use url::Url;
 
-use super::{Memory, RecorderError, Said, Text};
+use super::{LinkTextMemory, Memory, RecorderError, Text};
 use crate::change::{missing_entities, whole};
 use crate::ledger::page_flags;
 use crate::search::{
-    Document, Error, FOLDER, Options, VERSIONS_FOLDER, Writer, is_searched, newest_searched, older_versions,
+    FOLDER, IndexOptions, IndexWriterOwner, IndexedVersion, SearchError, VERSIONS_FOLDER, is_searched,
+    newest_searched, older_versions,
 };
 
 /// Maximum number of pages in the queue of the indexing thread.
@@ -33,30 +34,30 @@ const AHEAD: usize = 4;
 /// Bytes of payloads beyond which no further page is read ahead.
 const AHEAD_BYTES: usize = 4 << 20;
 
-enum Message {
-    Add(Box<Document>),
+enum IndexerMessage {
+    Add(Box<IndexedVersion>),
     Commit(u64),
 }
 
 /// The handle of the indexing thread.
 pub(super) struct Indexer {
-    messages: Sender<Message>,
+    messages: Sender<IndexerMessage>,
     /// The thread, until it has ended.
-    thread: Option<JoinHandle<Result<(), Error>>>,
+    thread: Option<JoinHandle<Result<(), SearchError>>>,
     committed: Instant,
 }
 
 impl Indexer {
     /// Opens an archive's index, brings it up to date, and starts its thread.
     pub(super) fn open(store: &Store, memory: Memory) -> Result<Self, RecorderError> {
-        let mut writer = Writer::open(&store.path().join(FOLDER), options(store, memory))?;
+        let mut writer = IndexWriterOwner::open(&store.path().join(FOLDER), options(store, memory))?;
         catch_up(store, &mut writer)?;
         let (messages, queue) = bounded(WAITING_MAX);
         let index = move || {
             for message in queue {
                 match message {
-                    Message::Add(document) => writer.add(&document)?,
-                    Message::Commit(captures) => writer.commit(captures)?,
+                    IndexerMessage::Add(document) => writer.add(&document)?,
+                    IndexerMessage::Commit(captures) => writer.commit(captures)?,
                 }
             }
             writer.close()
@@ -67,8 +68,8 @@ impl Indexer {
     }
 
     /// Queues a page; blocks while the queue is full.
-    pub(super) fn add(&mut self, document: Box<Document>) -> Result<(), RecorderError> {
-        self.send(Message::Add(document))
+    pub(super) fn add(&mut self, document: Box<IndexedVersion>) -> Result<(), RecorderError> {
+        self.send(IndexerMessage::Add(document))
     }
 
     /// Reports that the archive is durable up to `captures`; commits the index if the last commit was long enough ago.
@@ -77,19 +78,19 @@ impl Indexer {
             return Ok(());
         }
         self.committed = Instant::now();
-        self.send(Message::Commit(captures))
+        self.send(IndexerMessage::Commit(captures))
     }
 
     /// Commits everything and ends the thread.
     pub(super) fn finish(mut self, captures: u64) -> Result<(), RecorderError> {
-        self.send(Message::Commit(captures))?;
+        self.send(IndexerMessage::Commit(captures))?;
         let Self { messages, thread, .. } = self;
         drop(messages);
         thread.map_or(Ok(()), join)
     }
 
     /// Sends a message; if the thread has ended, returns its error.
-    fn send(&mut self, message: Message) -> Result<(), RecorderError> {
+    fn send(&mut self, message: IndexerMessage) -> Result<(), RecorderError> {
         if self.messages.send(message).is_ok() {
             return Ok(());
         }
@@ -98,17 +99,17 @@ impl Indexer {
     }
 }
 
-fn join(thread: JoinHandle<Result<(), Error>>) -> Result<(), RecorderError> {
+fn join(thread: JoinHandle<Result<(), SearchError>>) -> Result<(), RecorderError> {
     Ok(thread.join().map_err(|_| RecorderError::ThreadEnded)??)
 }
 
-fn options(store: &Store, memory: Memory) -> Options {
-    Options { state: store.state().identity(), ..memory.index() }
+fn options(store: &Store, memory: Memory) -> IndexOptions {
+    IndexOptions { state: store.state().identity(), ..memory.index() }
 }
 
 /// Builds an index of all pages of an archive in a folder.
 pub fn index_all(store: &Store, folder: &Path) -> Result<(), RecorderError> {
-    let mut writer = Writer::open(folder, options(store, Memory::default()))?;
+    let mut writer = IndexWriterOwner::open(folder, options(store, Memory::default()))?;
     catch_up(store, &mut writer)?;
     Ok(writer.close()?)
 }
@@ -125,7 +126,8 @@ pub fn index_all_versions(store: &Store, folder: &Path) -> Result<(), RecorderEr
 }
 
 fn versions(store: &Store, folder: &Path, memory: Memory) -> Result<(), RecorderError> {
-    let mut writer = Writer::open(folder, Options { of_versions: true, ..options(store, memory) })?;
+    let mut writer =
+        IndexWriterOwner::open(folder, IndexOptions { of_versions: true, ..options(store, memory) })?;
     let (from, captures) = (writer.watermark(), store.state().totals().captures);
     if from < captures {
         let threads = thread::available_parallelism().map_or(1, usize::from).min(memory.documents());
@@ -149,8 +151,10 @@ pub fn index_versions_again(
     folder: &Path,
     pages: impl IntoIterator<Item = UrlId>,
 ) -> Result<(), RecorderError> {
-    let mut writer =
-        Writer::open(folder, Options { of_versions: true, ..options(store, Memory::default()) })?;
+    let mut writer = IndexWriterOwner::open(
+        folder,
+        IndexOptions { of_versions: true, ..options(store, Memory::default()) },
+    )?;
     let mut pipeline = Pipeline::start(store, &mut writer, 1)?;
     pages.into_iter().try_for_each(|page| pipeline.add_versions(page, 0))?;
     pipeline.finish()?;
@@ -170,7 +174,7 @@ pub(super) fn index_again(store: &Store, folder: &Path, captures: &[Capture]) ->
     if referring.is_empty() {
         return Ok(());
     }
-    let mut writer = Writer::open(folder, options(store, Memory::default()))?;
+    let mut writer = IndexWriterOwner::open(folder, options(store, Memory::default()))?;
     let mut pipeline = Pipeline::start(store, &mut writer, 1)?;
     referring.into_iter().try_for_each(|capture| pipeline.add(capture, None))?;
     pipeline.finish()?;
@@ -179,7 +183,7 @@ pub(super) fn index_again(store: &Store, folder: &Path, captures: &[Capture]) ->
 }
 
 /// A parsed page.
-struct Ready {
+struct ParsedPage {
     id: UrlId,
     url: String,
     version: Option<u64>,
@@ -192,15 +196,15 @@ struct Ready {
 /// Parses stored pages for the index.
 #[derive(Clone)]
 struct Parsing {
-    said: Said,
+    said: LinkTextMemory,
 }
 
 /// A stored page.
 #[derive(Clone)]
-struct Stored {
+struct StoredPage {
     id: UrlId,
     url: String,
-    page: Page,
+    page: RawPage,
     /// Whether it replaces no other version.
     is_first: bool,
     /// Number of an older version.
@@ -208,22 +212,22 @@ struct Stored {
 }
 
 impl Work for Parsing {
-    type Item = Stored;
-    type Job = Stored;
-    type Read = Parsed;
-    type Done = Ready;
+    type Item = StoredPage;
+    type Job = StoredPage;
+    type Read = ParsedDocument;
+    type Done = ParsedPage;
 
-    fn take(item: Stored) -> Option<Result<Stored, Ready>> {
+    fn take(item: StoredPage) -> Option<Result<StoredPage, ParsedPage>> {
         Some(Ok(item))
     }
 
-    fn read(&mut self, job: &Stored, reader: &Reader) -> Parsed {
+    fn read(&mut self, job: &StoredPage, reader: &CallerReader) -> ParsedDocument {
         reader.page(&job.page)
     }
 
-    fn finish(&mut self, job: Stored, mut parsed: Parsed) -> Ready {
+    fn finish(&mut self, job: StoredPage, mut parsed: ParsedDocument) -> ParsedPage {
         let text = Text::take(&mut parsed, job.is_first.then_some(&self.said));
-        Ready { id: job.id, url: job.url, version: job.version, bytes: job.page.payload.len(), text }
+        ParsedPage { id: job.id, url: job.url, version: job.version, bytes: job.page.payload.len(), text }
     }
 }
 
@@ -232,9 +236,9 @@ struct Pipeline<'a> {
     store: &'a Store,
     /// What everybody may see: external entities that are hidden stay out of the index.
     access: Access,
-    writer: &'a mut Writer,
-    items: Sender<Stored>,
-    parsed: Receiver<Ready>,
+    writer: &'a mut IndexWriterOwner,
+    items: Sender<StoredPage>,
+    parsed: Receiver<ParsedPage>,
     _crew: Crew<Parsing>,
     /// Captures that are parsed, or wait before or after; at most `under_way_max`.
     under_way: usize,
@@ -245,11 +249,15 @@ struct Pipeline<'a> {
 
 impl<'a> Pipeline<'a> {
     /// Starts the threads. With a single one, documents are indexed in the order in which they are added.
-    fn start(store: &'a Store, writer: &'a mut Writer, threads: usize) -> Result<Self, RecorderError> {
+    fn start(
+        store: &'a Store,
+        writer: &'a mut IndexWriterOwner,
+        threads: usize,
+    ) -> Result<Self, RecorderError> {
         let under_way_max = threads + AHEAD;
         let ((items, stored), (sender, parsed)) = (bounded(under_way_max), bounded(under_way_max));
-        let (parsing, access) = (Parsing { said: Said::default() }, Access::read(store.path())?);
-        let crew = Crew::start(parsing, threads, store.path(), Limits::default(), &stored, &sender)
+        let (parsing, access) = (Parsing { said: LinkTextMemory::default() }, Access::read(store.path())?);
+        let crew = Crew::start(parsing, threads, store.path(), ParseLimits::default(), &stored, &sender)
             .map_err(RecorderError::Thread)?;
         Ok(Self { store, access, writer, items, parsed, _crew: crew, under_way: 0, under_way_max, bytes: 0 })
     }
@@ -277,14 +285,14 @@ impl<'a> Pipeline<'a> {
             payload = whole.into();
         }
         let (status, key) = (capture.status, capture.digest);
-        let page = Page { url: parsed_url, status, head: Arc::new(head), payload, key };
+        let page = RawPage { url: parsed_url, status, head: Arc::new(head), payload, key };
         let captures = state.visit(capture.url)?.map_or(0, |visit| visit.captures);
         let is_first = captures <= 1;
         let bytes = page.payload.len();
         while self.under_way == self.under_way_max || self.under_way > 0 && self.bytes + bytes > AHEAD_BYTES {
             self.take_parsed()?;
         }
-        let stored = Stored { id: capture.url, url, page, is_first, version };
+        let stored = StoredPage { id: capture.url, url, page, is_first, version };
         self.items.send(stored).map_err(|_| RecorderError::ThreadEnded)?;
         self.under_way += 1;
         self.bytes += bytes;
@@ -303,14 +311,14 @@ impl<'a> Pipeline<'a> {
     }
 
     fn take_parsed(&mut self) -> Result<(), RecorderError> {
-        let Ready { id, url, version, bytes, text } =
+        let ParsedPage { id, url, version, bytes, text } =
             self.parsed.recv().map_err(|_| RecorderError::ThreadEnded)?;
         self.under_way -= 1;
         self.bytes -= bytes;
         if let Some(text) = text {
             let document = text.document(self.store.state(), id, &url)?;
             let replaces = version.is_none() && !self.writer.was_empty();
-            self.writer.add(&Document { version, replaces, ..document })?;
+            self.writer.add(&IndexedVersion { version, replaces, ..document })?;
         }
         Ok(())
     }
@@ -324,7 +332,7 @@ impl<'a> Pipeline<'a> {
 }
 
 /// Adds what was captured since the last commit of the index.
-fn catch_up(store: &Store, writer: &mut Writer) -> Result<(), RecorderError> {
+fn catch_up(store: &Store, writer: &mut IndexWriterOwner) -> Result<(), RecorderError> {
     let (from, captures) = (writer.watermark(), store.state().totals().captures);
     if from >= captures {
         return Ok(());

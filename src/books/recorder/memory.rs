@@ -70,12 +70,12 @@ impl Memory {
 
     /// Memory for the full-text index: the segment being built, and the queue of texts.
     #[must_use]
-    pub fn index(self) -> search::Options {
+    pub fn index(self) -> search::IndexOptions {
         let share = self.divided / 4;
-        search::Options {
-            memory_bytes: (share - share / 8).clamp(search::Options::MEMORY_BYTES_MIN, INDEX_BYTES_MAX),
+        search::IndexOptions {
+            memory_bytes: (share - share / 8).clamp(search::IndexOptions::MEMORY_BYTES_MIN, INDEX_BYTES_MAX),
             backlog_bytes: (share / 8).min(INDEX_BACKLOG_BYTES_MAX),
-            ..search::Options::default()
+            ..search::IndexOptions::default()
         }
     }
 

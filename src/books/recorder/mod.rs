@@ -37,7 +37,7 @@ use archive_storage::{CaptureId, Checkpointed, State, Store, UrlId};
 use self::checkpoint_timer::CheckpointTimer;
 use self::indexer::Indexer;
 use self::syncing::Syncing;
-use crate::ledger::{Candidate, Credits, Outcome, Refusal};
+use crate::ledger::{Candidate, Credits, FetchOutcome, Refusal};
 use crate::originals;
 use crate::prepared;
 use crate::search::newest_searched;
@@ -48,7 +48,7 @@ pub use error::RecorderError;
 pub use indexer::{index_all, index_all_versions, index_versions_again};
 pub use memory::Memory;
 pub use opening::{Opened, open, open_on};
-pub use text::{Said, Text};
+pub use text::{LinkTextMemory, Text};
 
 /// Default interval between checkpoints; bounds what has to be replayed after a crash.
 pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ const ACCOUNTS_PER_CREDIT: u64 = 30;
 
 /// How captures are recorded.
 #[derive(Debug, Clone, Copy)]
-pub struct Settings {
+pub struct RecorderSettings {
     /// Memory for the state, the index and settling.
     pub memory: Memory,
     /// Minimum interval between checkpoints.
@@ -67,7 +67,7 @@ pub struct Settings {
     pub full_text: bool,
 }
 
-impl Default for Settings {
+impl Default for RecorderSettings {
     fn default() -> Self {
         Self { memory: Memory::default(), checkpoint_every: CHECKPOINT_EVERY, full_text: false }
     }
@@ -91,8 +91,8 @@ pub struct Recorder<'a> {
 
 impl<'a> Recorder<'a> {
     /// Starts recording into a store whose state reflects its segments.
-    pub fn open(store: &'a mut Store, settings: Settings) -> Result<Self, RecorderError> {
-        let Settings { memory, checkpoint_every, full_text } = settings;
+    pub fn open(store: &'a mut Store, settings: RecorderSettings) -> Result<Self, RecorderError> {
+        let RecorderSettings { memory, checkpoint_every, full_text } = settings;
         store.state_mut().set_cache_bytes(memory.state());
         // As if a single run had recorded everything: a small run leaves the audit to the run that completes the
         // interval.
@@ -152,7 +152,7 @@ impl<'a> Recorder<'a> {
     pub fn record(
         &mut self,
         records: &Encoded,
-        outcome: &mut Outcome,
+        outcome: &mut FetchOutcome,
         candidates: &mut Vec<Candidate>,
     ) -> Result<CaptureId, RecorderError> {
         let begun = Instant::now();

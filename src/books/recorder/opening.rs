@@ -9,8 +9,8 @@ use archive_storage::segment::{ReplayedCapture, SegmentOptions};
 use archive_storage::warc::Broken;
 use archive_storage::{CaptureKind, SegmentId, State, StateError, Store};
 
-use super::{Recorder, RecorderError, Settings};
-use crate::ledger::Outcome;
+use super::{Recorder, RecorderError, RecorderSettings};
+use crate::ledger::FetchOutcome;
 use crate::originals;
 use crate::prepared;
 
@@ -43,7 +43,7 @@ pub fn open(path: &Path, options: SegmentOptions) -> Result<Opened, RecorderErro
 /// As [`open`].
 pub fn open_on(disk: Arc<dyn Disk>, path: &Path, options: SegmentOptions) -> Result<Opened, RecorderError> {
     let mut store = Store::own_on(disk, path, options)?;
-    let mut recorder = Recorder::open(&mut store, Settings::default())?;
+    let mut recorder = Recorder::open(&mut store, RecorderSettings::default())?;
     let Replayed { captures: replayed, broken } = recorder.replay(false, &mut |_, _| Ok(()))?;
     if replayed > 0 {
         recorder.conclude()?;
@@ -78,7 +78,7 @@ impl Recorder<'_> {
         let (mut captures, mut open, mut candidates) = (0, 0, Vec::new());
         let mut take = |state: &mut State, capture: ReplayedCapture| {
             let original = originals::referred_to(state, &capture)?;
-            let mut outcome = Outcome::of_replayed(&capture, original);
+            let mut outcome = FetchOutcome::of_replayed(&capture, original);
             originals::inherit(state, reader, &mut outcome)?;
             let is_open =
                 original.is_none() && !outcome.kind.has_payload() && outcome.kind != CaptureKind::Failed;

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_storage::{State, StateError, UrlId};
-use archive_web::parse::{HashedAlready, Parsed, Structure};
+use archive_web::parse::{HashedAlready, ParsedDocument, Structure};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::search::{Document, TEXT_BYTES_MAX, elements, language_term};
+use crate::search::{IndexedVersion, TEXT_BYTES_MAX, elements, language_term};
 
 /// The searchable parts of a document, and the texts of its links.
 #[derive(Debug, Default)]
@@ -28,7 +28,7 @@ pub struct Text {
 impl Text {
     /// Takes the searchable parts out of a parsed document; `None` if it has neither text nor structure. Link texts in
     /// `said` are left out; a document that replaces an older version must pass `None`.
-    pub fn take(parsed: &mut Parsed, said: Option<&Said>) -> Option<Self> {
+    pub fn take(parsed: &mut ParsedDocument, said: Option<&LinkTextMemory>) -> Option<Self> {
         let is_searched = parsed.kind.has_text();
         // An XML document without a root element, such as a DTD, gets an empty structure, so that nobody has to read it
         // again.
@@ -69,7 +69,12 @@ impl Text {
     }
 
     /// Builds the index document of a page; links to unknown URLs are left out.
-    pub(crate) fn document(self, state: &State, page: UrlId, url: &str) -> Result<Document, StateError> {
+    pub(crate) fn document(
+        self,
+        state: &State,
+        page: UrlId,
+        url: &str,
+    ) -> Result<IndexedVersion, StateError> {
         let Self { title, text, headings, elements, structure, is_searched, links } = self;
         let mut known = Vec::with_capacity(links.len());
         for (url, hash, said) in links {
@@ -78,7 +83,7 @@ impl Text {
         let url = if is_searched { url.to_owned() } else { String::new() };
         let links = known;
         let (replaces, version) = (true, None);
-        Ok(Document { page, replaces, version, url, title, text, headings, elements, structure, links })
+        Ok(IndexedVersion { page, replaces, version, url, title, text, headings, elements, structure, links })
     }
 }
 
@@ -86,7 +91,7 @@ impl Text {
 /// If a document is replaced, link texts indexed with it alone are lost until the index is rebuilt. Clones share the
 /// set.
 #[derive(Clone, Debug, Default)]
-pub struct Said(Arc<Mutex<Remembered>>);
+pub struct LinkTextMemory(Arc<Mutex<Remembered>>);
 
 #[derive(Debug, Default)]
 struct Remembered {
@@ -95,7 +100,7 @@ struct Remembered {
     newest: Vec<u64>,
 }
 
-impl Said {
+impl LinkTextMemory {
     /// Maximum number of hashes; beyond it all are dropped, and some link texts are indexed again.
     const MAX: usize = 1 << 20;
 
@@ -122,18 +127,18 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use archive_web::parse::{Limits, Source, parse};
+    use archive_web::parse::{FetchedDocument, ParseLimits, parse};
 
-    fn parsed(html: &str) -> Parsed {
+    fn parsed(html: &str) -> ParsedDocument {
         let url = Url::parse("http://a.test/").unwrap();
-        let source = Source {
+        let source = FetchedDocument {
             url: &url,
             status: 200,
             content_type: Some("text/html"),
             headers: &[],
             body: html.as_bytes(),
         };
-        parse(&source, &Limits::default())
+        parse(&source, &ParseLimits::default())
     }
 
     #[test]
@@ -141,8 +146,9 @@ mod tests {
         let xml = |body: &str| {
             let url = Url::parse("http://a.test/map.xml").unwrap();
             let content_type = Some("application/xml");
-            let source = Source { url: &url, status: 200, content_type, headers: &[], body: body.as_bytes() };
-            let text = Text::take(&mut parse(&source, &Limits::default()), None).unwrap();
+            let source =
+                FetchedDocument { url: &url, status: 200, content_type, headers: &[], body: body.as_bytes() };
+            let text = Text::take(&mut parse(&source, &ParseLimits::default()), None).unwrap();
             (text.is_searched, text.text, text.structure.unwrap().root)
         };
         let loc = "<url><loc>http://a.test/</loc></url>";
@@ -155,8 +161,8 @@ mod tests {
 
     #[test]
     fn a_menu_says_something_once() {
-        let said = Said::default();
-        let links = |html: &str, said: Option<&Said>| {
+        let said = LinkTextMemory::default();
+        let links = |html: &str, said: Option<&LinkTextMemory>| {
             let text = Text::take(&mut parsed(html), said).unwrap();
             text.links.into_iter().map(|(url, _, said)| format!("{url} {said}")).collect::<Vec<_>>()
         };

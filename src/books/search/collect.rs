@@ -12,12 +12,12 @@ const PART_DOCUMENTS_MIN: u64 = if cfg!(test) { 2 } else { 1 << 17 };
 const PARTS_PER_PROCESSOR: u64 = 2;
 
 /// A page and its score.
-pub(super) type Scored = (UrlId, f32);
+pub(super) type PageScore = (UrlId, f32);
 
 /// Returns every page that a query finds, with its score.
-pub(super) fn scored(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<Scored>> {
-    let of_part = |(segment, start, end): Part<'_>| {
-        let mut found = Found::new(segment, 0)?;
+pub(super) fn scored(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<PageScore>> {
+    let of_part = |(segment, start, end): DocRange<'_>| {
+        let mut found = FoundInSegment::new(segment, 0)?;
         let mut documents = from(start, weight.scorer(segment, 1.0)?);
         while documents.doc() < end {
             found.add(documents.doc(), documents.score());
@@ -30,9 +30,9 @@ pub(super) fn scored(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Resul
 
 /// The same without scores, which is cheaper.
 pub(super) fn pages_with(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<UrlId>> {
-    let of_part = |(segment, start, end): Part<'_>| {
+    let of_part = |(segment, start, end): DocRange<'_>| {
         let mut documents = from(start, weight.scorer(segment, 1.0)?);
-        let mut found = Found::new(segment, documents.size_hint().min(end - start) as usize)?;
+        let mut found = FoundInSegment::new(segment, documents.size_hint().min(end - start) as usize)?;
         let mut buffer = [0; COLLECT_BLOCK_BUFFER_LEN];
         while documents.doc() < end {
             let filled = documents.fill_buffer(&mut buffer);
@@ -46,12 +46,12 @@ pub(super) fn pages_with(searcher: &Searcher, weight: &dyn Weight) -> tantivy::R
 }
 
 /// A segment, and the first document and the end of a range in it.
-type Part<'a> = (&'a SegmentReader, DocId, DocId);
+type DocRange<'a> = (&'a SegmentReader, DocId, DocId);
 
 /// Processes parts of segments in parallel.
 fn in_parts<T: Clone + Send>(
     searcher: &Searcher,
-    of_part: impl Fn(Part<'_>) -> tantivy::Result<Vec<T>> + Send + Sync,
+    of_part: impl Fn(DocRange<'_>) -> tantivy::Result<Vec<T>> + Send + Sync,
 ) -> tantivy::Result<Vec<T>> {
     let all: u64 = searcher.segment_readers().iter().map(|segment| u64::from(segment.max_doc())).sum();
     let own = (all / PARTS_PER_PROCESSOR / rayon::current_num_threads() as u64).max(PART_DOCUMENTS_MIN);
@@ -81,7 +81,7 @@ fn without_notes(found: Vec<(UrlId, ())>) -> Vec<UrlId> {
 /// them first.
 pub(super) fn pages(searcher: &Searcher, weight: &dyn Weight) -> tantivy::Result<Vec<UrlId>> {
     let of_segment = |segment: &SegmentReader| {
-        let mut found = Found::new(segment, 0)?;
+        let mut found = FoundInSegment::new(segment, 0)?;
         weight.for_each_no_score(segment, &mut |documents| {
             documents.iter().for_each(|document| found.add(*document, ()));
         })?;
@@ -111,7 +111,7 @@ pub(super) fn score(searcher: &Searcher, weight: &dyn Weight, page: &Term) -> ta
 }
 
 /// Documents found in a segment, with a note for each. Their pages are read a block at a time.
-struct Found<'a, T> {
+struct FoundInSegment<'a, T> {
     segment: &'a SegmentReader,
     page: Column<u64>,
     documents: Vec<DocId>,
@@ -119,7 +119,7 @@ struct Found<'a, T> {
     pages: Vec<(UrlId, T)>,
 }
 
-impl<'a, T> Found<'a, T> {
+impl<'a, T> FoundInSegment<'a, T> {
     fn new(segment: &'a SegmentReader, expected: usize) -> tantivy::Result<Self> {
         let page = segment.fast_fields().u64("page")?;
         let (documents, notes, pages) = (Vec::new(), Vec::new(), Vec::with_capacity(expected));

@@ -22,12 +22,12 @@ pub(super) const LIST_BYTES_MAX: u64 = 16 << 20;
 
 /// A folder in which only regular files are opened.
 #[derive(Clone, Debug)]
-pub(super) struct Folder {
+pub(super) struct RegularFiles {
     path: PathBuf,
     files: MmapDirectory,
 }
 
-impl Folder {
+impl RegularFiles {
     pub(super) fn open(path: &Path) -> Result<Self, OpenDirectoryError> {
         Ok(Self { path: path.to_owned(), files: MmapDirectory::open(path)? })
     }
@@ -52,7 +52,7 @@ fn unreadable(name: &Path, error: io::Error) -> OpenReadError {
     }
 }
 
-impl Directory for Folder {
+impl Directory for RegularFiles {
     fn get_file_handle(&self, name: &Path) -> Result<Arc<dyn FileHandle>, OpenReadError> {
         check_regular(&self.path.join(name)).map_err(|error| unreadable(name, error))?;
         self.files.get_file_handle(name)

@@ -17,7 +17,7 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::tokenizer::{Token, TokenStream, Tokenizer};
 use tantivy::{Searcher, Term};
 
-use super::schema::Fields;
+use super::schema::IndexSchema;
 use super::terms::phrase;
 use super::words::{positions, words};
 
@@ -128,7 +128,7 @@ fn is_single(name: &str) -> bool {
 }
 
 /// Returns the terms of a document for the index. If its elements are not known, the term says that it may have any.
-/// The root is the first of the elements; `text_has_all` as in [`archive_web::parse::Parsed`].
+/// The root is the first of the elements; `text_has_all` as in [`archive_web::parse::ParsedDocument`].
 #[must_use]
 pub fn terms(elements: Option<Vec<Elements>>, text_has_all: bool) -> String {
     let Some(elements) = elements else { return ALL.to_owned() };
@@ -261,7 +261,7 @@ fn with_space(text: &str) -> Cow<'_, str> {
 pub(super) fn compile(
     query: &ElementQuery,
     are_known: bool,
-    fields: Fields,
+    fields: IndexSchema,
     searcher: &Searcher,
 ) -> tantivy::Result<Box<dyn Query>> {
     let known = Compiler { fields, searcher }.query(query)?;
@@ -272,7 +272,7 @@ pub(super) fn compile(
 }
 
 struct Compiler<'a> {
-    fields: Fields,
+    fields: IndexSchema,
     searcher: &'a Searcher,
 }
 
@@ -388,7 +388,7 @@ impl Compiler<'_> {
     }
 }
 
-fn term(fields: Fields, text: &str) -> Box<dyn Query> {
+fn term(fields: IndexSchema, text: &str) -> Box<dyn Query> {
     Box::new(TermQuery::new(Term::from_field_text(fields.elements, text), IndexRecordOption::Basic))
 }
 

@@ -10,7 +10,7 @@ use tantivy::directory::error::{LockError, OpenDirectoryError, OpenReadError};
 /// Why the full-text index cannot be used. The index is derived from the archive: it can always be removed and rebuilt.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum SearchError {
     /// There is no index in the folder.
     #[error("there is no full-text index in {}", folder.display())]
     Missing {
@@ -62,23 +62,26 @@ pub enum Error {
     },
 }
 
-impl archive_base::error::Classified for Error {}
+impl archive_base::error::Classified for SearchError {}
 
 /// Errors of reading by which the content of the index, and not the disk, is at fault.
 const DAMAGE: [io::ErrorKind; 2] = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
 
 /// Runs `work` on the index in `folder`. The engine checks little of what it reads, and panics on some damage; this
 /// becomes [`Error::Damaged`].
-pub(crate) fn guarded<T>(folder: &Path, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+pub(crate) fn guarded<T>(
+    folder: &Path,
+    work: impl FnOnce() -> Result<T, SearchError>,
+) -> Result<T, SearchError> {
     quietly(work).unwrap_or_else(|| {
-        Err(Error::Damaged {
+        Err(SearchError::Damaged {
             folder: folder.to_owned(),
             what: "a file has changed since it was written".to_owned(),
         })
     })
 }
 
-impl Error {
+impl SearchError {
     /// Converts an error of the search engine while opening the index in `folder`.
     pub(crate) fn opening(folder: &Path, source: TantivyError) -> Self {
         match source {

@@ -9,15 +9,15 @@ use tantivy::query::Bm25Weight;
 use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, SegmentReader, TERMINATED, Term};
 
-use super::error::Error;
-use super::find::{Evidence, FORM_SHARE, FORM_WEIGHT, Fit, Wanted, share};
+use super::error::SearchError;
+use super::find::{FORM_SHARE, FORM_WEIGHT, Fit, PageEvidence, QueryWord, share};
 use super::forms::{DocumentLanguages, Languages};
 use super::labels::Label;
-use super::schema::{Fields, VERSION};
-use super::view::View;
+use super::schema::{IndexSchema, VERSION};
+use super::view::IndexView;
 
 /// Iterates over the documents of a segment that have one word in one field.
-struct Cursor {
+struct PostingsCursor {
     postings: SegmentPostings,
     word: usize,
     weight: Option<(Bm25Weight, FieldNormReader)>,
@@ -25,16 +25,16 @@ struct Cursor {
     form_in: Option<Languages>,
 }
 
-impl View<'_> {
+impl IndexView<'_> {
     /// Reads the texts of links in a segment, only from documents that count, and adds them to their targets.
     pub(super) fn read_links(
         &self,
         segment: &SegmentReader,
-        fields: Fields,
-        wanted: &[Wanted],
+        fields: IndexSchema,
+        wanted: &[QueryWord],
         linked: &mut HashMap<UrlId, Fit>,
-    ) -> Result<(), Error> {
-        let error = |source| Error::of(self.folder(), source);
+    ) -> Result<(), SearchError> {
+        let error = |source| SearchError::of(self.folder(), source);
         let mut cursors = Vec::new();
         for (word, one) in wanted.iter().enumerate() {
             one.open(segment, fields.links, word, &mut cursors).map_err(error)?;
@@ -64,27 +64,27 @@ impl View<'_> {
     }
 }
 
-impl Wanted {
+impl QueryWord {
     /// Opens the documents that have the word or another form of it in a field.
     fn open(
         &self,
         segment: &SegmentReader,
         field: Field,
         word: usize,
-        cursors: &mut Vec<Cursor>,
+        cursors: &mut Vec<PostingsCursor>,
     ) -> tantivy::Result<()> {
         let index = segment.inverted_index(field)?;
         let forms = self.forms.iter().map(|form| (&form.word, Some(form.languages)));
         for (text, form_in) in std::iter::once((&self.word, None)).chain(forms) {
             let term = Term::from_field_text(field, text);
             let postings = index.read_postings(&term, IndexRecordOption::WithFreqsAndPositions)?;
-            cursors.extend(postings.map(|postings| Cursor { postings, word, weight: None, form_in }));
+            cursors.extend(postings.map(|postings| PostingsCursor { postings, word, weight: None, form_in }));
         }
         Ok(())
     }
 }
 
-impl Cursor {
+impl PostingsCursor {
     /// Whether its word counts in a document.
     fn counts(&self, document: DocId, languages: &mut DocumentLanguages) -> bool {
         self.form_in.is_none_or(|form_in| form_in & languages.of_document(document) > 0)
@@ -92,16 +92,16 @@ impl Cursor {
 }
 
 /// Returns the first document of any cursor.
-fn first(cursors: &[Cursor]) -> Option<DocId> {
+fn first(cursors: &[PostingsCursor]) -> Option<DocId> {
     cursors.iter().map(|cursor| cursor.postings.doc()).min().filter(|document| *document != TERMINATED)
 }
 
 /// Reads the evidence that the documents of a segment have for themselves.
 pub(super) fn read_pages(
     segment: &SegmentReader,
-    fields: Fields,
-    wanted: &[Wanted],
-    pages: &mut Vec<(UrlId, Option<u64>, Evidence)>,
+    fields: IndexSchema,
+    wanted: &[QueryWord],
+    pages: &mut Vec<(UrlId, Option<u64>, PageEvidence)>,
 ) -> tantivy::Result<()> {
     let (mut texts, mut labels) = (Vec::new(), Vec::new());
     for (word, one) in wanted.iter().enumerate() {
@@ -123,7 +123,7 @@ pub(super) fn read_pages(
     let mut of_forms = vec![0.0; wanted.len()];
     // A word of a label is also in the title or the body.
     while let Some(document) = first(&texts) {
-        let mut evidence = Evidence::default();
+        let mut evidence = PageEvidence::default();
         of_forms.fill(0.0);
         for cursor in texts.iter_mut().filter(|cursor| cursor.postings.doc() == document) {
             let counts = cursor.counts(document, &mut languages);
@@ -160,7 +160,7 @@ pub(super) fn read_pages(
 
 /// Returns the words that a document has in its labels, sorted by label; moves the cursors past it.
 fn labels_of<'a>(
-    cursors: &mut [Cursor],
+    cursors: &mut [PostingsCursor],
     document: DocId,
     languages: &mut DocumentLanguages,
     positions: &'a mut Vec<(Label, usize, bool)>,
@@ -185,7 +185,7 @@ fn labels_of<'a>(
 }
 
 /// Calls `take` with the line and the fit of each label that has a word.
-fn each_label(found: &[(Label, usize, bool)], wanted: &[Wanted], mut take: impl FnMut(u32, Fit)) {
+fn each_label(found: &[(Label, usize, bool)], wanted: &[QueryWord], mut take: impl FnMut(u32, Fit)) {
     for label in found.chunk_by(|(left, ..), (right, ..)| left == right) {
         let Some((Label { line, words: length }, ..)) = label.first().copied() else { continue };
         let words_of = |form| {

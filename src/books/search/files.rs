@@ -15,9 +15,9 @@ use archive_storage::backend::{OpenMode, RealDisk, open_regular, replace_file};
 use tantivy::Index;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::directory::{Folder, LIST_BYTES_MAX, check_regular};
-use super::error::{Error, guarded};
-use super::reader::Reader;
+use super::directory::{LIST_BYTES_MAX, RegularFiles, check_regular};
+use super::error::{SearchError, guarded};
+use super::reader::SearchReader;
 
 /// The list: each line has an XXH3-64 in hexadecimal, two spaces and a file name.
 const LIST: &str = "files.xxh3";
@@ -36,7 +36,7 @@ const TRIALS_MAX: usize = 20;
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 1 << 20;
 
-type Files = BTreeMap<String, u64>;
+type IndexFiles = BTreeMap<String, u64>;
 
 /// Records that files may change from now on.
 pub(super) fn unseal(folder: &Path) -> io::Result<()> {
@@ -102,7 +102,7 @@ pub(super) fn snapshot(from: &Path, to: &Path) -> tantivy::Result<()> {
 /// Removes files that the commit does not name and that may be incomplete.
 fn remove_unnamed(folder: &Path) -> tantivy::Result<()> {
     let mut named: HashSet<PathBuf> = REWRITTEN.iter().chain([&OPEN_LIST]).map(PathBuf::from).collect();
-    named.extend(Index::open(Folder::open(folder)?)?.load_metas()?.list_segment_files());
+    named.extend(Index::open(RegularFiles::open(folder)?)?.load_metas()?.list_segment_files());
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         if !named.contains(Path::new(&entry.file_name())) {
@@ -130,14 +130,14 @@ pub fn check(folder: &Path, state: u64) -> Vec<String> {
     if !found.is_empty() {
         return found;
     }
-    match Reader::open(folder) {
+    match SearchReader::open(folder) {
         Ok(reader) if reader.state().is_some_and(|of| of != state) => {
             found.push("it belongs to another state".to_owned());
         }
         Ok(_) => {}
         Err(error) => found.push(error.to_string()),
     }
-    match guarded(folder, || damaged(folder).map_err(|source| Error::of(folder, source))) {
+    match guarded(folder, || damaged(folder).map_err(|source| SearchError::of(folder, source))) {
         Ok(damaged) => found.extend(damaged.iter().map(|file| format!("{} is damaged", file.display()))),
         Err(error) => found.push(error.to_string()),
     }
@@ -147,10 +147,10 @@ pub fn check(folder: &Path, state: u64) -> Vec<String> {
 
 /// Returns the files whose embedded checksums are wrong.
 fn damaged(folder: &Path) -> tantivy::Result<HashSet<PathBuf>> {
-    Index::open(Folder::open(folder)?)?.validate_checksum()
+    Index::open(RegularFiles::open(folder)?)?.validate_checksum()
 }
 
-fn compare(folder: &Path, files: &Files, is_open: bool, found: &mut Vec<String>) {
+fn compare(folder: &Path, files: &IndexFiles, is_open: bool, found: &mut Vec<String>) {
     for (name, sum) in files {
         if is_open && REWRITTEN.contains(&name.as_str()) {
             continue;
@@ -201,11 +201,11 @@ fn line(name: &str, sum: u64) -> String {
 }
 
 /// Reads a list; nothing if there is none.
-fn read(path: &Path) -> io::Result<Option<Files>> {
+fn read(path: &Path) -> io::Result<Option<IndexFiles>> {
     let Some(text) = files::read_if_there(path, LIST_BYTES_MAX)? else { return Ok(None) };
     let damaged = || io::Error::new(io::ErrorKind::InvalidData, "is damaged");
     let text = String::from_utf8(text).map_err(|_| damaged())?;
-    let mut files = Files::new();
+    let mut files = IndexFiles::new();
     for found in text.split_inclusive('\n') {
         let (sum, name) = found.trim_end_matches('\n').split_once("  ").ok_or_else(damaged)?;
         let sum = u64::from_str_radix(sum, 16).map_err(|_| damaged())?;

@@ -25,11 +25,11 @@ use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, FuzzyTermQuery};
 use tantivy::schema::Field;
 
 use super::TextQuery;
-use super::error::Error;
+use super::error::SearchError;
 use super::evidence::read_pages;
-use super::forms::Form;
-use super::schema::Fields;
-use super::view::{View, shown_with};
+use super::forms::WordForm;
+use super::schema::IndexSchema;
+use super::view::{IndexView, shown_with};
 use super::words::words;
 
 /// Maximum number of words of a search; further words are ignored.
@@ -71,7 +71,7 @@ impl Find {
 
 /// A page that was found.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundPage {
     /// The page.
     pub page: UrlId,
     /// Score; higher is better.
@@ -81,14 +81,14 @@ pub struct Found {
 }
 
 /// A word of the search.
-pub(super) struct Wanted {
+pub(super) struct QueryWord {
     pub(super) word: String,
     /// Share of all words' rarity; the shares sum to 1.
     share: f32,
     /// BM25 weight in each text field.
     pub(super) weights: Vec<(Field, Bm25Weight)>,
     /// Its other forms.
-    pub(super) forms: Vec<Form>,
+    pub(super) forms: Vec<WordForm>,
 }
 
 /// How well the labels of a page fit.
@@ -125,7 +125,7 @@ impl Fit {
 
 /// Evidence from the index for one page.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Evidence {
+pub(super) struct PageEvidence {
     pub(super) bm25: f32,
     pub(super) words: u32,
     /// Words of which it has another form.
@@ -136,8 +136,8 @@ pub(super) struct Evidence {
 
 /// Evidence from indexes for all pages of a search.
 pub struct Evidences {
-    wanted: Vec<Wanted>,
-    pages: Vec<(UrlId, Evidence)>,
+    wanted: Vec<QueryWord>,
+    pages: Vec<(UrlId, PageEvidence)>,
     linked: HashMap<UrlId, Fit>,
     in_a_row: HashSet<UrlId>,
     /// Pages with all phrases, if the search has phrases.
@@ -195,13 +195,13 @@ impl Evidences {
     /// Returns every page that has one of the words and all phrases and nothing unwanted, in no order. This includes
     /// pages known only from links to them.
     #[must_use]
-    pub fn judge(self) -> Vec<Found> {
+    pub fn judge(self) -> Vec<FoundPage> {
         let Self { wanted, mut pages, mut linked, in_a_row, with, without } = self;
         for (page, evidence) in &mut pages {
             evidence.links = linked.remove(page).unwrap_or_default();
         }
         pages.extend(
-            linked.into_iter().map(|(page, links)| (page, Evidence { links, ..Evidence::default() })),
+            linked.into_iter().map(|(page, links)| (page, PageEvidence { links, ..PageEvidence::default() })),
         );
         pages.retain(|(page, _)| {
             with.as_ref().is_none_or(|with| with.contains(page)) && !without.contains(page)
@@ -211,18 +211,18 @@ impl Evidences {
     }
 }
 
-impl View<'_> {
+impl IndexView<'_> {
     /// Collects the evidence of these indexes for a search.
     ///
     /// # Errors
     /// When an index or a history cannot be read.
-    pub fn find(&self, find: &Find) -> Result<Evidences, Error> {
+    pub fn find(&self, find: &Find) -> Result<Evidences, SearchError> {
         self.guarded(|| self.find_unguarded(find))
     }
 
-    fn find_unguarded(&self, find: &Find) -> Result<Evidences, Error> {
-        let error = |source| Error::of(self.folder(), source);
-        let (searchers, (_, fields)) = (self.searchers(), Fields::schema(false));
+    fn find_unguarded(&self, find: &Find) -> Result<Evidences, SearchError> {
+        let error = |source| SearchError::of(self.folder(), source);
+        let (searchers, (_, fields)) = (self.searchers(), IndexSchema::schema(false));
         let (typed, whole) = (find.typed(), self.whole());
         let mut wanted = wanted(&whole, whole.alive(), fields, &typed).map_err(error)?;
         for (word, forms) in self.forms_of(find).map_err(error)? {
@@ -257,7 +257,7 @@ impl View<'_> {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn similar(&self, word: &str) -> Result<Option<String>, Error> {
+    pub fn similar(&self, word: &str) -> Result<Option<String>, SearchError> {
         Ok(self.like(word)?.and_then(most_like))
     }
 
@@ -266,12 +266,12 @@ impl View<'_> {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn like(&self, word: &str) -> Result<Option<HashMap<String, u64>>, Error> {
-        self.guarded(|| self.like_unguarded(word).map_err(|source| Error::of(self.folder(), source)))
+    pub fn like(&self, word: &str) -> Result<Option<HashMap<String, u64>>, SearchError> {
+        self.guarded(|| self.like_unguarded(word).map_err(|source| SearchError::of(self.folder(), source)))
     }
 
     fn like_unguarded(&self, word: &str) -> tantivy::Result<Option<HashMap<String, u64>>> {
-        let (whole, (_, fields)) = (self.whole(), Fields::schema(false));
+        let (whole, (_, fields)) = (self.whole(), IndexSchema::schema(false));
         for field in [fields.body, fields.title, fields.labels, fields.links] {
             if whole.doc_freq(&Term::from_field_text(field, word))? > 0 {
                 return Ok(None);
@@ -300,7 +300,7 @@ impl View<'_> {
         Ok(Some(frequencies))
     }
 
-    fn set_of(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, Error> {
+    fn set_of(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, SearchError> {
         Ok(self.pages_with(&TextQuery { all, texts })?.into_iter().collect())
     }
 }
@@ -316,11 +316,11 @@ pub fn most_like(frequencies: HashMap<String, u64>) -> Option<String> {
 pub(super) fn wanted(
     whole: &dyn Bm25StatisticsProvider,
     alive: u64,
-    fields: Fields,
+    fields: IndexSchema,
     typed: &[String],
-) -> tantivy::Result<Vec<Wanted>> {
+) -> tantivy::Result<Vec<QueryWord>> {
     let documents = alive as f32;
-    let mut wanted: Vec<Wanted> = Vec::new();
+    let mut wanted: Vec<QueryWord> = Vec::new();
     for word in typed {
         if wanted.iter().any(|known| known.word == *word) {
             continue;
@@ -336,15 +336,15 @@ pub(super) fn wanted(
             let bm25 = Bm25Weight::for_terms(whole, &[Term::from_field_text(field, word)])?;
             weights.push((field, bm25.boost_by(weight)));
         }
-        wanted.push(Wanted { word: word.clone(), share: rarity.ln_1p(), weights, forms: Vec::new() });
+        wanted.push(QueryWord { word: word.clone(), share: rarity.ln_1p(), weights, forms: Vec::new() });
     }
     let sum: f32 = wanted.iter().map(|wanted| wanted.share).sum();
     wanted.iter_mut().for_each(|wanted| wanted.share /= sum.max(f32::MIN_POSITIVE));
     Ok(wanted)
 }
 
-fn judge(page: UrlId, evidence: Evidence, wanted: &[Wanted], in_a_row: bool) -> Found {
-    let Evidence { bm25, words, forms, headings, links } = evidence;
+fn judge(page: UrlId, evidence: PageEvidence, wanted: &[QueryWord], in_a_row: bool) -> FoundPage {
+    let PageEvidence { bm25, words, forms, headings, links } = evidence;
     let has = words | headings.words | links.words;
     let has_form = forms & !has;
     let coverage = share(has, wanted) + FORM_SHARE * share(has_form, wanted);
@@ -360,15 +360,15 @@ fn judge(page: UrlId, evidence: Evidence, wanted: &[Wanted], in_a_row: bool) -> 
     ] {
         score += if is_so { weight } else { 0.0 };
     }
-    Found { page, score, has_all }
+    FoundPage { page, score, has_all }
 }
 
 /// Returns the words of a bit set.
-fn of(set: u32, wanted: &[Wanted]) -> impl Iterator<Item = &Wanted> {
+fn of(set: u32, wanted: &[QueryWord]) -> impl Iterator<Item = &QueryWord> {
     wanted.iter().enumerate().filter(move |(word, _)| set >> word & 1 == 1).map(|(_, wanted)| wanted)
 }
 
 /// Sums the shares of a set of words.
-pub(super) fn share(set: u32, wanted: &[Wanted]) -> f32 {
+pub(super) fn share(set: u32, wanted: &[QueryWord]) -> f32 {
     of(set, wanted).map(|wanted| wanted.share).sum()
 }

@@ -12,10 +12,10 @@ use tantivy::query::Bm25StatisticsProvider as _;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, SegmentReader, Term};
 
-use super::error::Error;
+use super::error::SearchError;
 use super::find::{FIND_WORDS_MAX, Find};
-use super::schema::Fields;
-use super::view::{Searchers, View, shown_with};
+use super::schema::IndexSchema;
+use super::view::{IndexView, Searchers, shown_with};
 use super::words::words;
 
 /// Maximum number of forms searched per word, the most frequent ones.
@@ -68,7 +68,7 @@ pub fn language_term(tag: &str) -> String {
     format!("{LANGUAGE}{}", known.unwrap_or(OTHER))
 }
 
-fn term(fields: Fields, code: &str) -> Term {
+fn term(fields: IndexSchema, code: &str) -> Term {
     Term::from_field_text(fields.elements, &format!("{LANGUAGE}{code}"))
 }
 
@@ -77,7 +77,7 @@ pub(super) type Languages = u32;
 
 /// Another form of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Form {
+pub(super) struct WordForm {
     pub(super) word: String,
     /// The languages in which it is a form of that word.
     pub(super) languages: Languages,
@@ -109,19 +109,19 @@ impl Stemmed {
     }
 }
 
-impl View<'_> {
+impl IndexView<'_> {
     /// Returns the other forms of the typed words, except of those in phrases.
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn forms(&self, find: &Find) -> Result<Vec<String>, Error> {
-        let forms = || self.forms_of(find).map_err(|source| Error::of(self.folder(), source));
+    pub fn forms(&self, find: &Find) -> Result<Vec<String>, SearchError> {
+        let forms = || self.forms_of(find).map_err(|source| SearchError::of(self.folder(), source));
         Ok(self.guarded(forms)?.into_iter().flat_map(|(_, forms)| forms).map(|form| form.word).collect())
     }
 
     /// Returns each word with its forms in the languages of the indexed documents.
-    pub(super) fn forms_of(&self, find: &Find) -> tantivy::Result<Vec<(String, Vec<Form>)>> {
-        let (_, fields) = Fields::schema(false);
+    pub(super) fn forms_of(&self, find: &Find) -> tantivy::Result<Vec<(String, Vec<WordForm>)>> {
+        let (_, fields) = IndexSchema::schema(false);
         let searchers = self.searchers();
         let mut languages = Vec::new();
         for (number, (code, _)) in STEMMED.iter().enumerate() {
@@ -150,16 +150,16 @@ impl View<'_> {
 /// Returns the forms of a word in some languages, most frequent first.
 fn forms(
     searchers: &Searchers<'_>,
-    fields: Fields,
+    fields: IndexSchema,
     word: &str,
     languages: &[usize],
-) -> tantivy::Result<Vec<Form>> {
+) -> tantivy::Result<Vec<WordForm>> {
     let stemmed: Vec<Stemmed> = languages.iter().filter_map(|number| Stemmed::of(word, *number)).collect();
     let Some(start) = stemmed.iter().map(|stemmed| stemmed.start.as_str()).min_by_key(|start| start.len())
     else {
         return Ok(Vec::new());
     };
-    let mut forms: Vec<(u64, Form)> = Vec::new();
+    let mut forms: Vec<(u64, WordForm)> = Vec::new();
     for (segment, veil) in searchers.segments() {
         let index = segment.inverted_index(fields.body)?;
         let mut known = index.terms().range().ge(start).into_stream()?;
@@ -185,7 +185,7 @@ fn forms(
             }
             match forms.iter_mut().find(|(_, form)| form.word == other) {
                 Some((sum, _)) => *sum += count,
-                None => forms.push((count, Form { word: other.to_owned(), languages })),
+                None => forms.push((count, WordForm { word: other.to_owned(), languages })),
             }
         }
     }
@@ -197,7 +197,7 @@ fn forms(
 pub(super) struct DocumentLanguages(Vec<(Languages, SegmentPostings)>);
 
 impl DocumentLanguages {
-    pub(super) fn of(segment: &SegmentReader, fields: Fields) -> tantivy::Result<Self> {
+    pub(super) fn of(segment: &SegmentReader, fields: IndexSchema) -> tantivy::Result<Self> {
         let index = segment.inverted_index(fields.elements)?;
         let mut all = Vec::new();
         let stemmed = STEMMED.iter().enumerate().map(|(number, (code, _))| (1 << number, *code));

@@ -1,6 +1,6 @@
 //! The full-text index: the words of each page's newest version and, if the archive wants that, of older versions.
 //!
-//! At most one [`Writer`], in the crawl, adds pages and commits them with a watermark; any number of [`Reader`]s, in
+//! At most one [`IndexWriterOwner`], in the crawl, adds pages and commits them with a watermark; any number of [`SearchReader`]s, in
 //! any process, see the last commit. The index is derived data: it can be removed and rebuilt from the archive. Pages
 //! lost in a crash are added again from the watermark on. The index stores no texts, only words and their positions.
 //!
@@ -35,21 +35,21 @@ mod writer;
 #[cfg(test)]
 mod tests;
 
-pub use error::Error;
+pub use error::SearchError;
 pub use files::{check, is_unsealed};
-pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, Found, most_like};
+pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, FoundPage, most_like};
 pub use forms::language_term;
 pub use phrase::Phrase;
-pub use reader::{Commit, Reader, Readers};
+pub use reader::{Commit, Readers, SearchReader};
 pub use snippet::{Marked, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use statistics::Statistics;
 pub use structures::Structures;
 pub use versions::{
     PagesAsOf, VERSIONS_FOLDER, VERSIONS_NAME, is_searched, keep_versions, newest_searched, older_versions,
 };
-pub use view::View;
+pub use view::IndexView;
 pub use words::{WORD_BYTES_MAX, words};
-pub use writer::{Document, Options, TEXT_BYTES_MAX, Writer};
+pub use writer::{IndexOptions, IndexWriterOwner, IndexedVersion, TEXT_BYTES_MAX};
 
 use std::path::Path;
 
@@ -70,10 +70,10 @@ pub fn copy_without(
     from: &Path,
     to: &Path,
     pages: impl IntoIterator<Item = UrlId>,
-    options: Options,
-) -> Result<(), Error> {
-    files::share(from, to).map_err(|source| Error::of(to, source.into()))?;
-    let mut writer = Writer::open(to, options)?;
+    options: IndexOptions,
+) -> Result<(), SearchError> {
+    files::share(from, to).map_err(|source| SearchError::of(to, source.into()))?;
+    let mut writer = IndexWriterOwner::open(to, options)?;
     pages.into_iter().for_each(|page| writer.remove(page));
     writer.commit(writer.watermark())?;
     writer.expunge()?;
@@ -85,8 +85,8 @@ pub fn copy_without(
 ///
 /// # Errors
 /// When the index cannot be read or the folder cannot be written.
-pub fn snapshot(from: &Path, to: &Path) -> Result<(), Error> {
-    error::guarded(from, || files::snapshot(from, to).map_err(|source| Error::of(from, source)))
+pub fn snapshot(from: &Path, to: &Path) -> Result<(), SearchError> {
+    error::guarded(from, || files::snapshot(from, to).map_err(|source| SearchError::of(from, source)))
 }
 
 /// What to search for.

@@ -13,10 +13,10 @@ use tantivy::{
     DocId, Index, IndexReader, ReloadPolicy, Score, Searcher, SegmentOrdinal, SegmentReader, Term,
 };
 
-use super::directory::Folder;
+use super::directory::RegularFiles;
 use super::elements::{self, ElementQuery};
-use super::error::{Error, guarded};
-use super::schema::{self, Fields};
+use super::error::{SearchError, guarded};
+use super::schema::{self, IndexSchema};
 use super::structures::{self, Structures};
 use super::{TextQuery, collect, terms, writer};
 
@@ -25,15 +25,15 @@ const OPENINGS_MAX: u32 = 8;
 
 /// An index as of one commit.
 #[derive(Clone)]
-pub struct Reader {
+pub struct SearchReader {
     folder: PathBuf,
     reader: IndexReader,
-    fields: Fields,
+    fields: IndexSchema,
     watermark: u64,
     state: Option<u64>,
 }
 
-impl std::fmt::Debug for Reader {
+impl std::fmt::Debug for SearchReader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader").field("folder", &self.folder).field("watermark", &self.watermark).finish()
     }
@@ -54,24 +54,24 @@ impl Commit {
 
 /// Indexes kept open between searches until their next commit: opening one costs as much as the rest of a search.
 #[derive(Debug, Default)]
-pub struct Readers(Mutex<HashMap<PathBuf, (Commit, Reader)>>);
+pub struct Readers(Mutex<HashMap<PathBuf, (Commit, SearchReader)>>);
 
 impl Readers {
     /// Returns the index in `folder` as of its last commit.
     ///
     /// # Errors
-    /// As [`Reader::open`].
-    pub fn open(&self, folder: &Path) -> Result<Reader, Error> {
+    /// As [`SearchReader::open`].
+    pub fn open(&self, folder: &Path) -> Result<SearchReader, SearchError> {
         let open = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Read before the index is opened: the next search then sees any commit made in between.
         let Some(commit) = Commit::of(folder) else {
             open().remove(folder);
-            return Reader::open(folder);
+            return SearchReader::open(folder);
         };
         if let Some((_, reader)) = open().get(folder).filter(|(known, _)| *known == commit) {
             return Ok(reader.clone());
         }
-        let reader = Reader::open(folder)?;
+        let reader = SearchReader::open(folder)?;
         open().insert(folder.to_owned(), (commit, reader.clone()));
         Ok(reader)
     }
@@ -82,12 +82,12 @@ fn identity(folder: &Path) -> Option<(u64, u64)> {
     std::fs::metadata(folder).ok().map(|folder| (folder.dev(), folder.ino()))
 }
 
-impl Reader {
+impl SearchReader {
     /// Opens the index in `folder` as of its last commit.
     ///
     /// # Errors
-    /// [`Error::Missing`] when there is none; [`Error::OtherVersion`], [`Error::Damaged`] or [`Error::Io`].
-    pub fn open(folder: &Path) -> Result<Self, Error> {
+    /// [`SearchError::Missing`] when there is none; [`SearchError::OtherVersion`], [`SearchError::Damaged`] or [`SearchError::Io`].
+    pub fn open(folder: &Path) -> Result<Self, SearchError> {
         let mut openings = 1;
         loop {
             let before = identity(folder);
@@ -99,19 +99,19 @@ impl Reader {
         }
     }
 
-    fn open_unguarded(folder: &Path) -> Result<Self, Error> {
-        let error = |source| Error::opening(folder, source);
-        let directory = Folder::open(folder).map_err(|source| error(source.into()))?;
+    fn open_unguarded(folder: &Path) -> Result<Self, SearchError> {
+        let error = |source| SearchError::opening(folder, source);
+        let directory = RegularFiles::open(folder).map_err(|source| error(source.into()))?;
         let mut index = Index::open(directory).map_err(error)?;
         if !schema::is_ours(&index) {
-            return Err(Error::OtherVersion { folder: folder.to_owned() });
+            return Err(SearchError::OtherVersion { folder: folder.to_owned() });
         }
         index.set_tokenizers(schema::tokenizers());
         // The watermark comes first: after a commit in between, the reader knows more than its watermark says, never
         // less.
         let (watermark, state) = writer::watermark(folder, &index)?;
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().map_err(error)?;
-        let (_, fields) = Fields::schema(false);
+        let (_, fields) = IndexSchema::schema(false);
         Ok(Self { folder: folder.to_owned(), reader, fields, watermark, state })
     }
 
@@ -147,7 +147,7 @@ impl Reader {
         &self,
         query: &TextQuery,
         statistics: &dyn Bm25StatisticsProvider,
-    ) -> Result<Vec<(UrlId, f32)>, Error> {
+    ) -> Result<Vec<(UrlId, f32)>, SearchError> {
         let query = terms::compile(query, self.fields);
         self.collected(|searcher| {
             let scoring = EnableScoring::enabled_from_statistics_provider(statistics, searcher);
@@ -156,7 +156,7 @@ impl Reader {
     }
 
     /// The same without BM25, which is cheaper.
-    pub(super) fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, Error> {
+    pub(super) fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, SearchError> {
         let query = terms::compile(query, self.fields);
         self.collected(|searcher| {
             collect::pages_with(searcher, &*query.weight(EnableScoring::disabled_from_searcher(searcher))?)
@@ -169,7 +169,7 @@ impl Reader {
         query: &TextQuery,
         page: UrlId,
         statistics: &dyn Bm25StatisticsProvider,
-    ) -> Result<f32, Error> {
+    ) -> Result<f32, SearchError> {
         let query = terms::compile(query, self.fields);
         let term = Term::from_field_u64(self.fields.page, u64::from(page.0));
         self.collected(|searcher| {
@@ -184,7 +184,7 @@ impl Reader {
         &self,
         query: &TextQuery,
         statistics: &dyn Bm25StatisticsProvider,
-    ) -> Result<Vec<Hit>, Error> {
+    ) -> Result<Vec<IndexHit>, SearchError> {
         let query = terms::compile(query, self.fields);
         self.collected(|searcher| searcher.search_with_statistics_provider(&query, &EveryHit, statistics))
     }
@@ -193,16 +193,16 @@ impl Reader {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn with_elements(&self, query: &ElementQuery, are_known: bool) -> Result<Vec<UrlId>, Error> {
+    pub fn with_elements(&self, query: &ElementQuery, are_known: bool) -> Result<Vec<UrlId>, SearchError> {
         self.collected(|searcher| {
             let query = elements::compile(query, are_known, self.fields, searcher)?;
             collect::pages(searcher, &*query.weight(EnableScoring::disabled_from_searcher(searcher))?)
         })
     }
 
-    fn collected<T>(&self, work: impl FnOnce(&Searcher) -> tantivy::Result<T>) -> Result<T, Error> {
+    fn collected<T>(&self, work: impl FnOnce(&Searcher) -> tantivy::Result<T>) -> Result<T, SearchError> {
         guarded(&self.folder, || {
-            work(&self.reader.searcher()).map_err(|source| Error::of(&self.folder, source))
+            work(&self.reader.searcher()).map_err(|source| SearchError::of(&self.folder, source))
         })
     }
 
@@ -210,7 +210,7 @@ impl Reader {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn structures(&self) -> Result<Structures, Error> {
+    pub fn structures(&self) -> Result<Structures, SearchError> {
         self.collected(Structures::read)
     }
 
@@ -218,13 +218,13 @@ impl Reader {
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn pages_with_doctype(&self) -> Result<Vec<UrlId>, Error> {
+    pub fn pages_with_doctype(&self) -> Result<Vec<UrlId>, SearchError> {
         self.collected(structures::with_doctype)
     }
 }
 
 /// Page, number of the older version if it is one, and score.
-pub(super) type Hit = (UrlId, Option<u64>, f32);
+pub(super) type IndexHit = (UrlId, Option<u64>, f32);
 
 /// Collects every document with its score.
 struct EveryHit;
@@ -233,11 +233,11 @@ struct EveryHit;
 struct SegmentHits {
     page: Column<u64>,
     version: Option<Column<u64>>,
-    hits: Vec<Hit>,
+    hits: Vec<IndexHit>,
 }
 
 impl Collector for EveryHit {
-    type Fruit = Vec<Hit>;
+    type Fruit = Vec<IndexHit>;
     type Child = SegmentHits;
 
     fn for_segment(&self, _: SegmentOrdinal, segment: &SegmentReader) -> tantivy::Result<SegmentHits> {
@@ -250,13 +250,13 @@ impl Collector for EveryHit {
         true
     }
 
-    fn merge_fruits(&self, segments: Vec<Vec<Hit>>) -> tantivy::Result<Vec<Hit>> {
+    fn merge_fruits(&self, segments: Vec<Vec<IndexHit>>) -> tantivy::Result<Vec<IndexHit>> {
         Ok(segments.into_iter().flatten().collect())
     }
 }
 
 impl SegmentCollector for SegmentHits {
-    type Fruit = Vec<Hit>;
+    type Fruit = Vec<IndexHit>;
 
     fn collect(&mut self, document: DocId, score: Score) {
         let page = self.page.first(document).and_then(|page| u32::try_from(page).ok());
@@ -264,7 +264,7 @@ impl SegmentCollector for SegmentHits {
         self.hits.extend(page.map(|page| (UrlId(page), version, score)));
     }
 
-    fn harvest(self) -> Vec<Hit> {
+    fn harvest(self) -> Vec<IndexHit> {
         self.hits
     }
 }

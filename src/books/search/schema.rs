@@ -25,7 +25,7 @@ pub(crate) const VERSION: &str = "version";
 
 /// The fields of a document.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Fields {
+pub(crate) struct IndexSchema {
     /// Number of the page. There is one document per page, except in the index of older versions.
     pub(crate) page: Field,
     pub(crate) title: Field,
@@ -45,7 +45,7 @@ pub(crate) struct Fields {
     pub(crate) targets: Field,
 }
 
-impl Fields {
+impl IndexSchema {
     /// Returns the schema of an index of newest or of older versions, and its fields. Positions are kept because
     /// phrases need them.
     pub(crate) fn schema(of_versions: bool) -> (Schema, Self) {
@@ -103,5 +103,5 @@ pub(crate) fn settings() -> IndexSettings {
 
 /// Whether an index on disk is one of ours.
 pub(crate) fn is_ours(index: &Index) -> bool {
-    [false, true].into_iter().any(|of_versions| index.schema() == Fields::schema(of_versions).0)
+    [false, true].into_iter().any(|of_versions| index.schema() == IndexSchema::schema(of_versions).0)
 }

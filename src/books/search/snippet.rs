@@ -7,10 +7,10 @@ use encoding_rs::Encoding;
 use tantivy::query::Bm25StatisticsProvider as _;
 use tantivy::tokenizer::{TextAnalyzer, TokenStream as _};
 
-use super::schema::Fields;
-use super::view::View;
+use super::schema::IndexSchema;
+use super::view::IndexView;
 use super::words::{analyzer, parts_ascii};
-use super::{Error, TextQuery, WORD_BYTES_MAX, terms};
+use super::{SearchError, TextQuery, WORD_BYTES_MAX, terms};
 
 /// Maximum number of characters of a snippet.
 pub const SNIPPET_CHARACTERS_MAX: usize = 200;
@@ -31,19 +31,19 @@ pub struct Snippet {
 #[derive(Clone, Debug)]
 pub struct Marked(Vec<(String, f32)>);
 
-impl View<'_> {
+impl IndexView<'_> {
     /// Returns the words to mark in texts that `query` finds. The index has no texts: they come from the archive.
     ///
     /// # Errors
     /// When the index cannot be read.
-    pub fn marked(&self, query: &TextQuery) -> Result<Marked, Error> {
-        let (_, fields) = Fields::schema(false);
+    pub fn marked(&self, query: &TextQuery) -> Result<Marked, SearchError> {
+        let (_, fields) = IndexSchema::schema(false);
         let (whole, query) = (self.whole(), terms::compile(query, fields));
         let mut terms = Vec::new();
         query.query_terms(&mut |term, _| terms.extend((term.field() == fields.body).then_some(term)));
         let mut weights = BTreeMap::new();
         for term in terms {
-            let frequency = whole.doc_freq(term).map_err(|source| Error::of(self.folder(), source))?;
+            let frequency = whole.doc_freq(term).map_err(|source| SearchError::of(self.folder(), source))?;
             let word = term.value().as_str().filter(|_| frequency > 0).map(str::to_owned);
             weights.extend(word.map(|word| (word, 1.0 / (1.0 + frequency as f32))));
         }
@@ -53,7 +53,7 @@ impl View<'_> {
 
 /// A stretch of a text.
 #[derive(Default)]
-struct Stretch {
+struct TextStretch {
     start: usize,
     worth: f32,
     found: Vec<Range<usize>>,
@@ -67,18 +67,19 @@ impl Marked {
     /// text.
     #[must_use]
     pub fn snippet(&self, text: &str) -> Option<Snippet> {
-        let (mut best, mut stretch, mut words) = (Stretch::default(), Stretch::default(), Words::of(text));
+        let (mut best, mut stretch, mut words) =
+            (TextStretch::default(), TextStretch::default(), TextWords::of(text));
         let mut next = words.ending_after(SNIPPET_CHARACTERS_MAX);
         for (place, worth) in self.places(text) {
             while let Some(first) = next.take_if(|first| first.start <= place.start) {
-                let begun = Stretch { start: first.start, ..Stretch::default() };
+                let begun = TextStretch { start: first.start, ..TextStretch::default() };
                 best = better(best, std::mem::replace(&mut stretch, begun));
                 next = words.ending_after(first.start + SNIPPET_CHARACTERS_MAX);
             }
             stretch.worth += worth;
             stretch.found.push(place);
         }
-        let Stretch { start, found, .. } = better(best, stretch);
+        let TextStretch { start, found, .. } = better(best, stretch);
         let mut end = found.last()?.end;
         while let Some(word) = words.ending_after(end)
             && word.end <= start + SNIPPET_CHARACTERS_MAX
@@ -155,7 +156,7 @@ fn may_have(marked: &[(u32, usize)], run: &str) -> bool {
     may_be(letters, longest)
 }
 
-fn better(best: Stretch, other: Stretch) -> Stretch {
+fn better(best: TextStretch, other: TextStretch) -> TextStretch {
     if other.worth > best.worth { other } else { best }
 }
 
@@ -194,7 +195,7 @@ fn each_word(
 }
 
 /// The words of a text, located on demand.
-struct Words<'t> {
+struct TextWords<'t> {
     text: &'t str,
     analyzer: TextAnalyzer,
     /// The run analyzed last, and the words in it.
@@ -202,7 +203,7 @@ struct Words<'t> {
     places: Vec<Range<usize>>,
 }
 
-impl<'t> Words<'t> {
+impl<'t> TextWords<'t> {
     fn of(text: &'t str) -> Self {
         Self { text, analyzer: analyzer(), run: 0..0, places: Vec::new() }
     }

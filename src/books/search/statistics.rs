@@ -8,10 +8,10 @@ use tantivy::Term;
 use tantivy::query::{Bm25StatisticsProvider, EnableScoring};
 use tantivy::schema::Field;
 
-use super::error::Error;
+use super::error::SearchError;
 use super::find::{Find, wanted};
-use super::schema::Fields;
-use super::view::{Searchers, View};
+use super::schema::IndexSchema;
+use super::view::{IndexView, Searchers};
 use super::{TextQuery, terms};
 
 /// Statistics of one or more indexes, limited to what a search needs.
@@ -99,7 +99,7 @@ impl Bm25StatisticsProvider for Noting<'_> {
     }
 }
 
-impl View<'_> {
+impl IndexView<'_> {
     /// Returns the statistics of these indexes that some searches need.
     ///
     /// # Errors
@@ -108,21 +108,21 @@ impl View<'_> {
         &self,
         queries: impl Iterator<Item = &'q TextQuery>,
         find: Option<&Find>,
-    ) -> Result<Statistics, Error> {
+    ) -> Result<Statistics, SearchError> {
         let of = self.searchers();
         let noted = Statistics { alive: of.alive(), ..Statistics::default() };
         let noting = Noting { of, noted: Mutex::new(noted) };
-        let (_, fields) = Fields::schema(false);
+        let (_, fields) = IndexSchema::schema(false);
         self.guarded(|| {
             if let Some(find) = find {
                 let wanted = wanted(&noting, noting.of.alive(), fields, &find.typed());
-                wanted.map_err(|source| Error::of(self.folder(), source))?;
+                wanted.map_err(|source| SearchError::of(self.folder(), source))?;
             }
             for query in queries {
                 for (searcher, _) in &self.searchers().all {
                     let scoring = EnableScoring::enabled_from_statistics_provider(&noting, searcher);
                     let weight = terms::compile(query, fields).weight(scoring);
-                    weight.map_err(|source| Error::of(self.folder(), source))?;
+                    weight.map_err(|source| SearchError::of(self.folder(), source))?;
                 }
             }
             Ok(())

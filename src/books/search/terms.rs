@@ -5,7 +5,7 @@ use tantivy::query::{BooleanQuery, BoostQuery, PhrasePrefixQuery, PhraseQuery, Q
 use tantivy::schema::{Field, IndexRecordOption};
 
 use super::TextQuery;
-use super::schema::Fields;
+use super::schema::IndexSchema;
 use super::words::positions;
 
 /// Weight of a word in the title and in the URL, relative to the body.
@@ -16,7 +16,7 @@ const URL_BOOST: f32 = 0.5;
 const EXPANSIONS_MAX: u32 = 50_000;
 
 /// Returns the engine's query for `query`; it finds nothing if there is no word to search for.
-pub(crate) fn compile(query: &TextQuery, fields: Fields) -> Box<dyn Query> {
+pub(crate) fn compile(query: &TextQuery, fields: IndexSchema) -> Box<dyn Query> {
     let mut parts: Vec<Box<dyn Query>> = query.texts.iter().map(|text| anywhere(text, fields)).collect();
     match parts.pop() {
         Some(only) if parts.is_empty() => only,
@@ -29,7 +29,7 @@ pub(crate) fn compile(query: &TextQuery, fields: Fields) -> Box<dyn Query> {
 }
 
 /// Finds `text` in the title, the body or the URL.
-fn anywhere(text: &str, fields: Fields) -> Box<dyn Query> {
+fn anywhere(text: &str, fields: IndexSchema) -> Box<dyn Query> {
     let words = positions(text);
     let prefix = ends_in_prefix(text);
     let weights = [(fields.title, TITLE_BOOST), (fields.body, 1.0), (fields.url, URL_BOOST)];

@@ -5,12 +5,12 @@ use std::path::Path;
 use archive_storage::UrlId;
 
 use super::{
-    Document, Error, FIND_WORDS_MAX, Find, Options, Reader, Readers, TEXT_BYTES_MAX, TextQuery, View, Writer,
-    check, language_term,
+    FIND_WORDS_MAX, Find, IndexOptions, IndexView, IndexWriterOwner, IndexedVersion, Readers, SearchError,
+    SearchReader, TEXT_BYTES_MAX, TextQuery, check, language_term,
 };
 
-fn document(page: u32, title: &str, text: &str) -> Document {
-    Document {
+fn document(page: u32, title: &str, text: &str) -> IndexedVersion {
+    IndexedVersion {
         page: UrlId(page),
         replaces: false,
         version: None,
@@ -24,17 +24,17 @@ fn document(page: u32, title: &str, text: &str) -> Document {
     }
 }
 
-fn writer(folder: &Path) -> Writer {
-    let options = Options {
-        memory_bytes: Options::MEMORY_BYTES_MIN,
+fn writer(folder: &Path) -> IndexWriterOwner {
+    let options = IndexOptions {
+        memory_bytes: IndexOptions::MEMORY_BYTES_MIN,
         backlog_bytes: 1024,
         state: 7,
         of_versions: false,
     };
-    Writer::open(folder, options).unwrap()
+    IndexWriterOwner::open(folder, options).unwrap()
 }
 
-fn library(folder: &Path) -> Reader {
+fn library(folder: &Path) -> SearchReader {
     let mut writer = writer(folder);
     for (page, title, text) in [
         (1, "Open access", "Journals that everybody may read."),
@@ -47,11 +47,11 @@ fn library(folder: &Path) -> Reader {
     }
     writer.commit(42).unwrap();
     writer.close().unwrap();
-    Reader::open(folder).unwrap()
+    SearchReader::open(folder).unwrap()
 }
 
-fn found(reader: &Reader, query: &TextQuery) -> Vec<u32> {
-    let found = View::from(reader.clone()).search(query).unwrap();
+fn found(reader: &SearchReader, query: &TextQuery) -> Vec<u32> {
+    let found = IndexView::from(reader.clone()).search(query).unwrap();
     let mut pages: Vec<u32> = found.into_iter().map(|(page, _)| page.0).collect();
     pages.sort_unstable();
     pages
@@ -89,7 +89,7 @@ fn finds_phrases_prefixes_and_combinations() {
 fn ranks_titles_before_bodies() {
     let folder = tempfile::tempdir().unwrap();
     let reader = library(folder.path());
-    let mut hits = View::from(reader).search(&TextQuery::phrase("open access")).unwrap();
+    let mut hits = IndexView::from(reader).search(&TextQuery::phrase("open access")).unwrap();
     hits.sort_by(|left, right| right.1.total_cmp(&left.1));
     assert_eq!(hits.iter().map(|(page, _)| page.0).collect::<Vec<_>>(), [1, 2]);
     assert!(hits.iter().all(|(_, bm25)| *bm25 > 0.0));
@@ -101,14 +101,14 @@ fn finds_the_same_pages_and_scores_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
     library(folder.path());
     let mut writer = writer(folder.path());
-    writer.add(&Document { replaces: true, ..document(1, "Access", "Open access again.") }).unwrap();
+    writer.add(&IndexedVersion { replaces: true, ..document(1, "Access", "Open access again.") }).unwrap();
     (6..200).for_each(|page| {
         writer.add(&document(page, "Access", &"open access ".repeat(page as usize % 7))).unwrap();
     });
     writer.remove(UrlId(3));
     writer.commit(43).unwrap();
     writer.close().unwrap();
-    let view = View::from(Reader::open(folder.path()).unwrap());
+    let view = IndexView::from(SearchReader::open(folder.path()).unwrap());
     let any = TextQuery { all: false, texts: vec!["libraries".to_owned(), "open access".to_owned()] };
     let queries = ["open access", "access", "acc*", "librar*", "page 3", "page"].map(TextQuery::phrase);
     for query in queries.iter().chain([&any]) {
@@ -130,13 +130,13 @@ fn keeps_one_document_a_page() {
     let reader = library(folder.path());
     let mut writer = writer(folder.path());
     assert_eq!(writer.watermark(), 42);
-    writer.add(&Document { replaces: true, ..document(1, "Closed access", "No more.") }).unwrap();
+    writer.add(&IndexedVersion { replaces: true, ..document(1, "Closed access", "No more.") }).unwrap();
     writer.remove(UrlId(2));
     assert_eq!(found(&reader, &TextQuery::phrase("open access")), [1, 2]);
     writer.commit(43).unwrap();
 
     assert_eq!(found(&reader, &TextQuery::phrase("open access")), [1, 2], "a reader stays at its commit");
-    let reader = Reader::open(folder.path()).unwrap();
+    let reader = SearchReader::open(folder.path()).unwrap();
     assert_eq!(found(&reader, &TextQuery::phrase("open access")), [0; 0]);
     assert_eq!(found(&reader, &TextQuery::phrase("closed access")), [1]);
     assert_eq!((reader.pages(), reader.watermark()), (4, 43));
@@ -146,7 +146,7 @@ fn keeps_one_document_a_page() {
 fn an_index_stays_open_until_its_next_commit() {
     let folder = tempfile::tempdir().unwrap();
     let (path, readers) = (folder.path().join("index"), Readers::default());
-    assert!(matches!(readers.open(&path), Err(Error::Missing { .. })));
+    assert!(matches!(readers.open(&path), Err(SearchError::Missing { .. })));
     library(&path);
     let open = || readers.open(&path).map(|reader| found(&reader, &TextQuery::phrase("open access")));
     assert_eq!(open().unwrap(), [1, 2]);
@@ -158,7 +158,7 @@ fn an_index_stays_open_until_its_next_commit() {
     let away = folder.path().join("away");
     std::fs::rename(&words, &away).unwrap();
     assert_eq!(open().unwrap(), [1, 2]);
-    assert!(Reader::open(&path).is_err());
+    assert!(SearchReader::open(&path).is_err());
     std::fs::rename(&away, &words).unwrap();
 
     let mut writer = writer(&path);
@@ -168,7 +168,7 @@ fn an_index_stays_open_until_its_next_commit() {
     writer.close().unwrap();
     // A rebuild puts another one in its place.
     std::fs::rename(&path, &away).unwrap();
-    assert!(matches!(readers.open(&path), Err(Error::Missing { .. })));
+    assert!(matches!(readers.open(&path), Err(SearchError::Missing { .. })));
     library(&path);
     assert_eq!(open().unwrap(), [1, 2]);
 }
@@ -184,7 +184,7 @@ fn loses_only_what_was_not_committed() {
     drop(first);
     let second = writer(folder.path());
     assert_eq!(second.watermark(), 7);
-    let reader = Reader::open(folder.path()).unwrap();
+    let reader = SearchReader::open(folder.path()).unwrap();
     assert_eq!(reader.pages(), 1);
 }
 
@@ -204,40 +204,40 @@ fn what_a_killed_commit_left_is_not_in_the_way_of_the_next() {
     };
     commit();
     std::fs::write(&meta, before).unwrap();
-    assert_eq!(Reader::open(folder.path()).unwrap().pages(), 5);
+    assert_eq!(SearchReader::open(folder.path()).unwrap().pages(), 5);
     commit();
-    assert_eq!(Reader::open(folder.path()).unwrap().pages(), 4);
+    assert_eq!(SearchReader::open(folder.path()).unwrap().pages(), 4);
 }
 
 #[test]
 fn has_one_writer() {
     let folder = tempfile::tempdir().unwrap();
     let _first = writer(folder.path());
-    let second = Writer::open(folder.path(), Options::default()).err().unwrap();
-    assert!(matches!(second, Error::Locked { .. }), "{second}");
+    let second = IndexWriterOwner::open(folder.path(), IndexOptions::default()).err().unwrap();
+    assert!(matches!(second, SearchError::Locked { .. }), "{second}");
 }
 
 #[test]
 fn says_what_is_wrong_with_a_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let missing = Reader::open(&folder.path().join("none")).unwrap_err();
-    assert!(matches!(missing, Error::Missing { .. }), "{missing:?}");
-    let missing = Reader::open(folder.path()).unwrap_err();
-    assert!(matches!(missing, Error::Missing { .. }), "{missing:?}");
+    let missing = SearchReader::open(&folder.path().join("none")).unwrap_err();
+    assert!(matches!(missing, SearchError::Missing { .. }), "{missing:?}");
+    let missing = SearchReader::open(folder.path()).unwrap_err();
+    assert!(matches!(missing, SearchError::Missing { .. }), "{missing:?}");
 
     let other = tempfile::tempdir().unwrap();
     let mut schema = tantivy::schema::Schema::builder();
     schema.add_text_field("words", tantivy::schema::TEXT);
     tantivy::Index::create_in_dir(other.path(), schema.build()).unwrap();
-    let refused = Reader::open(other.path()).unwrap_err();
-    assert!(matches!(refused, Error::OtherVersion { .. }), "{refused:?}");
-    let refused = Writer::open(other.path(), Options::default()).err().unwrap();
-    assert!(matches!(refused, Error::OtherVersion { .. }), "{refused:?}");
+    let refused = SearchReader::open(other.path()).unwrap_err();
+    assert!(matches!(refused, SearchError::OtherVersion { .. }), "{refused:?}");
+    let refused = IndexWriterOwner::open(other.path(), IndexOptions::default()).err().unwrap();
+    assert!(matches!(refused, SearchError::OtherVersion { .. }), "{refused:?}");
 
     library(folder.path());
     std::fs::write(folder.path().join("meta.json"), b"{").unwrap();
-    let damaged = Reader::open(folder.path()).unwrap_err();
-    assert!(matches!(damaged, Error::Damaged { .. }), "{damaged:?}");
+    let damaged = SearchReader::open(folder.path()).unwrap_err();
+    assert!(matches!(damaged, SearchError::Damaged { .. }), "{damaged:?}");
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn cuts_very_long_texts_at_a_character() {
     let filler = "é ".repeat(TEXT_BYTES_MAX / 3);
     writer.add(&document(1, "", &format!("first {filler}é last"))).unwrap();
     writer.commit(1).unwrap();
-    let reader = Reader::open(folder.path()).unwrap();
+    let reader = SearchReader::open(folder.path()).unwrap();
     assert_eq!(found(&reader, &TextQuery::phrase("first")), [1]);
     assert_eq!(found(&reader, &TextQuery::phrase("last")), [0; 0]);
 }
@@ -257,7 +257,7 @@ fn shows_where_the_words_are() {
     let folder = tempfile::tempdir().unwrap();
     let reader = library(folder.path());
     let text = format!("{} Open access is growing. {}", "Before. ".repeat(50), "After. ".repeat(50));
-    let reader = View::from(reader);
+    let reader = IndexView::from(reader);
     let marked = reader.marked(&TextQuery::phrase("open access")).unwrap();
     let snippet = marked.snippet(&text).unwrap();
     let words: Vec<&str> = snippet.found.iter().map(|range| &snippet.text[range.clone()]).collect();
@@ -295,7 +295,8 @@ fn a_wrong_bit_in_any_file_is_found() {
             assert_ne!(check(folder.path(), 7), [] as [String; 0], "byte {byte} of {}", file.display());
             // A search gets an answer or an error.
             let open = TextQuery::phrase("open");
-            let _ = Reader::open(folder.path()).and_then(|reader| View::from(reader).search(&open));
+            let _ =
+                SearchReader::open(folder.path()).and_then(|reader| IndexView::from(reader).search(&open));
         }
         std::fs::remove_file(&file).unwrap();
         assert_eq!(check(folder.path(), 7).is_empty(), file.ends_with("files.xxh3"), "{}", file.display());
@@ -327,7 +328,7 @@ fn words_that_look_alike_have_one_letter_more_less_or_other_or_two_in_another_or
     }
     writer.commit(1).unwrap();
     writer.close().unwrap();
-    let view = View::from(Reader::open(folder.path()).unwrap());
+    let view = IndexView::from(SearchReader::open(folder.path()).unwrap());
     let like = |word: &str| {
         let mut like: Vec<(String, u64)> = view.like(word).unwrap().unwrap().into_iter().collect();
         like.sort();
@@ -349,7 +350,7 @@ fn words_that_look_alike_have_one_letter_more_less_or_other_or_two_in_another_or
     assert_eq!(like(&"o".repeat(5000)), []);
 }
 
-fn best(reader: &View<'_>, find: &Find) -> Vec<u32> {
+fn best(reader: &IndexView<'_>, find: &Find) -> Vec<u32> {
     let mut found = reader.find(find).unwrap().judge();
     found.sort_by(|left, right| right.score.total_cmp(&left.score));
     found.iter().map(|found| found.page.0).collect()
@@ -365,18 +366,20 @@ fn what_names_a_page_ranks_it() {
         (2, "Help", "More\nCatalogue"),
         (3, "Catalogue of journals", ""),
     ] {
-        writer.add(&Document { headings: headings.to_owned(), ..document(page, title, &filler) }).unwrap();
+        writer
+            .add(&IndexedVersion { headings: headings.to_owned(), ..document(page, title, &filler) })
+            .unwrap();
     }
     let links = vec![
         (UrlId(9), "Somewhere else".to_owned()),
         (UrlId(2), "journals".to_owned()),
         (UrlId(7), "A picture of it".to_owned()),
     ];
-    writer.add(&Document { links, ..document(4, "Start", "Nothing of that here.") }).unwrap();
+    writer.add(&IndexedVersion { links, ..document(4, "Start", "Nothing of that here.") }).unwrap();
     writer.commit(4).unwrap();
-    let reader = Reader::open(folder.path()).unwrap();
+    let reader = SearchReader::open(folder.path()).unwrap();
     // A link that says just that goes before headings, and a heading before a longer one.
-    let reader = View::from(reader);
+    let reader = IndexView::from(reader);
     assert_eq!(best(&reader, &typed("journals"))[0], 2);
     assert_eq!(best(&reader, &typed("catalogue of journals"))[0], 3);
     assert_eq!(best(&reader, &typed("catalogue"))[0], 2);
@@ -409,11 +412,11 @@ fn finds_other_forms_of_words_in_the_language_of_a_document() {
         (9, Some("en"), "Pasture pastures."),
     ] {
         let elements = language.map(language_term).unwrap_or_default();
-        writer.add(&Document { elements, ..document(page, "", text) }).unwrap();
+        writer.add(&IndexedVersion { elements, ..document(page, "", text) }).unwrap();
     }
     writer.commit(1).unwrap();
     writer.close().unwrap();
-    let view = View::from(Reader::open(folder.path()).unwrap());
+    let view = IndexView::from(SearchReader::open(folder.path()).unwrap());
     let sorted = |words: &str| {
         let mut pages = best(&view, &typed(words));
         pages.sort_unstable();

@@ -15,8 +15,8 @@ use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, UrlId}
 use chrono::{DateTime, Utc};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::Error;
-use super::writer::{Options, Writer};
+use super::error::SearchError;
+use super::writer::{IndexOptions, IndexWriterOwner};
 
 /// Folder of the index of older versions in an archive's folder. An archive that has it keeps it up to date.
 pub const VERSIONS_FOLDER: &str = "state/versions";
@@ -28,12 +28,15 @@ pub const VERSIONS_NAME: &str = "versions";
 ///
 /// # Errors
 /// When the disk fails.
-pub fn keep_versions(archive: &Path, keep: bool) -> Result<(), Error> {
+pub fn keep_versions(archive: &Path, keep: bool) -> Result<(), SearchError> {
     let folder = archive.join(VERSIONS_FOLDER);
     match folder.is_dir() {
         is_kept if is_kept == keep => Ok(()),
-        true => fs::remove_dir_all(&folder).map_err(|source| Error::of(&folder, source.into())),
-        false => Writer::open(&folder, Options { of_versions: true, ..Options::default() })?.close(),
+        true => fs::remove_dir_all(&folder).map_err(|source| SearchError::of(&folder, source.into())),
+        false => {
+            IndexWriterOwner::open(&folder, IndexOptions { of_versions: true, ..IndexOptions::default() })?
+                .close()
+        }
     }
 }
 

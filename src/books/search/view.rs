@@ -12,9 +12,9 @@ use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocSet, Searcher, SegmentReader, TERMINATED, Term};
 
 use super::elements::ElementQuery;
-use super::error::{Error, guarded};
-use super::forms::Form;
-use super::reader::{Reader, Readers};
+use super::error::{SearchError, guarded};
+use super::forms::WordForm;
+use super::reader::{Readers, SearchReader};
 use super::statistics::Statistics;
 use super::versions::{PagesAsOf, VERSIONS_FOLDER};
 use super::{FOLDER, Structures, TextQuery};
@@ -23,8 +23,8 @@ use super::{FOLDER, Structures, TextQuery};
 ///
 /// BM25 statistics cover all documents of all indexes, current at that time or not: a search as of a time counts all
 /// versions.
-pub struct View<'a> {
-    readers: Vec<Reader>,
+pub struct IndexView<'a> {
+    readers: Vec<SearchReader>,
     standing: Option<PagesAsOf<'a>>,
     behind: u64,
     veil: Option<&'a Veil>,
@@ -33,23 +33,23 @@ pub struct View<'a> {
     /// Statistics of all indexes, including those on other machines.
     reported: Option<Statistics>,
     /// Forms of the words that were looked up so far.
-    pub(super) forms: Mutex<HashMap<String, Vec<Form>>>,
+    pub(super) forms: Mutex<HashMap<String, Vec<WordForm>>>,
 }
 
-impl From<Reader> for View<'_> {
-    fn from(newest: Reader) -> Self {
+impl From<SearchReader> for IndexView<'_> {
+    fn from(newest: SearchReader) -> Self {
         Self::new(vec![newest], None, 0)
     }
 }
 
 /// Returns an index of an archive; reuses it if it is open already.
-fn reader(store: &Store, name: &str, open: Option<&Readers>) -> Result<Reader, Error> {
+fn reader(store: &Store, name: &str, open: Option<&Readers>) -> Result<SearchReader, SearchError> {
     let folder = store.path().join(name);
-    open.map_or_else(|| Reader::open(&folder), |open| open.open(&folder))
+    open.map_or_else(|| SearchReader::open(&folder), |open| open.open(&folder))
 }
 
-impl<'a> View<'a> {
-    fn new(readers: Vec<Reader>, standing: Option<PagesAsOf<'a>>, behind: u64) -> Self {
+impl<'a> IndexView<'a> {
+    fn new(readers: Vec<SearchReader>, standing: Option<PagesAsOf<'a>>, behind: u64) -> Self {
         let (beside, forms) = (Vec::new(), Mutex::default());
         Self { readers, standing, behind, veil: None, beside, reported: None, forms }
     }
@@ -57,16 +57,16 @@ impl<'a> View<'a> {
     /// Views the versions that were current in an archive before an instant, as far as `access` shows them.
     ///
     /// # Errors
-    /// As [`Reader::open`]; [`Error::NoVersions`] when the archive keeps no index of older versions.
+    /// As [`SearchReader::open`]; [`SearchError::NoVersions`] when the archive keeps no index of older versions.
     pub fn past(
         store: &'a Store,
         access: Access,
         before: DateTime<Utc>,
         open: Option<&Readers>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         let newest = reader(store, FOLDER, open)?;
         let older = match reader(store, VERSIONS_FOLDER, open) {
-            Err(Error::Missing { .. }) => return Err(Error::NoVersions),
+            Err(SearchError::Missing { .. }) => return Err(SearchError::NoVersions),
             older => older?,
         };
         let behind = store.state().totals().captures.saturating_sub(older.watermark());
@@ -78,13 +78,13 @@ impl<'a> View<'a> {
     /// Views an archive as it was before an instant, or as it is now.
     ///
     /// # Errors
-    /// As [`View::past`].
+    /// As [`IndexView::past`].
     pub fn of(
         store: &'a Store,
         access: &Access,
         before: Option<DateTime<Utc>>,
         open: Option<&Readers>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, SearchError> {
         match before {
             Some(before) => Self::past(store, access.clone(), before, open),
             None => Ok(Self { veil: store.state().veil(), ..reader(store, FOLDER, open)?.into() }),
@@ -107,7 +107,7 @@ impl<'a> View<'a> {
 
     /// Returns the index of newest versions, if the view is of these.
     #[must_use]
-    pub fn newest(&self) -> Option<&Reader> {
+    pub fn newest(&self) -> Option<&SearchReader> {
         self.readers.first().filter(|_| self.standing.is_none())
     }
 
@@ -124,7 +124,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether a document counts.
-    pub(super) fn counts(&self, page: UrlId, version: Option<u64>) -> Result<bool, Error> {
+    pub(super) fn counts(&self, page: UrlId, version: Option<u64>) -> Result<bool, SearchError> {
         match &self.standing {
             Some(standing) => Ok(standing.has(page, version)?),
             None => Ok(reads(self.veil, page)),
@@ -140,8 +140,12 @@ impl<'a> View<'a> {
     /// Returns the pages whose elements may match `query`, or are known to; none if older versions are viewed.
     ///
     /// # Errors
-    /// As [`Reader::with_elements`].
-    pub fn with_elements(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, Error> {
+    /// As [`SearchReader::with_elements`].
+    pub fn with_elements(
+        &self,
+        query: &ElementQuery,
+        are_known: bool,
+    ) -> Result<Option<Vec<UrlId>>, SearchError> {
         let found = self.newest().map(|newest| newest.with_elements(query, are_known)).transpose()?;
         Ok(found.map(|found| self.readable(found)))
     }
@@ -149,9 +153,10 @@ impl<'a> View<'a> {
     /// Returns the document-level properties of XML documents; none if older versions are viewed.
     ///
     /// # Errors
-    /// As [`Reader::structures`].
-    pub fn structures(&self) -> Result<Structures, Error> {
-        let (mut shown, found) = (Structures::default(), self.newest().map(Reader::structures).transpose()?);
+    /// As [`SearchReader::structures`].
+    pub fn structures(&self) -> Result<Structures, SearchError> {
+        let (mut shown, found) =
+            (Structures::default(), self.newest().map(SearchReader::structures).transpose()?);
         shown.add(found.unwrap_or_default(), |page| reads(self.veil, page).then_some(page));
         Ok(shown)
     }
@@ -173,19 +178,19 @@ impl<'a> View<'a> {
     }
 
     /// Runs `work` on the indexes, guarded against damage.
-    pub(super) fn guarded<T>(&self, work: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    pub(super) fn guarded<T>(&self, work: impl FnOnce() -> Result<T, SearchError>) -> Result<T, SearchError> {
         guarded(self.folder(), work)
     }
 
     pub(super) fn folder(&self) -> &Path {
-        self.readers.first().map_or(Path::new(FOLDER), Reader::folder)
+        self.readers.first().map_or(Path::new(FOLDER), SearchReader::folder)
     }
 
     /// Returns every page that `query` finds, in no order.
     ///
     /// # Errors
     /// When an index or a history cannot be read.
-    pub fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, Error> {
+    pub fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, SearchError> {
         match self.newest() {
             Some(newest) => Ok(self.readable(newest.pages_with(query)?)),
             None => Ok(self.search(query)?.into_iter().map(|(page, _)| page).collect()),
@@ -195,8 +200,8 @@ impl<'a> View<'a> {
     /// The same, with BM25 (k1 = 1.2, b = 0.75; title counts double, URL half).
     ///
     /// # Errors
-    /// As [`View::pages_with`].
-    pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, Error> {
+    /// As [`IndexView::pages_with`].
+    pub fn search(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, SearchError> {
         let whole = self.whole();
         if let Some(newest) = self.newest() {
             let mut found = newest.scored(query, &whole)?;
@@ -217,8 +222,8 @@ impl<'a> View<'a> {
     /// Returns the BM25 of one page; 0 if `query` does not find it.
     ///
     /// # Errors
-    /// As [`View::search`].
-    pub fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, Error> {
+    /// As [`IndexView::search`].
+    pub fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, SearchError> {
         match self.newest() {
             Some(_) if !reads(self.veil, page) => Ok(0.0),
             Some(newest) => newest.bm25(query, page, &self.whole()),

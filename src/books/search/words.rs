@@ -26,16 +26,16 @@ pub(crate) fn positions(text: &str) -> Vec<(usize, String)> {
 
 /// Returns the analyzer that the index runs on every text.
 pub(crate) fn analyzer() -> TextAnalyzer {
-    TextAnalyzer::builder(Words::default()).filter(AsciiFoldingFilter).build()
+    TextAnalyzer::builder(WordSplitter::default()).filter(AsciiFoldingFilter).build()
 }
 
 /// Splits text into lower-case words.
 #[derive(Clone, Default)]
-pub(crate) struct Words {
+pub(crate) struct WordSplitter {
     token: Token,
 }
 
-impl Tokenizer for Words {
+impl Tokenizer for WordSplitter {
     type TokenStream<'a> = WordStream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> WordStream<'a> {
@@ -55,7 +55,7 @@ pub(crate) struct WordStream<'a> {
 
 /// Role of a character in splitting text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+enum CharacterClass {
     /// Part of a word.
     Inside,
     /// A word of its own.
@@ -81,7 +81,7 @@ impl WordStream<'_> {
                 continue;
             }
             let Some(character) = self.rest[at..].chars().next() else { break };
-            if matches!(class(character), Class::Inside | Class::Alone) {
+            if matches!(class(character), CharacterClass::Inside | CharacterClass::Alone) {
                 break;
             }
             at += character.len_utf8();
@@ -109,16 +109,16 @@ impl WordStream<'_> {
             }
             let Some(character) = self.rest[at..].chars().next() else { break };
             match class(character) {
-                Class::Inside => {
-                    word.extend(character.to_lowercase().filter(|c| class(*c) != Class::Ignored));
+                CharacterClass::Inside => {
+                    word.extend(character.to_lowercase().filter(|c| class(*c) != CharacterClass::Ignored));
                 }
-                Class::Ignored => {}
-                Class::Alone if at == 0 => {
+                CharacterClass::Ignored => {}
+                CharacterClass::Alone if at == 0 => {
                     word.push(character);
                     at += character.len_utf8();
                     break;
                 }
-                Class::Alone | Class::Between => break,
+                CharacterClass::Alone | CharacterClass::Between => break,
             }
             at += character.len_utf8();
         }
@@ -154,25 +154,25 @@ impl TokenStream for WordStream<'_> {
 pub(super) fn parts_ascii(character: char) -> bool {
     // Greek to the Vedic signs; Han and its neighbours; Hangul: none is a Latin letter with an accent.
     matches!(character, '\u{370}'..='\u{1cff}' | '\u{2e80}'..='\u{a71f}' | '\u{ac00}'..='\u{d7ff}')
-        || matches!(class(character), Class::Alone | Class::Between)
+        || matches!(class(character), CharacterClass::Alone | CharacterClass::Between)
 }
 
-fn class(character: char) -> Class {
+fn class(character: char) -> CharacterClass {
     match character {
-        'a'..='z' | 'A'..='Z' | '0'..='9' => Class::Inside,
+        'a'..='z' | 'A'..='Z' | '0'..='9' => CharacterClass::Inside,
         // Most non-ASCII text, without the slower Unicode tables but with their result: letters of Latin, Greek and
         // Cyrillic; punctuation.
         'À'..='Ö' | 'Ø'..='ö' | 'ø'..='\u{24f}' | '\u{3b1}'..='\u{3c9}' | '\u{410}'..='\u{44f}' => {
-            Class::Inside
+            CharacterClass::Inside
         }
-        '\u{a0}' | '«' | '»' | '\u{2010}'..='\u{2027}' | '\u{3000}'..='\u{3002}' => Class::Between,
+        '\u{a0}' | '«' | '»' | '\u{2010}'..='\u{2027}' | '\u{3000}'..='\u{3002}' => CharacterClass::Between,
         // Soft hyphen, combining accents, joiners, variation selectors.
         '\u{ad}' | '\u{300}'..='\u{36f}' | '\u{200c}' | '\u{200d}' | '\u{2060}' | '\u{fe00}'..='\u{fe0f}' => {
-            Class::Ignored
+            CharacterClass::Ignored
         }
         // Indic scripts: their vowel signs and viramas belong to the word; only dandas end it.
-        '\u{964}' | '\u{965}' => Class::Between,
-        '\u{900}'..='\u{dff}' => Class::Inside,
+        '\u{964}' | '\u{965}' => CharacterClass::Between,
+        '\u{900}'..='\u{dff}' => CharacterClass::Inside,
         // Thai, Lao, Burmese, Khmer; Hiragana and Katakana, Han; the supplementary Han planes.
         '\u{e01}'..='\u{eff}'
         | '\u{1000}'..='\u{109f}'
@@ -182,9 +182,9 @@ fn class(character: char) -> Class {
         | '\u{3400}'..='\u{4dbf}'
         | '\u{4e00}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}'
-        | '\u{20000}'..='\u{3ffff}' => Class::Alone,
-        _ if character.is_alphanumeric() => Class::Inside,
-        _ => Class::Between,
+        | '\u{20000}'..='\u{3ffff}' => CharacterClass::Alone,
+        _ if character.is_alphanumeric() => CharacterClass::Inside,
+        _ => CharacterClass::Between,
     }
 }
 
@@ -192,16 +192,16 @@ fn class(character: char) -> Class {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{Class, WORD_BYTES_MAX, analyzer, class, positions, words};
+    use super::{CharacterClass, WORD_BYTES_MAX, analyzer, class, positions, words};
 
     #[test]
     fn classes_are_those_of_unicode() {
         for character in '\u{80}'..=char::MAX {
             let has_rule = ('\u{900}'..='\u{dff}').contains(&character);
             match class(character) {
-                Class::Inside => assert!(character.is_alphanumeric() || has_rule, "{character:?}"),
-                Class::Between => assert!(!character.is_alphanumeric() || has_rule, "{character:?}"),
-                Class::Alone | Class::Ignored => {}
+                CharacterClass::Inside => assert!(character.is_alphanumeric() || has_rule, "{character:?}"),
+                CharacterClass::Between => assert!(!character.is_alphanumeric() || has_rule, "{character:?}"),
+                CharacterClass::Alone | CharacterClass::Ignored => {}
             }
         }
     }

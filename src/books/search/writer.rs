@@ -14,10 +14,10 @@ use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
 use tantivy::schema::{TantivyDocument, Term};
 use tantivy::{Directory, Index, IndexWriter};
 
-use super::directory::{Folder, check_regular};
-use super::error::Error;
+use super::directory::{RegularFiles, check_regular};
+use super::error::SearchError;
 use super::files;
-use super::schema::{self, Fields};
+use super::schema::{self, IndexSchema};
 use super::structures;
 
 /// Bytes of a page's text that are indexed; longer texts are cut there.
@@ -31,11 +31,11 @@ const NUMBER_BYTES: usize = 8;
 
 /// Limits and kind of an index to write.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Memory for the segment being built, in bytes, at least [`Options::MEMORY_BYTES_MIN`]. Larger segments mean fewer
+pub struct IndexOptions {
+    /// Memory for the segment being built, in bytes, at least [`IndexOptions::MEMORY_BYTES_MIN`]. Larger segments mean fewer
     /// merges.
     pub memory_bytes: usize,
-    /// Bytes of text that may wait for the indexing thread; [`Writer::add`] waits while there are more.
+    /// Bytes of text that may wait for the indexing thread; [`IndexWriterOwner::add`] waits while there are more.
     pub backlog_bytes: usize,
     /// Identity of the state whose page numbers the index uses.
     pub state: u64,
@@ -43,12 +43,12 @@ pub struct Options {
     pub of_versions: bool,
 }
 
-impl Options {
+impl IndexOptions {
     /// Minimum that the search engine needs.
     pub const MEMORY_BYTES_MIN: usize = 16 * 1024 * 1024;
 }
 
-impl Default for Options {
+impl Default for IndexOptions {
     fn default() -> Self {
         Self {
             memory_bytes: 128 * 1024 * 1024,
@@ -61,7 +61,7 @@ impl Default for Options {
 
 /// A version of a page, in the form that is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Document {
+pub struct IndexedVersion {
     /// The page.
     pub page: UrlId,
     /// Whether an earlier document of the page may be in the index and must be removed. False saves a lookup.
@@ -85,10 +85,10 @@ pub struct Document {
 }
 
 /// The one writer of an index.
-pub struct Writer {
+pub struct IndexWriterOwner {
     folder: PathBuf,
-    writer: IndexWriter<Waiting>,
-    fields: Fields,
+    writer: IndexWriter<WaitingDocument>,
+    fields: IndexSchema,
     backlog: Arc<Backlog>,
     backlog_bytes_max: usize,
     state: u64,
@@ -96,14 +96,14 @@ pub struct Writer {
     was_empty: bool,
 }
 
-impl Writer {
+impl IndexWriterOwner {
     /// Opens the index in `folder` for writing; creates an empty one if there is none.
     ///
     /// # Errors
-    /// [`Error::Locked`] when another process writes to it; [`Error::OtherVersion`] or [`Error::Damaged`] when it must
-    /// be rebuilt; [`Error::Io`].
-    pub fn open(folder: &Path, options: Options) -> Result<Self, Error> {
-        let error = |source| Error::opening(folder, source);
+    /// [`SearchError::Locked`] when another process writes to it; [`SearchError::OtherVersion`] or [`SearchError::Damaged`] when it must
+    /// be rebuilt; [`SearchError::Io`].
+    pub fn open(folder: &Path, options: IndexOptions) -> Result<Self, SearchError> {
+        let error = |source| SearchError::opening(folder, source);
         make_folder(folder).map_err(|source| error(source.into()))?;
         // The engine would follow symbolic links when it writes; an index has none.
         for entry in std::fs::read_dir(folder).map_err(|source| error(source.into()))? {
@@ -111,20 +111,20 @@ impl Writer {
             check_regular(&path).map_err(|source| error(source.into()))?;
         }
         files::unseal(folder).map_err(|source| error(source.into()))?;
-        let directory = Folder::open(folder).map_err(|source| error(source.into()))?;
+        let directory = RegularFiles::open(folder).map_err(|source| error(source.into()))?;
         Self::open_in(folder, directory, options)
     }
 
-    fn open_in(folder: &Path, directory: impl Directory, options: Options) -> Result<Self, Error> {
-        let error = |source| Error::opening(folder, source);
-        let (schema, fields) = Fields::schema(options.of_versions);
+    fn open_in(folder: &Path, directory: impl Directory, options: IndexOptions) -> Result<Self, SearchError> {
+        let error = |source| SearchError::opening(folder, source);
+        let (schema, fields) = IndexSchema::schema(options.of_versions);
         let builder = Index::builder().schema(schema).settings(schema::settings());
         let mut index = builder.open_or_create(directory).map_err(error)?;
         index.set_tokenizers(schema::tokenizers());
         let (watermark, _) = watermark(folder, &index)?;
         let was_empty = index.searchable_segment_metas().map_err(error)?.is_empty();
         let options_of_engine = IndexWriterOptions::builder()
-            .memory_budget_per_thread(options.memory_bytes.max(Options::MEMORY_BYTES_MIN))
+            .memory_budget_per_thread(options.memory_bytes.max(IndexOptions::MEMORY_BYTES_MIN))
             .num_worker_threads(1)
             .num_merge_threads(1)
             .build();
@@ -158,12 +158,12 @@ impl Writer {
         self.was_empty
     }
 
-    /// Adds a version of a page, which is found after the next [`Writer::commit`]. Waits while too much text is queued
+    /// Adds a version of a page, which is found after the next [`IndexWriterOwner::commit`]. Waits while too much text is queued
     /// for the indexing thread.
     ///
     /// # Errors
     /// When the indexing thread has failed, usually because the disk is full; the writer is unusable from then on.
-    pub fn add(&mut self, document: &Document) -> Result<(), Error> {
+    pub fn add(&mut self, document: &IndexedVersion) -> Result<(), SearchError> {
         if document.replaces {
             self.remove(document.page);
         }
@@ -194,14 +194,14 @@ impl Writer {
         }
         if let Some(version) = document.version {
             let column = self.writer.index().schema().get_field(schema::VERSION);
-            entry.add_u64(column.map_err(|source| Error::of(&self.folder, source))?, version);
+            entry.add_u64(column.map_err(|source| SearchError::of(&self.folder, source))?, version);
         }
         let held = Backlog::hold(&self.backlog, bytes, self.backlog_bytes_max);
-        let added = self.writer.add_document(Waiting { entry, _held: held });
-        added.map(drop).map_err(|source| Error::of(&self.folder, source))
+        let added = self.writer.add_document(WaitingDocument { entry, _held: held });
+        added.map(drop).map_err(|source| SearchError::of(&self.folder, source))
     }
 
-    /// Removes a page as of the next [`Writer::commit`].
+    /// Removes a page as of the next [`IndexWriterOwner::commit`].
     pub fn remove(&mut self, page: UrlId) {
         self.writer.delete_term(Term::from_field_u64(self.fields.page, u64::from(page.0)));
     }
@@ -212,8 +212,8 @@ impl Writer {
     ///
     /// # Errors
     /// When the disk fails; earlier commits stay.
-    pub fn commit(&mut self, watermark: u64) -> Result<(), Error> {
-        let error = |source| Error::of(&self.folder, source);
+    pub fn commit(&mut self, watermark: u64) -> Result<(), SearchError> {
+        let error = |source| SearchError::of(&self.folder, source);
         let mut commit = self.writer.prepare_commit().map_err(error)?;
         commit.set_payload(&format!("{watermark} {:016x}", self.state));
         commit.commit().map_err(error)?;
@@ -225,9 +225,9 @@ impl Writer {
     ///
     /// # Errors
     /// When the disk fails; earlier commits stay.
-    pub fn expunge(&mut self) -> Result<(), Error> {
+    pub fn expunge(&mut self) -> Result<(), SearchError> {
         let folder = self.folder.clone();
-        let error = |source| Error::of(&folder, source);
+        let error = |source| SearchError::of(&folder, source);
         self.writer.set_merge_policy(Box::new(NoMergePolicy));
         for segment in self.writer.index().searchable_segment_metas().map_err(error)? {
             if segment.num_deleted_docs() > 0 {
@@ -242,22 +242,22 @@ impl Writer {
     ///
     /// # Errors
     /// When a merge fails; the index stays readable.
-    pub fn close(self) -> Result<(), Error> {
+    pub fn close(self) -> Result<(), SearchError> {
         let Self { folder, writer, .. } = self;
-        writer.wait_merging_threads().map_err(|source| Error::of(&folder, source))?;
-        files::seal(&folder).map_err(|source| Error::of(&folder, source.into()))
+        writer.wait_merging_threads().map_err(|source| SearchError::of(&folder, source))?;
+        files::seal(&folder).map_err(|source| SearchError::of(&folder, source.into()))
     }
 }
 
 /// Returns the watermark of the last commit of `index`, and the identity of its state.
-pub(crate) fn watermark(folder: &Path, index: &Index) -> Result<(u64, Option<u64>), Error> {
-    let metas = index.load_metas().map_err(|source| Error::of(folder, source))?;
+pub(crate) fn watermark(folder: &Path, index: &Index) -> Result<(u64, Option<u64>), SearchError> {
+    let metas = index.load_metas().map_err(|source| SearchError::of(folder, source))?;
     let Some(payload) = metas.payload else { return Ok((0, None)) };
     let parse = |payload: &str| {
         let (watermark, state) = payload.split_once(' ')?;
         Some((watermark.parse().ok()?, Some(u64::from_str_radix(state, 16).ok()?)))
     };
-    parse(&payload).ok_or_else(|| Error::Damaged {
+    parse(&payload).ok_or_else(|| SearchError::Damaged {
         folder: folder.to_owned(),
         what: format!("its watermark cannot be read: {payload:?}"),
     })
@@ -277,22 +277,22 @@ struct Backlog {
 
 impl Backlog {
     /// Waits until `bytes` more fit into `bytes_max`; a larger text fits when nothing else waits.
-    fn hold(backlog: &Arc<Self>, bytes: usize, bytes_max: usize) -> Held {
+    fn hold(backlog: &Arc<Self>, bytes: usize, bytes_max: usize) -> QueuedBytes {
         let waiting = backlog.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         let full = |waiting: &mut usize| *waiting > 0 && *waiting + bytes > bytes_max;
         let mut waiting = backlog.freed.wait_while(waiting, full).unwrap_or_else(PoisonError::into_inner);
         *waiting += bytes;
-        Held { backlog: Arc::clone(backlog), bytes }
+        QueuedBytes { backlog: Arc::clone(backlog), bytes }
     }
 }
 
 /// Releases its bytes when dropped.
-struct Held {
+struct QueuedBytes {
     backlog: Arc<Backlog>,
     bytes: usize,
 }
 
-impl Drop for Held {
+impl Drop for QueuedBytes {
     fn drop(&mut self) {
         let mut waiting = self.backlog.bytes.lock().unwrap_or_else(PoisonError::into_inner);
         *waiting = waiting.saturating_sub(self.bytes);
@@ -301,12 +301,12 @@ impl Drop for Held {
 }
 
 /// A document in the engine's queue. Its bytes are released when the indexing thread takes the entry out.
-struct Waiting {
+struct WaitingDocument {
     entry: TantivyDocument,
-    _held: Held,
+    _held: QueuedBytes,
 }
 
-impl tantivy::Document for Waiting {
+impl tantivy::Document for WaitingDocument {
     type Value<'a> = <TantivyDocument as tantivy::Document>::Value<'a>;
     type FieldsValuesIter<'a> = <TantivyDocument as tantivy::Document>::FieldsValuesIter<'a>;
 

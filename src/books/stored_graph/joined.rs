@@ -91,7 +91,7 @@ pub struct Joined {
 type Place = Option<(u16, u32)>;
 
 /// Archives being made into parts.
-struct Web<'a, B> {
+struct JoinedWeb<'a, B> {
     archives: &'a [B],
     /// For each archive, the names of its sites by number; then the responsible archive of each.
     names: Vec<Vec<(String, bool)>>,
@@ -111,7 +111,7 @@ impl Joined {
     /// # Errors
     /// When an archive cannot be read, or two of them have captured pages of the same site.
     pub fn pages<B: Books>(archives: &[B], how: &How<'_>) -> Result<Self, JoinError> {
-        Web::of_pages(archives)?.into_parts(how, false)
+        JoinedWeb::of_pages(archives)?.into_parts(how, false)
     }
 
     /// Joins their pages as one graph in memory, in which the pages of one archive follow those of the previous one.
@@ -120,7 +120,7 @@ impl Joined {
     /// # Errors
     /// As [`Self::pages`], and when there are too many links.
     pub fn graph<B: Books>(archives: &[B]) -> Result<(Graph, Vec<Vec<u32>>), JoinError> {
-        let web = Web::of_pages(archives)?;
+        let web = JoinedWeb::of_pages(archives)?;
         let (mut firsts, mut pages) = (Vec::new(), 0_u32);
         for ids in &web.ids {
             firsts.push(pages);
@@ -147,7 +147,7 @@ impl Joined {
     /// # Errors
     /// As [`Self::pages`].
     pub fn sites<B: Books>(archives: &[B], how: &How<'_>) -> Result<Self, JoinError> {
-        let mut web = Web::new(archives)?;
+        let mut web = JoinedWeb::new(archives)?;
         let of_sites = web.add_sites();
         for ((archive, books), of_sites) in archives.iter().enumerate().zip(&of_sites) {
             for entry in books.entries() {
@@ -165,7 +165,7 @@ impl Joined {
     }
 }
 
-impl<'a, B: Books> Web<'a, B> {
+impl<'a, B: Books> JoinedWeb<'a, B> {
     fn new(archives: &'a [B]) -> Result<Self, JoinError> {
         if u16::try_from(archives.len()).is_err() {
             return Err(JoinError::TooMany);
@@ -305,7 +305,7 @@ impl<'a, B: Books> Web<'a, B> {
         archive: usize,
         part: usize,
         are_sites: bool,
-        links: &mut Gathered,
+        links: &mut JoinedLinks,
     ) -> Result<(), JoinError> {
         let places = &self.places[archive];
         let place = |id: UrlId| places.get(id.index()).copied().flatten();
@@ -327,7 +327,7 @@ impl<'a, B: Books> Web<'a, B> {
             let mut part = GraphPart::new(number, self.ids[number].len(), is_weighted, how.damping, folder)?;
             let mut rest = Some((0, 0));
             while let Some(begin) = rest {
-                let mut links = Gathered { links: Vec::new(), begin, end: None, most, is_weighted };
+                let mut links = JoinedLinks { links: Vec::new(), begin, end: None, most, is_weighted };
                 for archive in (0..self.archives.len()).filter(|&one| one == number || self.has_strays[one]) {
                     self.read(archive, number, are_sites, &mut links)?;
                 }
@@ -351,7 +351,7 @@ fn has_room(how: &How<'_>, least: usize) -> Result<(), JoinError> {
 }
 
 /// Links to the pages from `begin` to before `end`, which is lowered until they fit.
-struct Gathered {
+struct JoinedLinks {
     links: Vec<PartLink>,
     begin: (u16, u32),
     end: Option<(u16, u32)>,
@@ -359,7 +359,7 @@ struct Gathered {
     is_weighted: bool,
 }
 
-impl Gathered {
+impl JoinedLinks {
     fn extend(&mut self, links: impl Iterator<Item = PartLink>) {
         let (begin, end) = (self.begin, self.end);
         let is_wanted = |link: &PartLink| begin <= link.target() && end.is_none_or(|end| link.target() < end);
@@ -384,7 +384,7 @@ impl Gathered {
 
 #[cfg(test)]
 mod tests {
-    use super::{Gathered, PartLink, merge};
+    use super::{JoinedLinks, PartLink, merge};
 
     #[test]
     fn links_that_do_not_fit_are_gathered_one_after_the_other() {
@@ -401,7 +401,7 @@ mod tests {
         for (most, least_goes) in [(usize::MAX, 1), (4000, 1), (200, 9), (1, 100)] {
             let (mut found, mut rest, mut goes) = (Vec::new(), Some((0, 0)), 0);
             while let Some(begin) = rest {
-                let mut links = Gathered { links: Vec::new(), begin, end: None, most, is_weighted: true };
+                let mut links = JoinedLinks { links: Vec::new(), begin, end: None, most, is_weighted: true };
                 lists.iter().for_each(|list| links.extend(list.iter().copied()));
                 assert!(most == 1 || links.links.len() <= most);
                 merge(&mut links.links, true);

@@ -30,7 +30,7 @@ const BINS: usize = 10;
 
 /// A page with text, in its newest version.
 #[derive(Clone, Debug)]
-pub struct Document {
+pub struct LabelledDocument {
     /// Id of the page.
     pub id: UrlId,
     /// URL of the page.
@@ -91,7 +91,7 @@ impl Judged {
 ///
 /// # Errors
 /// If one cannot be read.
-pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<Document>, TopicError> {
+pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<LabelledDocument>, TopicError> {
     let mut met = HashSet::new();
     let mut documents = Vec::new();
     for &id in ids.iter().filter(|id| met.insert(**id)) {
@@ -102,7 +102,7 @@ pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<Document>, Top
             continue;
         };
         let sight = parsed.and_then(|parsed| Sight::of(&url, &parsed));
-        documents.extend(sight.map(|sight| Document { id, url, sight }));
+        documents.extend(sight.map(|sight| LabelledDocument { id, url, sight }));
         if documents.len() == EXAMPLES_MAX {
             break;
         }
@@ -114,9 +114,9 @@ pub fn read_documents(store: &Store, ids: &[UrlId]) -> Result<Vec<Document>, Top
 #[derive(Clone, Debug, Default)]
 pub struct Lesson {
     /// Pages of the topic.
-    pub positives: Vec<Document>,
+    pub positives: Vec<LabelledDocument>,
     /// Other pages.
-    pub negatives: Vec<Document>,
+    pub negatives: Vec<LabelledDocument>,
     /// Branches of a taxonomy; empty without one.
     pub branches: Vec<Branch>,
     /// Branch of each page, as an index of `branches`.
@@ -138,8 +138,9 @@ pub struct Leaf {
 
 impl Lesson {
     /// Returns the leaf of each page: 0 is for pages of no branch, and may be empty.
-    fn leaf_of(&self, documents: &[&Document]) -> Vec<usize> {
-        let leaf = |document: &&Document| self.branch_of.get(&document.id).map_or(0, |branch| branch + 1);
+    fn leaf_of(&self, documents: &[&LabelledDocument]) -> Vec<usize> {
+        let leaf =
+            |document: &&LabelledDocument| self.branch_of.get(&document.id).map_or(0, |branch| branch + 1);
         documents.iter().map(leaf).collect()
     }
 
@@ -186,7 +187,7 @@ pub fn learn(
 ) -> Result<Topic, TopicError> {
     let name = check_name(name)?.to_owned();
     let Lesson { positives, negatives, branches, .. } = lesson;
-    let documents: Vec<&Document> = positives.iter().chain(negatives).collect();
+    let documents: Vec<&LabelledDocument> = positives.iter().chain(negatives).collect();
     let leaf_of = lesson.leaf_of(&documents);
     lesson.check(&leaf_of)?;
     // Examples are assigned to parts in turn, so that each part has its share of both kinds.
@@ -207,7 +208,8 @@ pub fn learn(
     let calibration = Platt::fit(&said, &labels);
     let probabilities: Vec<f64> = said.iter().map(|&said| calibration.probability(said)).collect();
     let (words_for, words_against) = words(&knowledge, &examples);
-    let urls = |documents: &[Document]| documents.iter().map(|document| document.url.clone()).collect();
+    let urls =
+        |documents: &[LabelledDocument]| documents.iter().map(|document| document.url.clone()).collect();
     let about = About {
         name,
         learned: now,
@@ -235,14 +237,18 @@ pub fn learn_layers(store: &Store, topic: &Topic) -> Result<ContextGraph, TopicE
         read_documents(store, &ids.into_iter().flatten().collect::<Vec<_>>())
     };
     let (positives, negatives) = (read(of_topic)?, read(against)?);
-    let documents: Vec<&Document> = positives.iter().chain(&negatives).collect();
+    let documents: Vec<&LabelledDocument> = positives.iter().chain(&negatives).collect();
     let labels: Vec<bool> = (0..documents.len()).map(|place| place < positives.len()).collect();
     Ok(ContextGraph::learn(&examples(store, &documents, &labels)?, CLASS))
 }
 
 /// Measures how well a topic recognises pages, and returns the probability of each page in order.
 #[must_use]
-pub fn judge(topic: &Topic, positives: &[Document], negatives: &[Document]) -> (Judged, Vec<f64>) {
+pub fn judge(
+    topic: &Topic,
+    positives: &[LabelledDocument],
+    negatives: &[LabelledDocument],
+) -> (Judged, Vec<f64>) {
     let documents = positives.iter().chain(negatives);
     let probabilities: Vec<f64> =
         documents.map(|document| topic.probability(&document.sight.text(&document.url))).collect();
@@ -253,7 +259,7 @@ pub fn judge(topic: &Topic, positives: &[Document], negatives: &[Document]) -> (
 /// Turns documents into examples, with the links among them.
 fn examples<'a>(
     store: &Store,
-    documents: &[&'a Document],
+    documents: &[&'a LabelledDocument],
     labels: &[bool],
 ) -> Result<Vec<LabelledPage<'a>>, TopicError> {
     let places: HashMap<u32, u32> = documents.iter().map(|document| document.id.0).zip(0..).collect();

@@ -30,7 +30,8 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::change::VersionError;
 
 pub use learn::{
-    Document, EXAMPLES_MAX, EXAMPLES_MIN, Judged, Leaf, Lesson, judge, learn, learn_layers, read_documents,
+    EXAMPLES_MAX, EXAMPLES_MIN, Judged, LabelledDocument, Leaf, Lesson, judge, learn, learn_layers,
+    read_documents,
 };
 pub use sight::{LEADS_MAX, Sight};
 pub use taxonomy::{Branch, TaxonomyError, branches};

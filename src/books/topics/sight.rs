@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use archive_math::topic::{Lead, TopicText};
 use archive_storage::{State, StateError};
-use archive_web::parse::Parsed;
+use archive_web::parse::ParsedDocument;
 
 /// Maximum number of links of a page, the first ones.
 pub const LEADS_MAX: usize = 300;
@@ -25,12 +25,12 @@ pub struct Sight {
     title: String,
     headings: Vec<String>,
     text: String,
-    links: Vec<Said>,
+    links: Vec<LinkWords>,
 }
 
 /// A link and its texts.
 #[derive(Clone, Debug)]
-struct Said {
+struct LinkWords {
     url: String,
     anchor: String,
     heading: String,
@@ -39,7 +39,7 @@ struct Said {
 impl Sight {
     /// Extracts the parts of the document at `url`; `None` if it has no text.
     #[must_use]
-    pub fn of(url: &str, document: &Parsed) -> Option<Self> {
+    pub fn of(url: &str, document: &ParsedDocument) -> Option<Self> {
         if !document.kind.has_text() {
             return None;
         }
@@ -66,7 +66,7 @@ impl Sight {
     pub fn leads(&self, state: &State) -> Result<Vec<Lead<'_>>, StateError> {
         let mut met = HashSet::new();
         let mut leads = Vec::with_capacity(self.links.len());
-        for (Said { url, anchor, heading }, place) in self.links.iter().zip(0..) {
+        for (LinkWords { url, anchor, heading }, place) in self.links.iter().zip(0..) {
             if let Some(target) = state.find(url)?.filter(|target| met.insert(*target)) {
                 leads.push(Lead { target: target.0, url, anchor, heading, place });
             }
@@ -76,7 +76,7 @@ impl Sight {
 }
 
 /// Returns the links of a page to others, with all their texts and the heading above the first one.
-fn links(url: &str, document: &Parsed) -> Vec<Said> {
+fn links(url: &str, document: &ParsedDocument) -> Vec<LinkWords> {
     let mut said: HashMap<u32, (String, &str)> = HashMap::new();
     let mut above = 0;
     for text in &document.link_texts {
@@ -97,13 +97,13 @@ fn links(url: &str, document: &Parsed) -> Vec<Said> {
         .take(LEADS_MAX)
         .map(|(link, number)| {
             let (anchor, heading) = said.remove(&number).unwrap_or_default();
-            Said { url: link.url.clone(), anchor, heading: heading.to_owned() }
+            LinkWords { url: link.url.clone(), anchor, heading: heading.to_owned() }
         })
         .collect()
 }
 
 /// Returns a trimmed part of the text, limited in length; empty if the range is invalid.
-fn line<'t>(document: &'t Parsed, range: &Range<usize>) -> &'t str {
+fn line<'t>(document: &'t ParsedDocument, range: &Range<usize>) -> &'t str {
     cut(document.text.get(range.clone()).unwrap_or_default().trim(), LINE_BYTES_MAX)
 }
 
@@ -117,18 +117,18 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use archive_web::parse::{Limits, Source, parse};
+    use archive_web::parse::{FetchedDocument, ParseLimits, parse};
 
     fn sight(html: &str) -> Option<Sight> {
         let url = Url::parse("http://a.test/").unwrap();
-        let source = Source {
+        let source = FetchedDocument {
             url: &url,
             status: 200,
             content_type: Some("text/html"),
             headers: &[],
             body: html.as_bytes(),
         };
-        Sight::of(url.as_str(), &parse(&source, &Limits::default()))
+        Sight::of(url.as_str(), &parse(&source, &ParseLimits::default()))
     }
 
     #[test]

@@ -8,13 +8,13 @@ use archive_storage::{HostId, State, UrlId};
 
 /// The factors by which decisions change page weights; hosts without a decision are left out.
 #[derive(Debug, Default)]
-pub(super) struct Decided {
+pub(super) struct DecisionFactors {
     decisions: Decisions,
-    hosts: HashMap<HostId, Host>,
+    hosts: HashMap<HostId, HostFactor>,
 }
 
 #[derive(Debug)]
-struct Host {
+struct HostFactor {
     name: String,
     site: String,
     /// Weight of its pages, unless a narrower decision applies.
@@ -23,7 +23,7 @@ struct Host {
     has_narrower: bool,
 }
 
-impl Decided {
+impl DecisionFactors {
     pub(super) fn of(state: &State, decisions: Decisions) -> Result<Self, CreditError> {
         if decisions.is_empty() {
             return Ok(Self::default());
@@ -42,7 +42,7 @@ impl Decided {
             let weight = decisions.of_host(&name, &site).weight();
             let has_narrower = narrower.contains(name.as_str());
             if has_narrower || decisions.of_host(&name, &site).newest > 0 {
-                hosts.insert(id, Host { name, site, weight, has_narrower });
+                hosts.insert(id, HostFactor { name, site, weight, has_narrower });
             }
         }
         Ok(Self { decisions, hosts })

@@ -19,7 +19,7 @@ use archive_storage::{Capture, CaptureId, UrlId};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::{Best, Candidate, Picks, RefreshRules, SECONDS_PER_DAY, Survey};
+use super::{DueCandidate, DueSurvey, Picks, RefreshRules, SECONDS_PER_DAY, TopScores};
 
 /// Number of days that folders cover.
 const DAYS: f64 = 7.0;
@@ -41,7 +41,7 @@ const HEAD_MAX: u64 = 1 << 20;
 
 /// The first line of the file. The page ids follow as 32-bit numbers, folder by folder.
 #[derive(Debug, Serialize, Deserialize)]
-struct Head {
+struct FoldersHead {
     version: u32,
     rules: RefreshRules,
     /// Number of decisions that were in force.
@@ -62,7 +62,7 @@ struct Head {
 
 const VERSION: u32 = 4;
 
-impl Survey<'_> {
+impl DueSurvey<'_> {
     /// Returns the best pages by a rule from the folders in this file; `None` if a pass over all pages is needed.
     pub(super) fn best_of_folders(
         &self,
@@ -96,11 +96,11 @@ impl Survey<'_> {
     }
 
     /// Reads the header, if it fits the current rules and state, and the ids of the due pages.
-    fn open(&self, path: &Path) -> Option<(Head, Vec<u32>)> {
+    fn open(&self, path: &Path) -> Option<(FoldersHead, Vec<u32>)> {
         let mut file = BufReader::new(open_regular(path, OpenMode::Read).ok()?);
         let mut line = Vec::new();
         file.by_ref().take(HEAD_MAX).read_until(b'\n', &mut line).ok()?;
-        let head: Head = serde_json::from_slice(&line).ok()?;
+        let head: FoldersHead = serde_json::from_slice(&line).ok()?;
         let totals = self.state.totals();
         let since = totals.captures.checked_sub(head.captures)?;
         let seconds = self.now.timestamp() - head.made;
@@ -138,15 +138,15 @@ impl Survey<'_> {
         &self,
         path: &Path,
         rule: BudgetRule,
-        best: &mut Best,
-        all: Option<Vec<Candidate>>,
+        best: &mut TopScores,
+        all: Option<Vec<DueCandidate>>,
     ) -> Result<(), CreditError> {
         let Some(lowest) = best.lowest().map(|value| value * SLACK).filter(|value| *value > 0.0) else {
             return Ok(());
         };
         let unit_days = self.unit() as f64 / SECONDS_PER_DAY;
         let shortest = self.choice.rules.shortest_days();
-        let place = |candidate: &Candidate| {
+        let place = |candidate: &DueCandidate| {
             let days = candidate.days_until(rule, lowest, shortest).filter(|days| *days < DAYS)?;
             Some(((days / unit_days) as u32, candidate.page.0))
         };
@@ -158,7 +158,7 @@ impl Survey<'_> {
         folders.par_sort_unstable();
         let mut counts = vec![0; (DAYS / unit_days) as usize + 1];
         folders.iter().for_each(|(folder, _)| counts[*folder as usize] += 1);
-        let head = Head {
+        let head = FoldersHead {
             version: VERSION,
             rules: self.choice.rules.clone(),
             decisions: self.choice.weights.decisions(),
@@ -177,7 +177,7 @@ impl Survey<'_> {
     }
 }
 
-impl Candidate {
+impl DueCandidate {
     /// Returns the days until the value by a rule reaches `lowest`, 0 if it already has; `None` if it does not within
     /// [`DAYS`].
     fn days_until(&self, rule: BudgetRule, lowest: f64, shortest: f64) -> Option<f64> {
@@ -202,7 +202,7 @@ pub(super) fn numbers(range: Range<u64>) -> Option<Vec<CaptureId>> {
     range.map(|number| u32::try_from(number).ok().map(CaptureId)).collect()
 }
 
-fn save(path: &Path, head: &Head, folders: &[(u32, u32)]) -> io::Result<()> {
+fn save(path: &Path, head: &FoldersHead, folders: &[(u32, u32)]) -> io::Result<()> {
     let mut out = BufWriter::new(WholeFile::begin(path)?);
     serde_json::to_writer(&mut out, head)?;
     out.write_all(b"\n")?;
@@ -216,14 +216,14 @@ fn save(path: &Path, head: &Head, folders: &[(u32, u32)]) -> io::Result<()> {
 mod tests {
     use archive_storage::UrlId;
 
-    use super::Candidate;
+    use super::DueCandidate;
     use archive_math::refresh::budget::BudgetRule;
 
     #[test]
     fn nothing_is_due_before_the_shortest_interval() {
         for rule in BudgetRule::ALL {
             for (age, expected) in [(0.0, 0.5), (0.125, 0.375), (0.5, 0.0), (2.0, 0.0)] {
-                let page = Candidate {
+                let page = DueCandidate {
                     page: UrlId(0),
                     weight: 1.0,
                     rate: 1.0,

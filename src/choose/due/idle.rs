@@ -4,11 +4,11 @@ use archive_books::ledger::CreditError;
 use archive_math::refresh::rate::RatePrior;
 use chrono::{DateTime, Utc};
 
-use super::{SECONDS_PER_DAY, Source, Survey};
+use super::{DueArchive, DueSurvey, SECONDS_PER_DAY};
 
 /// Why a refresh fetches nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
+pub enum NothingDue {
     /// No page can be fetched again.
     NoPages,
     /// No page may be fetched again before this time.
@@ -17,14 +17,14 @@ pub enum Idle {
     NoneWorth(u64),
 }
 
-impl Idle {
+impl NothingDue {
     /// Finds the reason by a pass over all pages of all archives.
     ///
     /// # Errors
     /// If the store fails.
-    pub fn of(sources: &[Source<'_>], now: DateTime<Utc>) -> Result<Self, CreditError> {
+    pub fn of(sources: &[DueArchive<'_>], now: DateTime<Utc>) -> Result<Self, CreditError> {
         // The result does not depend on rates.
-        let surveys: Vec<Survey<'_>> =
+        let surveys: Vec<DueSurvey<'_>> =
             sources.iter().map(|source| source.survey(RatePrior::learned(&[]), now)).collect();
         let shortest = sources.first().map_or(0.0, |source| source.choice.rules.shortest_days());
         let shortest = (shortest * SECONDS_PER_DAY) as i64;

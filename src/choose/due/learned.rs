@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use super::folders::numbers;
-use super::{Candidate, Picks, SECONDS_PER_DAY, SIGNAL_RULE, Survey};
+use super::{DueCandidate, DueSurvey, Picks, SECONDS_PER_DAY, SIGNAL_RULE};
 
 /// Number of pages considered, over all archives, per daily fetch; it is clamped to the bounds below unless the budget
 /// is larger. A page takes some 700 bytes.
@@ -43,7 +43,7 @@ const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;
 
 /// A page that the policy takes into account.
 struct Considered {
-    candidate: Candidate,
+    candidate: DueCandidate,
     ripe: bool,
     /// Whether its server reports it gone.
     vanished: bool,
@@ -68,16 +68,16 @@ struct PastVisit {
 }
 
 /// The history that a policy learns from.
-struct Past {
+struct LearnedHistory {
     visits: Vec<PastVisit>,
     /// Day of the first capture that counts, for each page.
     found: Vec<f64>,
 }
 
 /// Returns the best pages of each archive, by the policy of the rules, after training it on the visits of all archives.
-pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Picks>, CreditError> {
+pub(super) fn best(surveys: &[DueSurvey<'_>], budget: usize) -> Result<Vec<Picks>, CreditError> {
     let mut best: Vec<Picks> = surveys.iter().map(|_| Picks::new(budget)).collect();
-    let Some(Survey { now, choice, .. }) = surveys.first() else { return Ok(best) };
+    let Some(DueSurvey { now, choice, .. }) = surveys.first() else { return Ok(best) };
     let per_day = fetches_per_day(surveys, budget, *now)?;
     // Conversion saturates.
     let room = ((per_day * CONSIDERED_DAYS) as usize).clamp(CONSIDERED_MIN, CONSIDERED_MAX);
@@ -130,9 +130,9 @@ pub(super) fn best(surveys: &[Survey<'_>], budget: usize) -> Result<Vec<Picks>, 
 }
 
 /// Returns the daily number of repeated fetches of all archives so far; `budget` if there were none.
-fn fetches_per_day(surveys: &[Survey<'_>], budget: usize, now: DateTime<Utc>) -> Result<f64, CreditError> {
+fn fetches_per_day(surveys: &[DueSurvey<'_>], budget: usize, now: DateTime<Utc>) -> Result<f64, CreditError> {
     let (mut again, mut first) = (0.0, None);
-    for survey @ Survey { state, .. } in surveys {
+    for survey @ DueSurvey { state, .. } in surveys {
         let totals = state.totals();
         again += totals.captures.saturating_sub(totals.fetched) as f64 * survey.share_of_pages()?;
         let seen = state.visits(0).next().transpose()?.map(|(_, visit)| visit.first_seen);
@@ -150,8 +150,12 @@ fn origin<'a>(considered: impl Iterator<Item = &'a Considered>, now: DateTime<Ut
 }
 
 /// Returns the visits derived from the captures of the considered pages, in order of time.
-fn past(surveys: &[Survey<'_>], considered: &[Vec<Considered>], origin: f64) -> Result<Past, CreditError> {
-    let mut past = Past { visits: Vec::new(), found: Vec::new() };
+fn past(
+    surveys: &[DueSurvey<'_>],
+    considered: &[Vec<Considered>],
+    origin: f64,
+) -> Result<LearnedHistory, CreditError> {
+    let mut past = LearnedHistory { visits: Vec::new(), found: Vec::new() };
     for (survey, considered) in surveys.iter().zip(considered) {
         survey.add_past(considered, origin, &mut past)?;
     }
@@ -160,7 +164,7 @@ fn past(surveys: &[Survey<'_>], considered: &[Vec<Considered>], origin: f64) -> 
 }
 
 /// Returns what the policy may know about the pages before any visit.
-fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<RefreshProblem, CreditError> {
+fn known(surveys: &[DueSurvey<'_>], considered: &[Vec<Considered>]) -> Result<RefreshProblem, CreditError> {
     let mean_rate = surveys.first().map(|survey| survey.prior.mean());
     let mut known = RefreshProblem { found_at_birth: false, mean_rate, ..RefreshProblem::default() };
     let mut sites: HashMap<u64, usize> = HashMap::new();
@@ -183,7 +187,7 @@ fn known(surveys: &[Survey<'_>], considered: &[Vec<Considered>]) -> Result<Refre
     Ok(known)
 }
 
-impl Survey<'_> {
+impl DueSurvey<'_> {
     /// Returns the pages to consider: all of them or, if there are too many, the `room` best by their own rates and
     /// those of the `recent` newest captures.
     fn considered(&self, room: usize, recent: usize) -> Result<Vec<Considered>, CreditError> {
@@ -227,10 +231,15 @@ impl Survey<'_> {
     }
 
     /// Adds the visits derived from the captures of these pages. Page numbers continue those already in `past`.
-    fn add_past(&self, considered: &[Considered], origin: f64, past: &mut Past) -> Result<(), CreditError> {
+    fn add_past(
+        &self,
+        considered: &[Considered],
+        origin: f64,
+        past: &mut LearnedHistory,
+    ) -> Result<(), CreditError> {
         let first = past.found.len();
-        let of_part = |(part, pages): (usize, &[Considered])| -> Result<Past, CreditError> {
-            let mut past = Past { visits: Vec::new(), found: Vec::with_capacity(pages.len()) };
+        let of_part = |(part, pages): (usize, &[Considered])| -> Result<LearnedHistory, CreditError> {
+            let mut past = LearnedHistory { visits: Vec::new(), found: Vec::with_capacity(pages.len()) };
             let ids: Vec<CaptureId> = pages.iter().filter_map(|page| page.newest).collect();
             let mut newest = ids.iter().zip(self.state.captures_of(&ids)?);
             for (number, page) in (first + part * ROWS_TOGETHER..).zip(pages) {
@@ -248,7 +257,7 @@ impl Survey<'_> {
             Ok(past)
         };
         let parts = considered.par_chunks(ROWS_TOGETHER).enumerate().map(of_part);
-        for Past { visits, found } in parts.collect::<Result<Vec<_>, _>>()? {
+        for LearnedHistory { visits, found } in parts.collect::<Result<Vec<_>, _>>()? {
             past.visits.extend(visits);
             past.found.extend(found);
         }
@@ -390,9 +399,9 @@ mod tests {
 
     /// Records the sightings.
     #[derive(Default)]
-    struct Noted(Vec<(f64, Vec<Sighting>)>);
+    struct NotedSightings(Vec<(f64, Vec<Sighting>)>);
 
-    impl RefreshPolicy for Noted {
+    impl RefreshPolicy for NotedSightings {
         fn values(&mut self, _now: f64, _pages: &[usize], _ages: &[f64], _values: &mut [f64]) {}
         fn seen(&mut self, now: f64, visits: &[Sighting]) {
             self.0.push((now, visits.to_vec()));
@@ -414,7 +423,7 @@ mod tests {
             visit(1.03, 0, Some(1.025)),
             visit(3.0, 1, None),
         ];
-        let (mut policy, mut last) = (Noted::default(), [0.0, 0.25]);
+        let (mut policy, mut last) = (NotedSightings::default(), [0.0, 0.25]);
         replay(&mut policy, &past, &mut last);
         let showed = |page: usize, age: f64, changed: Option<f64>| Sighting { page, age, changed };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-9;

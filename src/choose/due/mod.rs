@@ -4,7 +4,7 @@
 //! the visits keeps the best. Policies that learn from all pages together use the captures (`learned`). Either way the
 //! choice is a function of the state and the time: no data is kept between runs that a crash could lose. In a large
 //! archive only pages in due folders are considered (`folders`). Announcements by a sitemap, feed or site master count
-//! as expected changes. Several archives ([`Source`]) are treated as one.
+//! as expected changes. Several archives ([`DueArchive`]) are treated as one.
 
 mod decided;
 mod folders;
@@ -31,11 +31,11 @@ use archive_storage::{Page, ROWS_TOGETHER, State, StateError, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
-pub use idle::Idle;
+pub use idle::NothingDue;
 use lookup::Lookup;
 pub use rules::{RefreshRules, Weighing, WeightError, Weights};
 pub(super) use turn::Outlook;
-pub use turn::{NextVisit, PartVisit, Timetable, Turns};
+pub use turn::{DueTimes, NextVisit, PartVisit, Timetable};
 pub use unread::Discovery;
 pub(super) use unread::undiscovered;
 
@@ -70,7 +70,7 @@ const FOLDERS_FILE: &str = "state/due";
 
 /// How a refresh chooses: its rules and its page weights.
 #[derive(Debug, Default)]
-pub struct Choice {
+pub struct RefreshChoice {
     /// The refresh rules.
     pub rules: RefreshRules,
     /// The page weights.
@@ -83,7 +83,7 @@ pub struct Choice {
     only: Option<HashSet<UrlId>>,
 }
 
-impl Choice {
+impl RefreshChoice {
     /// Uses these rules and weights, with a pass over all pages.
     #[must_use]
     pub fn new(rules: RefreshRules, weights: Weights) -> Self {
@@ -116,13 +116,13 @@ impl Choice {
 
 /// One of several archives that are treated as one.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct DueArchive<'a> {
     /// Its state.
     pub state: &'a State,
     /// Its ledger.
     pub credits: &'a Credits,
     /// How to choose; the rules are the same for all sources.
-    pub choice: &'a Choice,
+    pub choice: &'a RefreshChoice,
     /// Its pages that somebody waits for.
     pub awaited: &'a [UrlId],
     /// For each of its sites, the index of the archive that answers for it ([`archive_books::ledger::answering`]); empty for a
@@ -130,16 +130,21 @@ pub struct Source<'a> {
     pub answering: &'a [usize],
 }
 
-impl<'a> Source<'a> {
+impl<'a> DueArchive<'a> {
     /// A single archive.
     #[must_use]
-    pub fn alone(state: &'a State, credits: &'a Credits, choice: &'a Choice, awaited: &'a [UrlId]) -> Self {
+    pub fn alone(
+        state: &'a State,
+        credits: &'a Credits,
+        choice: &'a RefreshChoice,
+        awaited: &'a [UrlId],
+    ) -> Self {
         Self { state, credits, choice, awaited, answering: &[] }
     }
 
-    fn survey(self, prior: RatePrior, now: DateTime<Utc>) -> Survey<'a> {
+    fn survey(self, prior: RatePrior, now: DateTime<Utc>) -> DueSurvey<'a> {
         let Self { state, credits, choice, .. } = self;
-        Survey { state, credits, lookup: Arc::default(), choice, prior, now }
+        DueSurvey { state, credits, lookup: Arc::default(), choice, prior, now }
     }
 
     /// Whether the archive at index `place` answers for the site of a page.
@@ -157,20 +162,20 @@ pub(super) type SourcePage = (usize, UrlId);
 
 /// A page that could be refreshed, with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Scored {
+struct ScoredPage {
     score: f64,
     page: UrlId,
 }
 
-impl Eq for Scored {}
+impl Eq for ScoredPage {}
 
-impl PartialOrd for Scored {
+impl PartialOrd for ScoredPage {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Scored {
+impl Ord for ScoredPage {
     fn cmp(&self, other: &Self) -> Ordering {
         // On a tie the page that was found first is better.
         self.score.total_cmp(&other.score).then_with(|| other.page.cmp(&self.page))
@@ -178,21 +183,21 @@ impl Ord for Scored {
 }
 
 /// Collects the pages with the highest scores, at most `room`.
-struct Best {
+struct TopScores {
     room: usize,
     /// The best so far, and others, fewer than twice `room` in total.
-    scored: Vec<Scored>,
+    scored: Vec<ScoredPage>,
     /// The worst of the best at the last cut.
-    last: Option<Scored>,
+    last: Option<ScoredPage>,
 }
 
-impl Best {
+impl TopScores {
     fn new(room: usize) -> Self {
         Self { room, scored: Vec::new(), last: None }
     }
 
     fn offer(&mut self, score: f64, page: UrlId) {
-        let scored = Scored { score, page };
+        let scored = ScoredPage { score, page };
         if self.room == 0 || self.last.is_some_and(|last| scored < last) {
             return;
         }
@@ -239,17 +244,17 @@ impl Best {
 
 /// The best pages to fetch: of those whose content is there, and of those that brought nothing.
 struct Picks {
-    there: Best,
-    ended: Best,
+    there: TopScores,
+    ended: TopScores,
 }
 
 impl Picks {
     fn new(room: usize) -> Self {
-        Self { there: Best::new(room), ended: Best::new(room) }
+        Self { there: TopScores::new(room), ended: TopScores::new(room) }
     }
 
     /// Offers a page with its value by the policy.
-    fn offer(&mut self, value: f64, candidate: &Candidate) {
+    fn offer(&mut self, value: f64, candidate: &DueCandidate) {
         match candidate.retry > 0.0 {
             true => self.ended.offer(candidate.value(SIGNAL_RULE), candidate.page),
             false => self.there.offer(value, candidate.page),
@@ -261,10 +266,10 @@ impl Picks {
     fn of_all(sources: Vec<Self>, budget: usize, chance: f64) -> Vec<SourcePage> {
         let (there, ended): (Vec<_>, Vec<_>) =
             sources.into_iter().map(|Self { there, ended }| (there, ended)).unzip();
-        let mut pages = Best::of_all(there, budget);
+        let mut pages = TopScores::of_all(there, budget);
         let share = budget as f64 * retry::SHARE;
         let reserved = share as usize + usize::from(chance < share.fract());
-        let ended = Best::of_all(ended, reserved.max(budget - pages.len()));
+        let ended = TopScores::of_all(ended, reserved.max(budget - pages.len()));
         pages.truncate(budget - ended.len());
         pages.extend(ended);
         pages
@@ -273,7 +278,7 @@ impl Picks {
 
 /// What is known about a page that could be fetched again.
 #[derive(Clone, Copy)]
-struct Candidate {
+struct DueCandidate {
     page: UrlId,
     weight: f64,
     /// Changes per day.
@@ -288,7 +293,7 @@ struct Candidate {
     retry: f64,
 }
 
-impl Candidate {
+impl DueCandidate {
     /// The rule that applies to this page when `rule` is in force.
     fn rule(&self, rule: BudgetRule) -> BudgetRule {
         if (self.signals || self.retry > 0.0) && rule == BudgetRule::Freshness { SIGNAL_RULE } else { rule }
@@ -311,18 +316,23 @@ impl Candidate {
 }
 
 /// A pass over the pages that can be fetched again.
-struct Survey<'a> {
+struct DueSurvey<'a> {
     state: &'a State,
     credits: &'a Credits,
     lookup: Arc<Lookup>,
-    choice: &'a Choice,
+    choice: &'a RefreshChoice,
     prior: RatePrior,
     now: DateTime<Utc>,
 }
 
-impl Survey<'_> {
+impl DueSurvey<'_> {
     /// Returns a page as a candidate; `None` if it cannot be refreshed.
-    fn candidate(&self, page: UrlId, record: &Page, visit: &Visit) -> Result<Option<Candidate>, CreditError> {
+    fn candidate(
+        &self,
+        page: UrlId,
+        record: &Page,
+        visit: &Visit,
+    ) -> Result<Option<DueCandidate>, CreditError> {
         if visit.captures == 0 {
             return Ok(None);
         }
@@ -330,7 +340,7 @@ impl Survey<'_> {
         let Some(weight) = self.choice.weights.of(self.state, (page, record), importance, visit)? else {
             return Ok(None);
         };
-        Ok(Some(Candidate {
+        Ok(Some(DueCandidate {
             page,
             weight,
             rate: ChangeObservations::from_bytes(&visit.extension).rate(&self.prior).per_day,
@@ -364,7 +374,7 @@ impl Survey<'_> {
     /// Calls `each` with the results of `make` for all candidates, ripe or not, in the order of their first fetch.
     fn all<T: Send>(
         &self,
-        make: impl Fn(Candidate, &Visit) -> Option<T> + Sync,
+        make: impl Fn(DueCandidate, &Visit) -> Option<T> + Sync,
         mut each: impl FnMut(T),
     ) -> Result<(), CreditError> {
         self.expect_all()?;
@@ -423,7 +433,7 @@ impl Survey<'_> {
     }
 
     /// Whether a page that brought nothing has waited long enough as well.
-    fn may_be_fetched(&self, candidate: &Candidate, visit: &Visit) -> bool {
+    fn may_be_fetched(&self, candidate: &DueCandidate, visit: &Visit) -> bool {
         let retry = candidate.retry * SECONDS_PER_DAY;
         self.is_ripe(candidate.page, visit) && self.choice.rules.has_passed(self.seconds(visit), retry)
     }
@@ -456,7 +466,7 @@ impl Survey<'_> {
             return Ok((best, true));
         }
         let (mut best, mut count, mut kept) = (Picks::new(room), 0, Vec::new());
-        let valued = |candidate: Candidate, visit: &Visit| {
+        let valued = |candidate: DueCandidate, visit: &Visit| {
             Some((candidate, self.may_be_fetched(&candidate, visit).then(|| candidate.value(rule))))
         };
         self.all(valued, |(candidate, value)| {
@@ -481,17 +491,17 @@ impl Survey<'_> {
 pub fn most_obsolete(
     state: &State,
     credits: &Credits,
-    choice: &Choice,
+    choice: &RefreshChoice,
     budget: usize,
     now: DateTime<Utc>,
 ) -> Result<Vec<UrlId>, CreditError> {
-    let pages = most_obsolete_of(&[Source::alone(state, credits, choice, &[])], budget, now)?;
+    let pages = most_obsolete_of(&[DueArchive::alone(state, credits, choice, &[])], budget, now)?;
     Ok(pages.into_iter().map(|(_, page)| page).collect())
 }
 
 /// The same for several archives, treated as one.
 pub(super) fn most_obsolete_of(
-    sources: &[Source<'_>],
+    sources: &[DueArchive<'_>],
     budget: usize,
     now: DateTime<Utc>,
 ) -> Result<Vec<SourcePage>, CreditError> {
@@ -500,7 +510,7 @@ pub(super) fn most_obsolete_of(
     }
     // After a crawl no page is ripe for a long time. Reading only the visits is cheap, and ripeness does not depend on
     // rates.
-    let mut surveys: Vec<Survey<'_>> =
+    let mut surveys: Vec<DueSurvey<'_>> =
         sources.iter().map(|source| source.survey(RatePrior::learned(&[]), now)).collect();
     let mut any_ripe = false;
     for survey in &surveys {

@@ -6,14 +6,14 @@ use std::path::Path;
 use std::time::Duration;
 
 use archive_base::decisions::{CurrentDecisions, Decisions};
-use archive_books::columns::{self, Column, ColumnError, RowKind};
+use archive_books::columns::{self, ColumnError, RowKind, SavedColumn};
 use archive_books::ledger::{CreditError, REFRESH_SETTING};
 use archive_math::refresh::policies::PolicyName;
 use archive_storage::{Page, State, UrlId, Visit};
 use archive_web::parse::DocumentKind;
 use serde::{Deserialize, Serialize};
 
-use super::decided::Decided;
+use super::decided::DecisionFactors;
 use super::{Discovery, refreshable};
 
 /// Name of the column that [`Weighing::Interest`] uses for HTML pages.
@@ -157,13 +157,13 @@ impl archive_base::error::Classified for WeightError {}
 /// Page weights for a refresh.
 #[derive(Debug, Default)]
 pub struct Weights {
-    column: Option<Column>,
+    column: Option<SavedColumn>,
     /// Sum and number of the values of the column.
     values: (f64, f64),
     /// Factor that makes the mean of the values 1.
     scale: f64,
     html_only: bool,
-    decided: Decided,
+    decided: DecisionFactors,
 }
 
 impl Weights {
@@ -190,7 +190,7 @@ impl Weights {
         }
     }
 
-    fn by(column: Column, html_only: bool) -> Self {
+    fn by(column: SavedColumn, html_only: bool) -> Self {
         let values = (0..column.len())
             .filter_map(|id| column.get(id))
             .fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
@@ -217,7 +217,7 @@ impl Weights {
     /// # Errors
     /// If the store fails.
     pub fn with_decisions(self, state: &State, decisions: Decisions) -> Result<Self, CreditError> {
-        Ok(Self { decided: Decided::of(state, decisions)?, ..self })
+        Ok(Self { decided: DecisionFactors::of(state, decisions)?, ..self })
     }
 
     /// Returns the decisions that apply to a page.

@@ -12,8 +12,8 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde::Serialize;
 
 use super::{
-    Candidate, Choice, Lookup, Picks, RefreshRules, SECONDS_PER_DAY, Source, Survey, Weights, failing,
-    learned,
+    DueArchive, DueCandidate, DueSurvey, Lookup, Picks, RefreshChoice, RefreshRules, SECONDS_PER_DAY,
+    Weights, failing, learned,
 };
 use crate::SelectionError;
 use crate::requisites::{PartTurn, is_part};
@@ -72,7 +72,7 @@ pub struct PartVisit {
 pub(crate) struct Outlook<'a> {
     pub store: &'a Store,
     pub credits: &'a Credits,
-    pub choice: &'a Choice,
+    pub choice: &'a RefreshChoice,
     /// The budget of refreshes; by default the past daily rate of the archive.
     pub fetches_per_day: Option<f64>,
     pub now: DateTime<Utc>,
@@ -107,7 +107,7 @@ impl Outlook<'_> {
         let state = store.state();
         let Some(visit) = state.visit(page)? else { return Ok(None) };
         let compared = compared(store)?;
-        let mut survey = Source::alone(state, credits, choice, &[]).survey(compared.prior(), now);
+        let mut survey = DueArchive::alone(state, credits, choice, &[]).survey(compared.prior(), now);
         let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
         let (market, others) = Market::of(&mut survey, &compared, fetches_per_day)?;
         let (rules, step, of) = (&choice.rules, compared.step, others.len());
@@ -173,10 +173,10 @@ struct Market {
 impl Market {
     /// Computes the price for the compared pages, and returns them as candidates.
     fn of(
-        survey: &mut Survey<'_>,
-        compared: &Compared,
+        survey: &mut DueSurvey<'_>,
+        compared: &ComparedVisits,
         fetches_per_day: Option<f64>,
-    ) -> Result<(Self, Vec<Candidate>), CreditError> {
+    ) -> Result<(Self, Vec<DueCandidate>), CreditError> {
         survey.lookup = Arc::clone(&compared.lookup);
         let (now, rules) = (survey.now.timestamp(), &survey.choice.rules);
         let (mut others, mut oldest, mut captures) = (Vec::new(), now, 0.0);
@@ -206,7 +206,7 @@ impl Market {
     }
 
     /// Returns the days between fetches of a page; infinite for one that is given up.
-    fn interval(&self, page: &Candidate) -> f64 {
+    fn interval(&self, page: &DueCandidate) -> f64 {
         if page.retry > 0.0 {
             return page.retry.max(self.shortest);
         }
@@ -230,7 +230,7 @@ impl Weights {
 #[derive(Debug)]
 pub struct Timetable {
     credits: Credits,
-    choice: Choice,
+    choice: RefreshChoice,
     lookup: Arc<Lookup>,
     prior: RatePrior,
     market: Market,
@@ -244,11 +244,12 @@ impl Timetable {
     /// If the archive cannot be read.
     pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, SelectionError> {
         let state = store.state();
-        let choice = Choice::new(RefreshRules::kept(state)?, Weights::kept(store)?).in_archive(store.path());
+        let choice =
+            RefreshChoice::new(RefreshRules::kept(state)?, Weights::kept(store)?).in_archive(store.path());
         let credits = Credits::open(state)?;
         let compared = compared(store)?;
         let prior = compared.prior();
-        let mut survey = Source::alone(state, &credits, &choice, &[]).survey(prior, now);
+        let mut survey = DueArchive::alone(state, &credits, &choice, &[]).survey(prior, now);
         let (market, _) = Market::of(&mut survey, &compared, None)?;
         Ok(Self { lookup: Arc::default(), prior, market, now, credits, choice })
     }
@@ -275,23 +276,23 @@ impl Timetable {
 
     /// Returns the due times of the pages of the archive.
     #[must_use]
-    pub fn turns<'a>(&'a self, state: &'a State) -> Turns<'a> {
+    pub fn turns<'a>(&'a self, state: &'a State) -> DueTimes<'a> {
         let Self { credits, choice, prior, now, .. } = self;
         let lookup = Arc::clone(&self.lookup);
-        Turns {
-            survey: Survey { state, credits, lookup, choice, prior: *prior, now: *now },
+        DueTimes {
+            survey: DueSurvey { state, credits, lookup, choice, prior: *prior, now: *now },
             market: self.market,
         }
     }
 }
 
 /// The due times of the pages of an archive.
-pub struct Turns<'a> {
-    survey: Survey<'a>,
+pub struct DueTimes<'a> {
+    survey: DueSurvey<'a>,
     market: Market,
 }
 
-impl Turns<'_> {
+impl DueTimes<'_> {
     /// Returns when a page is due; `None` if it cannot be refreshed or is given up.
     ///
     /// # Errors
@@ -326,7 +327,7 @@ impl Turns<'_> {
         self.survey.expect_all()
     }
 
-    /// Returns the visits of one part ([`State::visit_parts`]), with pages that have the fields that [`Turns::due`]
+    /// Returns the visits of one part ([`State::visit_parts`]), with pages that have the fields that [`DueTimes::due`]
     /// needs.
     pub fn visits(&self, first: u32) -> impl Iterator<Item = Result<(UrlId, Page, Visit), StateError>> + '_ {
         self.survey.visits(first)
@@ -345,7 +346,7 @@ fn later(time: DateTime<Utc>, days: f64) -> Option<DateTime<Utc>> {
 }
 
 /// The visits that a page is compared with.
-struct Compared {
+struct ComparedVisits {
     /// Number of visits that each stands for.
     step: usize,
     visits: Vec<(UrlId, Page, Visit)>,
@@ -353,7 +354,7 @@ struct Compared {
     lookup: Arc<Lookup>,
 }
 
-impl Compared {
+impl ComparedVisits {
     fn prior(&self) -> RatePrior {
         let observed = self.visits.iter().filter_map(|(_, page, visit)| rates_of_others(page, visit));
         RatePrior::learned(&observed.collect::<Vec<_>>())
@@ -362,7 +363,7 @@ impl Compared {
 
 /// Returns all visits of an archive, or a sample of a large one. The sample is ready if the archive was closed
 /// properly.
-fn compared(store: &Store) -> Result<Compared, SelectionError> {
+fn compared(store: &Store) -> Result<ComparedVisits, SelectionError> {
     let state = store.state();
     let is_large = state.visit_count() > WHOLE_MAX;
     let step = if is_large { prepared::sample_step(state) as usize } else { 1 };
@@ -370,22 +371,22 @@ fn compared(store: &Store) -> Result<Compared, SelectionError> {
         let aliases = sample.iter().filter_map(|row| row.alias.map(|importance| (row.url, importance)));
         let lookup = Arc::new(Lookup::of_aliases(AliasImportance::known(aliases.collect())));
         let visits = sample.into_iter().map(|row| (row.url, row.page, row.visit)).collect();
-        return Ok(Compared { step, visits, lookup });
+        return Ok(ComparedVisits { step, visits, lookup });
     }
     let visits = state.visits_with_pages((0..).step_by(step)).collect::<Result<_, _>>()?;
-    Ok(Compared { step, visits, lookup: Arc::default() })
+    Ok(ComparedVisits { step, visits, lookup: Arc::default() })
 }
 
 #[cfg(test)]
 mod tests {
     use archive_storage::UrlId;
 
-    use super::{Candidate, Market};
+    use super::{DueCandidate, Market};
     use archive_math::refresh::budget::BudgetRule;
 
     #[test]
     fn nothing_is_fetched_before_the_shortest_interval() {
-        let page = Candidate {
+        let page = DueCandidate {
             page: UrlId(0),
             weight: 1.0,
             rate: 1.0,

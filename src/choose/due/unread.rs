@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use archive_books::ledger::{CreditError, LEVEL_REQUISITE};
 
-use super::{Best, Source, SourcePage};
+use super::{DueArchive, SourcePage, TopScores};
 
 /// Upper bound of the automatic share.
 const AUTO_MAX: f64 = 0.5;
@@ -55,14 +55,17 @@ impl FromStr for Discovery {
 ///
 /// # Errors
 /// If the store fails.
-pub(crate) fn undiscovered(sources: &[Source<'_>], budget: usize) -> Result<Vec<SourcePage>, CreditError> {
+pub(crate) fn undiscovered(
+    sources: &[DueArchive<'_>],
+    budget: usize,
+) -> Result<Vec<SourcePage>, CreditError> {
     let discovery = sources.first().map_or(Discovery::default(), |source| source.choice.rules.discovery);
     if discovery == Discovery::default() || budget == 0 {
         return Ok(Vec::new());
     }
     let (mut best, mut waiting, mut accounts) = (Vec::new(), 0.0, 0.0);
     for (place, source) in sources.iter().enumerate() {
-        let mut own = Best::new(budget);
+        let mut own = TopScores::new(budget);
         source.credits.waiting(source.state, |candidate| {
             let page = source.state.page(candidate.url)?;
             let importance =
@@ -84,7 +87,7 @@ pub(crate) fn undiscovered(sources: &[Source<'_>], budget: usize) -> Result<Vec<
         // The mean importance of all accounts is 1.
         Discovery::Auto => (waiting / accounts.max(1.0)).min(AUTO_MAX),
     };
-    Ok(Best::of_all(best, (share * budget as f64).round() as usize))
+    Ok(TopScores::of_all(best, (share * budget as f64).round() as usize))
 }
 
 #[cfg(test)]

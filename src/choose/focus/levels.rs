@@ -21,14 +21,14 @@ pub(super) const FETCHED: u8 = u8::MAX;
 
 /// The pages and links that an order has seen.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct SeenPages {
     /// One bit per page.
     pages: Vec<u64>,
     count: usize,
     links: usize,
 }
 
-impl Known {
+impl SeenPages {
     /// Counts a link and returns whether its target is new; `None` if there are too many links or pages.
     pub(super) fn take(&mut self, target: u32) -> Option<bool> {
         let (word, bit) = (target as usize / 64, 1 << (target % 64));
@@ -49,14 +49,14 @@ impl Known {
 }
 
 /// Levels of all pages that an order knows, one byte each; 0 means none.
-pub(super) struct Levels {
+pub(super) struct FocusLevels {
     range: (f64, f64),
     of: Vec<u8>,
     /// Pages whose level has changed.
     pub(super) changed: Vec<u32>,
 }
 
-impl Levels {
+impl FocusLevels {
     /// Creates levels for scores within `range`.
     pub(super) fn new(range: (f64, f64)) -> Self {
         Self { range, of: Vec::new(), changed: Vec::new() }
@@ -75,7 +75,7 @@ impl Levels {
     }
 }
 
-impl PageQueue for Levels {
+impl PageQueue for FocusLevels {
     fn put(&mut self, page: u32, priority: f64) {
         let (least, most) = self.range;
         let share = ((priority - least) / (most - least)).clamp(0.0, 1.0);
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_an_order_knows_is_bounded() {
-        let mut known = Known::default();
+        let mut known = SeenPages::default();
         assert!((0..KNOWN_MAX as u32).all(|page| known.take(page) == Some(true)));
         assert_eq!((known.take(KNOWN_MAX as u32), known.take(0)), (None, Some(false)));
         assert!((known.links..LINKS_MAX).all(|_| known.take(1) == Some(false)));
@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn levels_follow_scores_and_small_steps_move_nothing() {
-        let mut levels = Levels::new((-6.0, 6.0));
+        let mut levels = FocusLevels::new((-6.0, 6.0));
         levels.put(3, -20.0);
         levels.put(4, 0.0);
         levels.put(5, f64::MAX);

@@ -19,7 +19,7 @@ use archive_books::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 use archive_books::topics::{RELEVANT, Sight, Topic, TopicError};
 use archive_math::topic::{FetchedPage, Focus, LevelOutcomes, Recall};
 use archive_storage::{Capture, CaptureId, CaptureKind, State, Store, UrlId};
-use levels::{EXPLORED, FETCHED, Known, Levels, MIDDLE};
+use levels::{EXPLORED, FETCHED, FocusLevels, MIDDLE, SeenPages};
 
 pub use mode::{FocusMode, FocusPolicy, UnknownMode};
 
@@ -37,10 +37,10 @@ pub struct Focused {
     topic: Topic,
     policy: FocusPolicy,
     order: Box<dyn Focus>,
-    levels: Levels,
+    levels: FocusLevels,
     seeds: Vec<(u32, String)>,
     /// The pages and links that the order has seen in this generation.
-    known: Known,
+    known: SeenPages,
     /// Pages in order of discovery, without those already explored.
     oldest: VecDeque<u32>,
     fetched: u64,
@@ -75,10 +75,10 @@ impl Focused {
         let mut focused = Self {
             order: policy.mode.order(store, &topic)?,
             topic,
-            levels: Levels::new(policy.mode.range()),
+            levels: FocusLevels::new(policy.mode.range()),
             policy: policy.clone(),
             seeds: seeds.collect::<Result<_, TopicError>>()?,
-            known: Known::default(),
+            known: SeenPages::default(),
             oldest: VecDeque::new(),
             fetched: 0,
             found: 0,
@@ -111,7 +111,7 @@ impl Focused {
     }
 
     fn rebuild_order(&mut self, store: &Store, next: u32) -> Result<(), TopicError> {
-        self.known = Known::default();
+        self.known = SeenPages::default();
         let seeds: Vec<(u32, &str)> = self.seeds.iter().map(|(id, url)| (*id, url.as_str())).collect();
         self.order.begin(&seeds, &mut self.levels);
         let mut again = HashSet::new();

@@ -156,12 +156,12 @@ pub struct Expected {
     /// Weighted mean of the days since copies were known to be current.
     pub copy_age_days: f64,
     /// Currency for each β.
-    pub currency: Vec<Current>,
+    pub currency: Vec<Currency>,
 }
 
 /// (α,β)-currency for one β.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Current {
+pub struct Currency {
     /// β in days: a copy is current if its first missed change is younger.
     pub beta_days: f64,
     /// Expected share of current copies, weighted by importance.
@@ -183,7 +183,7 @@ pub fn expect(copies: &[PageModel], alpha: f64, betas: &[f64]) -> Expected {
         let announced = if beta >= copy.age { 0.0 } else { copy.announced };
         copy.belief.current(copy.age, beta) * (1.0 - announced)
     };
-    let currency = betas.iter().map(|&beta| Current {
+    let currency = betas.iter().map(|&beta| Currency {
         beta_days: beta,
         share: mean(&|copy| current(copy, beta)),
         share_alpha: mean(&|copy| f64::from(u8::from(current(copy, beta) >= alpha))),

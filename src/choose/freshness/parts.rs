@@ -10,8 +10,8 @@ use archive_storage::{Capture, State, StateError, UrlId};
 use serde::{Deserialize, Serialize};
 
 use super::{PageModel, SECONDS_PER_DAY};
-use crate::plan::Sample;
-use crate::requisites::{Part, PartTurn, is_found, parts_of};
+use crate::plan::ForecastSample;
+use crate::requisites::{PartTurn, Requisite, is_found, parts_of};
 
 /// Maximum number of captures of a part that are searched for those before and after its page.
 const CAPTURES_MAX: usize = 1 << 10;
@@ -72,7 +72,7 @@ impl PartsShown {
     pub fn of(state: &State, copies: &[PageModel]) -> Result<Self, CreditError> {
         let prior = archive_prior(&[state])?;
         let mut all = Self::default();
-        let step = Sample::step(copies.len());
+        let step = ForecastSample::step(copies.len());
         for copy in copies.iter().step_by(step) {
             let of_page = Self::newest(state, &prior, copy.id)?;
             of_page.iter().for_each(|shown| all.add(shown));
@@ -110,7 +110,7 @@ impl PartModel {
     /// # Errors
     /// If the state cannot be read.
     pub fn of(state: &State, copies: &[PageModel], shortest: f64) -> Result<Vec<Self>, CreditError> {
-        let step = Sample::step(copies.len());
+        let step = ForecastSample::step(copies.len());
         let mut known: HashMap<UrlId, (f64, f64)> = HashMap::new();
         for copy in copies.iter().step_by(step) {
             for part in parts_of(state, copy.id, &mut HashSet::new())? {
@@ -150,7 +150,7 @@ impl PartModel {
 
 /// Returns the days between `time` and the capture of a part nearest to it, and the probability that this capture is
 /// what the server gave at `time`.
-fn shown_at(state: &State, prior: &RatePrior, part: &Part, time: i64) -> Result<(f64, f64), StateError> {
+fn shown_at(state: &State, prior: &RatePrior, part: &Requisite, time: i64) -> Result<(f64, f64), StateError> {
     let (mut before, mut after): (Option<Capture>, Option<Capture>) = (None, None);
     for capture in state.history(part.id)?.take(CAPTURES_MAX) {
         let (_, capture) = capture?;

@@ -26,7 +26,7 @@ pub(super) enum RankSource<'a> {
     Sites(Box<Store>),
     /// The pages or sites of several archives, by their ids there.
     Together(&'a Answering, RowKind, Vec<Vec<u32>>),
-    /// As [`Source::Together`], if some archives are on other machines.
+    /// As [`RankSource::Together`], if some archives are on other machines.
     Asked {
         answering: &'a Answering,
         asked: Root<'a>,

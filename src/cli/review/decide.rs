@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use anyhow::bail;
 use archive::jobs::{self, CONFLICTS_NAMED_MAX};
 use archive_ask::review::Rating;
-use archive_base::decisions::{Compared, Decision, Decisions, Import, Row, Said, Subject, Verdict, What};
+use archive_base::decisions::{
+    ComparedImport, Decision, DecisionContent, DecisionImport, DecisionVerdict, Decisions, ImportRow,
+    Statement, Subject,
+};
 use archive_base::texts::Language;
 use archive_peers::share::orders::{Order, Resolution};
 use archive_storage::Store;
@@ -31,8 +34,8 @@ struct By {
 
 impl By {
     /// An import of these rows by this person, now.
-    fn import(&self, overwrite: bool, rows: Vec<Row>) -> Import {
-        Import { time: now(), by: self.by.trim().to_owned(), overwrite, rows }
+    fn import(&self, overwrite: bool, rows: Vec<ImportRow>) -> DecisionImport {
+        DecisionImport { time: now(), by: self.by.trim().to_owned(), overwrite, rows }
     }
 }
 
@@ -66,7 +69,7 @@ pub(crate) struct SetArgs {
     rating: Option<u8>,
     /// Verdict: keep, drop, often, never or investigate
     #[arg(long, value_name = "WORD", value_parser = verdict)]
-    verdict: Option<Verdict>,
+    verdict: Option<DecisionVerdict>,
     /// Reason
     #[arg(long, default_value = "", value_name = "TEXT")]
     reason: String,
@@ -129,24 +132,28 @@ pub(crate) struct ImportArgs {
     json: bool,
 }
 
-fn verdict(text: &str) -> Result<Verdict, String> {
-    let names =
-        || format!("'{text}' is not a verdict: expected {}", Verdict::EACH.map(Verdict::name).join(", "));
-    Verdict::EACH.into_iter().find(|verdict| verdict.name() == text).ok_or_else(names)
+fn verdict(text: &str) -> Result<DecisionVerdict, String> {
+    let names = || {
+        format!(
+            "'{text}' is not a verdict: expected {}",
+            DecisionVerdict::EACH.map(DecisionVerdict::name).join(", ")
+        )
+    };
+    DecisionVerdict::EACH.into_iter().find(|verdict| verdict.name() == text).ok_or_else(names)
 }
 
 pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
-    let said = Said {
+    let said = Statement {
         rating: args.rating,
         verdict: args.verdict,
         reason: args.reason.clone(),
         note: args.note.clone(),
         tags: args.tag.clone(),
         collections: args.collection.clone(),
-        ..Said::of(args.subject.clone())
+        ..Statement::of(args.subject.clone())
     };
     if let Some(cluster) = &args.by.order.cluster {
-        let import = args.by.import(true, vec![Row::new(said, None)]);
+        let import = args.by.import(true, vec![ImportRow::new(said, None)]);
         return orders::publish(cluster, &Order::Decide(Resolution::Import(import)), false);
     }
     jobs::check_exists(&args.by.archive.path)?;
@@ -158,7 +165,7 @@ pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
             output::note(format_args!("the archive does not know the site {site}{meant}"));
         }
     }
-    add(&args.by, What::Said(Box::new(said)))
+    add(&args.by, DecisionContent::Said(Box::new(said)))
 }
 
 pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<()> {
@@ -167,13 +174,13 @@ pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<()> {
         return orders::publish(cluster, &Order::Decide(Resolution::Undo { order, time, by }), false);
     }
     jobs::check_exists(&args.by.archive.path)?;
-    add(&args.by, What::Undoes(args.number))
+    add(&args.by, DecisionContent::Undoes(args.number))
 }
 
-fn add(by: &By, what: What) -> anyhow::Result<()> {
+fn add(by: &By, what: DecisionContent) -> anyhow::Result<()> {
     let subject = match &what {
-        What::Said(said) => Some(said.on.clone()),
-        What::Undoes(_) => None,
+        DecisionContent::Said(said) => Some(said.on.clone()),
+        DecisionContent::Undoes(_) => None,
     };
     let mut decisions = Decisions::default();
     let decision = Decision { time: now(), by: by.by.trim().to_owned(), what };
@@ -204,10 +211,14 @@ pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
     let mut listing = Listing::new(args.json, &headings, &[0]);
     for (place, decision) in decisions.log().iter().enumerate() {
         let number = place as u64 + 1;
-        let is_asked = |said: &Said| args.subject.as_ref().is_none_or(|subject| *subject == said.on);
+        let is_asked = |said: &Statement| args.subject.as_ref().is_none_or(|subject| *subject == said.on);
         let (subject, text) = match &decision.what {
-            What::Said(said) if is_asked(said) => (said.on.to_string(), said.in_words(Language::English)),
-            What::Undoes(other) if args.subject.is_none() => (String::new(), format!("undoes {other}")),
+            DecisionContent::Said(said) if is_asked(said) => {
+                (said.on.to_string(), said.in_words(Language::English))
+            }
+            DecisionContent::Undoes(other) if args.subject.is_none() => {
+                (String::new(), format!("undoes {other}"))
+            }
             _ => continue,
         };
         let undone = decisions.is_undone(number);
@@ -227,7 +238,7 @@ struct Imported {
 }
 
 /// The decisions in a sheet, and their lines in the file.
-fn sheet(args: &ImportArgs) -> anyhow::Result<(Import, Vec<u64>)> {
+fn sheet(args: &ImportArgs) -> anyhow::Result<(DecisionImport, Vec<u64>)> {
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
     for rating in super::ratings(&args.file)? {
         let line = rating.line;
@@ -236,7 +247,7 @@ fn sheet(args: &ImportArgs) -> anyhow::Result<(Import, Vec<u64>)> {
             .parse()
             .map_err(|problem| usage(format!("{}, line {line}: {problem}", args.file.display())))?;
         let exported = rating.exported;
-        rows.push(Row::new(said(subject, rating), exported));
+        rows.push(ImportRow::new(said(subject, rating), exported));
         lines.push(line);
     }
     Ok((args.by.import(args.overwrite, rows), lines))
@@ -248,13 +259,13 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
         return orders::publish(cluster, &Order::Decide(Resolution::Import(sheet)), args.json);
     }
     jobs::check_exists(&args.by.archive.path)?;
-    let Compared { new, conflicts, .. } = sheet.compare(&Decisions::read(&args.by.archive.path)?);
+    let ComparedImport { new, conflicts, .. } = sheet.compare(&Decisions::read(&args.by.archive.path)?);
     let conflicts: Vec<_> =
         conflicts.into_iter().map(|(row, other)| (lines[row], &sheet.rows[row].said.on, other)).collect();
     for (line, subject, Decision { by, time, what }) in conflicts.iter().take(CONFLICTS_NAMED_MAX) {
         let what = match what {
-            What::Said(said) => said.in_words(Language::English),
-            What::Undoes(number) => format!("undoes {number}"),
+            DecisionContent::Said(said) => said.in_words(Language::English),
+            DecisionContent::Undoes(number) => format!("undoes {number}"),
         };
         let time = output::minute(*time);
         output::note(format_args!("line {line}: {subject} is left alone: {by} decided on {time}: {what}"));
@@ -278,11 +289,11 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn said(subject: Subject, rating: Rating) -> Said {
-    Said {
+fn said(subject: Subject, rating: Rating) -> Statement {
+    Statement {
         rating: rating.score.map(archive_ask::review::Score::number),
         verdict: rating.verdict,
         note: rating.comment,
-        ..Said::of(subject)
+        ..Statement::of(subject)
     }
 }

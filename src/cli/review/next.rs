@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use archive_ask::query::{self, Limits, Question};
 use archive_ask::review;
-use archive_ask::review::next::Next;
+use archive_ask::review::next::NextSites;
 use archive_base::access::Access;
 use archive_base::decisions::Decisions;
 use archive_base::texts::Language;
@@ -63,7 +63,7 @@ fn among(store: &Store, access: &Access, query: &str, are_several: bool) -> anyh
 }
 
 /// The next sites of all archives, each of which answers for its own sites.
-fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<Next> {
+fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<NextSites> {
     let are_several = archives.len() > 1;
     let owners = if are_several { query::answering(archives)? } else { Vec::new() };
     let mut each = Vec::new();
@@ -80,7 +80,7 @@ fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<Next> {
         let decisions = Decisions::read(store.path())?;
         each.push(review::next(store, access, &decisions, found.as_ref(), args.limit, Language::English)?);
     }
-    Ok(Next::together(each, args.limit))
+    Ok(NextSites::together(each, args.limit))
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {

@@ -1,7 +1,7 @@
 //! `archive review score`: measures how far raters agree, and which numbers match their ratings.
 
 use archive_ask::review::score::{
-    Agreement, Disagreement, MEASURES, MeasureScore, RaterScore, Ratings, ScoreError, Scores,
+    Agreement, Disagreement, MEASURES, MeasureScore, RaterScore, Ratings, ReviewScores, ScoreError,
 };
 use archive_base::decisions::Decisions;
 
@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let measures = if args.by.is_empty() { MEASURES.map(str::to_owned).to_vec() } else { args.by.clone() };
     let (store, access) = args.archive.open()?;
-    let scores = Scores::of(&store, &access, &decisions, &measures, args.repeat as usize, args.rng);
+    let scores = ReviewScores::of(&store, &access, &decisions, &measures, args.repeat as usize, args.rng);
     let scores = match scores {
         Err(ScoreError::Several(measure)) => {
             let text = format!("'{measure}' is more than one calculation: give --by once for each");

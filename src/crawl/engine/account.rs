@@ -4,12 +4,12 @@
 
 use std::time::{Duration, Instant};
 
-use archive_base::runs::{self, Limits, NOT_TO_BE_KEPT, Writer};
+use archive_base::runs::{self, NOT_TO_BE_KEPT, RunLimits, RunWriter};
 use archive_books::ledger::Refusal;
 use archive_storage::UrlId;
 
-use super::super::options::{End, Purpose};
-use super::{CrawlError, Run};
+use super::super::options::{EndReason, Purpose};
+use super::{CrawlError, EngineRun};
 
 /// Interval between writes of the account. Each of several crawls of a machine writes less often, because a new file
 /// per second costs as much as a page.
@@ -21,15 +21,15 @@ const PACE_SPAN: Duration = Duration::from_secs(10);
 
 /// A run's account of itself.
 #[derive(Default)]
-pub(super) struct Account {
+pub(super) struct RunAccount {
     /// `None` if it cannot be written.
-    writer: Option<Writer>,
+    writer: Option<RunWriter>,
     written: Option<Instant>,
     /// Pages and bytes some time ago, for the current pace.
     before: Option<(Instant, u64, u64)>,
 }
 
-impl Run<'_> {
+impl EngineRun<'_> {
     pub(super) fn begin_account(&mut self, plan: &Purpose) {
         let (name, pages) = match plan {
             Purpose::Discover { .. } => ("crawl", self.options.limit),
@@ -38,19 +38,19 @@ impl Run<'_> {
             Purpose::Subscribe { .. } => return,
         };
         let now = self.options.fetch.clock.now();
-        let mut run = self.options.account.clone().unwrap_or_else(|| runs::Run::begins(name, now));
+        let mut run = self.options.account.clone().unwrap_or_else(|| runs::RunReport::begins(name, now));
         // Several runs may have the same options.
         (run.began, run.reported) = (now, now);
         let politeness = &self.options.politeness;
         let delays = [politeness.host_delay, politeness.address_delay].map(|delay| delay.as_secs_f64());
-        run.limits = Limits {
+        run.limits = RunLimits {
             pages,
             seconds: self.options.time.map(|time| time.as_secs_f64()),
             delay_seconds: Some(delays),
             workers: Some(self.options.workers),
-            ..Limits::default()
+            ..RunLimits::default()
         };
-        match Writer::begin(self.recorder.store().path(), run) {
+        match RunWriter::begin(self.recorder.store().path(), run) {
             Ok(writer) => self.account.writer = Some(writer),
             Err(error) => self.notice(format!("the run cannot give an account of itself: {error}")),
         }
@@ -67,7 +67,7 @@ impl Run<'_> {
     }
 
     fn write_account(&mut self, now: Instant, durably: bool) {
-        let Self { account: Account { writer, before, .. }, status, policy, options, .. } = self;
+        let Self { account: RunAccount { writer, before, .. }, status, policy, options, .. } = self;
         let Some(writer) = writer else { return };
         let (since, pages, bytes) = *before.get_or_insert((now, 0, 0));
         let (span, run) = (now - since, &mut writer.run);
@@ -106,7 +106,7 @@ impl Run<'_> {
         }
     }
 
-    pub(super) fn end_account(&mut self, done: &Result<End, CrawlError>) {
+    pub(super) fn end_account(&mut self, done: &Result<EndReason, CrawlError>) {
         let Some(writer) = &mut self.account.writer else { return };
         let (end, error) = match done {
             Ok(end) => (end.name(), None),
@@ -123,7 +123,7 @@ impl Run<'_> {
             *self.status.left.entry(why).or_default() += urls.len() as u64;
         }
         let (time, state) = (self.options.fetch.clock.now(), self.recorder.state());
-        if let (Some(Writer { run, .. }), Some(first)) = (&mut self.account.writer, urls.first()) {
+        if let (Some(RunWriter { run, .. }), Some(first)) = (&mut self.account.writer, urls.first()) {
             // A URL that cannot be read gives no example; the error is reported elsewhere.
             run.refused.count(why.name(), urls.len() as u64, time, || state.url(*first).unwrap_or_default());
         }
@@ -143,7 +143,7 @@ impl Run<'_> {
 
     fn note_reason(&mut self, is_error: bool, why: &str, url: &str) {
         let time = self.options.fetch.clock.now();
-        if let Some(Writer { run, .. }) = &mut self.account.writer {
+        if let Some(RunWriter { run, .. }) = &mut self.account.writer {
             let tallies = if is_error { &mut run.errors } else { &mut run.refused };
             tallies.count(why, 1, time, || url.to_owned());
         }

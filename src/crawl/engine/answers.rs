@@ -18,25 +18,25 @@ use url::Url;
 use super::super::later::Trouble;
 use super::super::previous;
 use super::super::process::{
-    DEDUPLICATED_BYTES_MIN, Done, FetchTag, Previous, Processed, failed_group, mark_near_duplicates,
+    DEDUPLICATED_BYTES_MIN, FetchTag, Previous, Processed, ProcessedJob, failed_group, mark_near_duplicates,
 };
-use super::super::robots_cache::Rules;
+use super::super::robots_cache::HostRules;
 use super::super::timings::Stage;
-use super::operation::Held;
-use super::{CrawlError, Run};
+use super::operation::DeferredResult;
+use super::{CrawlError, EngineRun};
 
-impl Run<'_> {
-    pub(super) fn complete(&mut self, done: Done) -> Result<(), CrawlError> {
+impl EngineRun<'_> {
+    pub(super) fn complete(&mut self, done: ProcessedJob) -> Result<(), CrawlError> {
         self.under_way -= 1;
         self.slots.iter_mut().for_each(Slots::give_back);
         let now = Instant::now();
         self.watch.start();
         match done {
-            Done::Resolved(host, Ok(address)) => {
+            ProcessedJob::Resolved(host, Ok(address)) => {
                 self.frontier.resolved(host, Some(address), now);
             }
-            Done::Resolved(host, Err(error)) => self.unresolved(host, &error, now)?,
-            Done::Fetched(tag, outcome) => {
+            ProcessedJob::Resolved(host, Err(error)) => self.unresolved(host, &error, now)?,
+            ProcessedJob::Fetched(tag, outcome) => {
                 if tag.page {
                     self.pages_under_way -= 1;
                     self.counted.end(self.recorder.state(), tag.host)?;
@@ -46,7 +46,7 @@ impl Run<'_> {
                     Err(error) => self.failed(tag, &error, now)?,
                 }
             }
-            Done::Broken(error) => return Err(error.into()),
+            ProcessedJob::Broken(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -65,7 +65,7 @@ impl Run<'_> {
         }
         self.status.bytes += processed.received_bytes;
         match trouble {
-            Some(trouble) => self.postpone(Held::Fetched(tag, processed), trouble, now),
+            Some(trouble) => self.postpone(DeferredResult::Fetched(tag, processed), trouble, now),
             None => {
                 tag.is_recorded = self.later.forget(tag.id).is_some_and(|(_, is_recorded)| is_recorded);
                 self.keep(tag, processed, now)
@@ -81,7 +81,7 @@ impl Run<'_> {
         now: Instant,
     ) -> Result<(), CrawlError> {
         if self.operation.is_disk_full() {
-            self.operation.held.push(Held::Fetched(tag, processed));
+            self.operation.held.push(DeferredResult::Fetched(tag, processed));
             return Ok(());
         }
         if processed.outcome.kind == CaptureKind::Response {
@@ -93,7 +93,7 @@ impl Run<'_> {
         let capture = match self.recorder.record(records, outcome, &mut self.candidates) {
             Err(error) if self.may_wait_for_room(&error) => {
                 self.disk_is_full();
-                self.operation.held.push(Held::Fetched(tag, processed));
+                self.operation.held.push(DeferredResult::Fetched(tag, processed));
                 return Ok(());
             }
             recorded => recorded?,
@@ -217,7 +217,7 @@ impl Run<'_> {
         let trouble = self.weighed(&tag, trouble);
         let pause = self.later.note(tag.host, trouble, now);
         self.frontier.completed(tag.host, now, Duration::ZERO, pause);
-        let failed = Held::Failed(tag, error.clone());
+        let failed = DeferredResult::Failed(tag, error.clone());
         match trouble {
             Some(trouble) => self.postpone(failed, trouble, now),
             None => {
@@ -255,7 +255,7 @@ impl Run<'_> {
         match self.recorder.record(&records, &mut outcome, &mut self.candidates) {
             Err(full) if self.may_wait_for_room(&full) => {
                 self.disk_is_full();
-                self.operation.held.push(Held::Failed(tag, error.clone()));
+                self.operation.held.push(DeferredResult::Failed(tag, error.clone()));
                 return Ok(());
             }
             recorded => drop(recorded?),
@@ -279,7 +279,7 @@ impl Run<'_> {
         }
         let urls = self.frontier.resolved(host, None, now);
         for waiting in self.robots.abandon(host) {
-            self.settle_robots(waiting, Rules::Closed, now)?;
+            self.settle_robots(waiting, HostRules::Closed, now)?;
         }
         let Some((&id, others)) = urls.split_last() else { return Ok(()) };
         for &other in others {

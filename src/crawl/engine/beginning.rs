@@ -9,7 +9,7 @@ use archive_storage::{Capture, CaptureKind, UrlId};
 
 use super::super::options::Purpose;
 use super::super::seeds::Seed;
-use super::{CrawlError, Run, answers};
+use super::{CrawlError, EngineRun, answers};
 
 /// Announced pages come right after page requisites.
 const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
@@ -17,7 +17,7 @@ const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
 /// Pages that earlier runs left come after those that were never asked for.
 const LEVEL_PUT_OFF: u8 = 1;
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Fills the frontier, and makes the seeds durable before anything is fetched.
     pub(super) fn begin(&mut self, plan: Purpose) -> Result<(), CrawlError> {
         let now = Instant::now();

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use archive_storage::Checkpointed;
 
-use super::super::options::Status;
-use super::{CrawlError, Run};
+use super::super::options::CrawlStatus;
+use super::{CrawlError, EngineRun};
 
 /// Number of sites in the report.
 const TOP_SITES: usize = 5;
@@ -16,7 +16,7 @@ const TOP_SITES_EVERY: Duration = Duration::from_secs(2);
 /// These lookups, each a pass over all sites, take at most one part in this many of the time.
 const TOP_SITES_PART: u32 = 50;
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Makes everything so far durable; on a full disk, the crawl pauses until there is space.
     pub(super) fn checkpoint(&mut self) -> Result<(), CrawlError> {
         let checkpointed = match self.recorder.checkpoint() {
@@ -35,7 +35,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn report(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
+    pub(super) fn report(&mut self, report: &mut dyn FnMut(&CrawlStatus)) -> Result<(), CrawlError> {
         self.status.elapsed = self.elapsed();
         // At the end, pages that were put off are counted by themselves.
         let put_off = if self.status.waiting > 0 { self.later.queued_again() } else { 0 };

@@ -16,18 +16,18 @@ use archive_vault::copy::{self, CopyError, Remote};
 use crossbeam::channel::{Receiver, Sender, bounded};
 
 use super::super::options::CopyTo;
-use super::{CrawlError, Run};
+use super::{CrawlError, EngineRun};
 
 /// Delay before retrying a failed copy.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// Outcome of a copy: why it failed, or, on success, why older ones could not be removed.
-type Made = Result<Option<CopyError>, CopyError>;
+type CopyOutcome = Result<Option<CopyError>, CopyError>;
 
 /// Copies during a crawl.
-pub(super) struct Copies {
+pub(super) struct CrawlCopies {
     asked: Sender<()>,
-    made: Receiver<Made>,
+    made: Receiver<CopyOutcome>,
     control: Arc<Control>,
     /// Reports to send once the copy in progress is made; `None` if no copy is in progress.
     covered: Option<Vec<NodeCommit>>,
@@ -39,7 +39,7 @@ pub(super) struct Copies {
     trouble: Option<String>,
 }
 
-impl Copies {
+impl CrawlCopies {
     fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         archive: &Path,
@@ -96,7 +96,7 @@ impl Copies {
     }
 
     /// Handles the outcome of a copy: returns the reports to send, and a notice for the user.
-    fn ended(&mut self, made: Made) -> Result<(Vec<NodeCommit>, Option<String>), CopyError> {
+    fn ended(&mut self, made: CopyOutcome) -> Result<(Vec<NodeCommit>, Option<String>), CopyError> {
         let mut covered = self.covered.take().unwrap_or_default();
         match made {
             Ok(left) => {
@@ -118,14 +118,14 @@ impl Copies {
     }
 }
 
-impl Drop for Copies {
+impl Drop for CrawlCopies {
     fn drop(&mut self) {
         // A failed run does not wait for a copy.
         self.control.stop();
     }
 }
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Starts the thread that copies the archive, if copies are wanted.
     pub(super) fn start_copies<'scope>(
         &mut self,
@@ -137,7 +137,7 @@ impl Run<'_> {
             Some((member, epoch)) => Ok(member.check_epoch(*epoch)?),
             None => Ok(()),
         };
-        self.copies = Some(Copies::start(scope, self.recorder.store().path(), to, may_copy)?);
+        self.copies = Some(CrawlCopies::start(scope, self.recorder.store().path(), to, may_copy)?);
         Ok(())
     }
 
@@ -161,7 +161,7 @@ impl Run<'_> {
         }
     }
 
-    fn take_copy(&mut self, made: Made) -> Result<(), CrawlError> {
+    fn take_copy(&mut self, made: CopyOutcome) -> Result<(), CrawlError> {
         let Some(copies) = &mut self.copies else { return Ok(()) };
         let (released, news) = copies.ended(made).map_err(CrawlError::Copy)?;
         if let Some(news) = news {

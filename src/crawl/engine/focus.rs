@@ -7,9 +7,9 @@ use archive_choose::{Focused, is_redirect};
 use archive_storage::{CaptureId, UrlId};
 
 use super::super::process::{FetchTag, Processed};
-use super::{CrawlError, Run};
+use super::{CrawlError, EngineRun};
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Learns from earlier captures what leads to the topic.
     pub(super) fn begin_focus(&mut self, seeds: &[UrlId]) -> Result<(), CrawlError> {
         if let Some(policy) = &self.policy.focus {

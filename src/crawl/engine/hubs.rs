@@ -3,18 +3,18 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::super::options::End;
-use super::{CrawlError, Run};
+use super::super::options::EndReason;
+use super::{CrawlError, EngineRun};
 use crate::publish::hubs::Asking;
 
 /// Interval between checks whose turn it is.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Asks the hubs that are due, until none is left or the run has to end.
-    pub(super) fn ask_hubs(&mut self, callback: &str) -> Result<End, CrawlError> {
+    pub(super) fn ask_hubs(&mut self, callback: &str) -> Result<EndReason, CrawlError> {
         let archive = self.recorder.store().path().to_owned();
-        let (options, mut end) = (self.options, End::Complete);
+        let (options, mut end) = (self.options, EndReason::Complete);
         let mut asking = Asking::begin(&archive, callback, &options.fetch)?;
         while !asking.is_over() {
             self.hear_peers(Instant::now())?;

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use archive_books::ledger::is_own_robots_txt;
 
-use super::super::later::{ANSWER_BYTES_MAX, Trouble, Verdict};
+use super::super::later::{ANSWER_BYTES_MAX, FailureVerdict, Trouble};
 use super::super::process::FetchTag;
-use super::operation::Held;
-use super::{CrawlError, Run};
+use super::operation::DeferredResult;
+use super::{CrawlError, EngineRun};
 
 /// A run without a time limit ends once everything left has to wait for longer than this.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -18,7 +18,7 @@ const PATIENCE_IN_TIME: Duration = Duration::from_secs(300);
 /// Pages that failed come after all others of their host.
 const LEVEL_AGAIN: u8 = 1;
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Leaves those hosts alone that asked an earlier run for it.
     pub(super) fn resume_pauses(&mut self, now: Instant) {
         for (host, until) in self.later.resume(&self.put_off.hosts, (now, self.options.fetch.clock.now())) {
@@ -38,33 +38,33 @@ impl Run<'_> {
     /// Repeats a request later in this run, or records that it failed.
     pub(super) fn postpone(
         &mut self,
-        failed: Held,
+        failed: DeferredResult,
         trouble: Trouble,
         now: Instant,
     ) -> Result<(), CrawlError> {
         let (tag, must_record) = match &failed {
-            Held::Fetched(tag, processed) => (tag, processed.received_bytes > ANSWER_BYTES_MAX),
-            Held::Failed(tag, _) => (tag, false),
+            DeferredResult::Fetched(tag, processed) => (tag, processed.received_bytes > ANSWER_BYTES_MAX),
+            DeferredResult::Failed(tag, _) => (tag, false),
         };
         let (id, host, is_robots) = (tag.id, tag.host, tag.robots);
         match self.later.postpone((id, host), trouble, (failed, must_record), now) {
-            Verdict::Again => Ok(()),
-            Verdict::AgainRecording(answer) => {
+            FailureVerdict::Again => Ok(()),
+            FailureVerdict::AgainRecording(answer) => {
                 if is_robots {
                     // Once it is recorded, nobody waits for it.
                     self.later.forget(id);
                 }
                 self.conclude(answer, now)
             }
-            Verdict::Enough(answer) => answer.map_or(Ok(()), |answer| self.conclude(answer, now)),
+            FailureVerdict::Enough(answer) => answer.map_or(Ok(()), |answer| self.conclude(answer, now)),
         }
     }
 
     /// Records a failure.
-    pub(super) fn conclude(&mut self, failed: Held, now: Instant) -> Result<(), CrawlError> {
+    pub(super) fn conclude(&mut self, failed: DeferredResult, now: Instant) -> Result<(), CrawlError> {
         match failed {
-            Held::Fetched(tag, processed) => self.keep(tag, processed, now),
-            Held::Failed(tag, error) => {
+            DeferredResult::Fetched(tag, processed) => self.keep(tag, processed, now),
+            DeferredResult::Failed(tag, error) => {
                 let (id, is_robots) = (tag.id, tag.robots);
                 self.store_failure(tag, &error)?;
                 if is_robots { self.robots_fetched(id, now) } else { Ok(()) }
@@ -75,7 +75,7 @@ impl Run<'_> {
     /// Queues the pages whose turn has come again.
     pub(super) fn ask_again(&mut self, now: Instant) {
         while let Some((id, host, answer)) = self.later.due(now) {
-            let robots = answer.map(Held::tag).filter(|tag| tag.robots);
+            let robots = answer.map(DeferredResult::tag).filter(|tag| tag.robots);
             match robots.map(|tag| is_own_robots_txt(tag.url.as_str())) {
                 Some(is_own) => {
                     self.robots.seek(id, host, is_own);
@@ -131,7 +131,7 @@ impl Run<'_> {
     }
 }
 
-impl Held {
+impl DeferredResult {
     pub(super) fn tag(&self) -> &FetchTag {
         match self {
             Self::Fetched(tag, _) | Self::Failed(tag, _) => tag,

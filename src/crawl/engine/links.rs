@@ -2,15 +2,15 @@
 
 use std::time::Instant;
 
-use archive_books::ledger::{Candidate, Facts, Refusal, page_flags as flags, shown};
+use archive_books::ledger::{Candidate, CrawlerFacts, Refusal, page_flags as flags, shown};
 use archive_storage::{HostId, UrlId};
 
-use super::{CrawlError, Run};
+use super::{CrawlError, EngineRun};
 
 /// Maximum number of pages that wait for tests of their parameters; others are fetched at once.
 const UNTESTED_MAX: usize = 100_000;
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Lets another URL stand for one whose turn has come, if they differ in parameters that make no difference;
     /// returns whether it does.
     pub(super) fn is_meant_otherwise(
@@ -101,10 +101,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn newest_facts(&self, id: UrlId) -> Result<Option<(u16, Facts)>, CrawlError> {
+    fn newest_facts(&self, id: UrlId) -> Result<Option<(u16, CrawlerFacts)>, CrawlError> {
         let store = self.recorder.store();
         let Some((_, capture)) = shown(store.state(), id)? else { return Ok(None) };
-        Ok(Some((capture.status, Facts::from_fields(&store.metadata(&capture)?))))
+        Ok(Some((capture.status, CrawlerFacts::from_fields(&store.metadata(&capture)?))))
     }
 
     /// Reads the links of a host's pages again, as a parameter in them was taken to make no difference.

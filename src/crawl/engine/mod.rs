@@ -33,31 +33,31 @@ use archive_base::erased::Erased;
 use archive_base::error::{Classified, ErrorKind};
 use archive_books::cluster::{ClusterError, Slots};
 use archive_books::ledger::{Candidate, Credits, PutOff};
-use archive_books::recorder::{Recorder, RecorderError, Said, Settings};
-use archive_choose::{CrawlPolicy, Ended, Focused, Ordering, RefreshRules, UnderWay};
+use archive_books::recorder::{LinkTextMemory, Recorder, RecorderError, RecorderSettings};
+use archive_choose::{BudgetUnderWay, CrawlEnd, CrawlPolicy, Focused, Ordering, RefreshRules};
 use archive_storage::{CaptureId, HostId, Store, UrlId};
 use archive_vault::copy::CopyError;
 use archive_web::fetch::{BodyMemory, Fetcher};
-use archive_web::parse::Limits;
+use archive_web::parse::ParseLimits;
 use archive_web::reading::Crew;
 use crossbeam::channel::{Receiver, bounded};
 
-use self::account::Account;
-use self::copies::Copies;
-use self::operation::{Held, Operation};
-use self::parts::Parts;
+use self::account::RunAccount;
+use self::copies::CrawlCopies;
+use self::operation::{CrawlOperation, DeferredResult};
+use self::parts::PageParts;
 use self::peers::Peers;
 use self::spare_time::SpareTime;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
 use super::later::Later;
 use super::monitor::Monitor;
-use super::options::{End, Options, Purpose, Status};
-use super::pace::Pace;
-use super::process::{Done, Processing, Reading, Tag};
-use super::robots_cache::{RobotsCache, Rules};
+use super::options::{CrawlOptions, CrawlStatus, EndReason, Purpose};
+use super::pace::CrawlPace;
+use super::process::{JobTag, ProcessedJob, Processing, ResponseReading};
+use super::robots_cache::{HostRules, RobotsCache};
 use super::settings_file::{SettingsError, SettingsFile};
-use super::timings::{Beginning, Counters, Stage, Stopwatch, Threads, Timings};
+use super::timings::{Beginning, Stage, StageTimes, Stopwatch, Threads, Timings};
 use super::traps::Variations;
 use crate::publish::PublishError;
 
@@ -132,10 +132,10 @@ impl<E: Into<RecorderError>> From<E> for CrawlError {
 pub fn run(
     store: &mut Store,
     plan: Purpose,
-    options: &Options,
+    options: &CrawlOptions,
     control: &Control,
-    report: &mut dyn FnMut(&Status),
-) -> Result<(End, Status), CrawlError> {
+    report: &mut dyn FnMut(&CrawlStatus),
+) -> Result<(EndReason, CrawlStatus), CrawlError> {
     let monitor = options
         .status
         .map(|address| Monitor::start(address).map_err(|source| CrawlError::Monitor { address, source }))
@@ -149,15 +149,15 @@ pub fn run(
     let erased = Erased::of_archive(store.path(), store.state())?;
     let decisions =
         if options.obey_decisions { Decisions::read(store.path())? } else { Decisions::default() };
-    let Options { memory, checkpoint_every, full_text, .. } = *options;
-    let mut recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
+    let CrawlOptions { memory, checkpoint_every, full_text, .. } = *options;
+    let mut recorder = Recorder::open(store, RecorderSettings { memory, checkpoint_every, full_text })?;
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
     let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender).map_err(CrawlError::Start)?;
     let topic = options.policy.focus.as_ref().map(|focus| focus.read_topic(recorder.store().path()));
-    let counters = Counters::default();
+    let counters = StageTimes::default();
     let limits = limits(options);
-    let reading = Reading {
+    let reading = ResponseReading {
         robot: limits.robot.clone(),
         body_bytes_max: limits.body_bytes_max,
         full_text: options.full_text,
@@ -166,7 +166,7 @@ pub fn run(
         spools,
         same_content: options.policy.same_content,
         seen: Arc::default(),
-        said: Said::default(),
+        said: LinkTextMemory::default(),
         topic: topic.transpose()?,
     };
     thread::scope(|scope| {
@@ -188,12 +188,12 @@ pub fn run(
         let put_off = PutOff::of(recorder.state())?;
         let rules = RefreshRules::kept(recorder.state())?;
         let first_capture = CaptureId(u32::try_from(captures).unwrap_or(u32::MAX));
-        let mut run = Run {
+        let mut run = EngineRun {
             recorder,
             options,
             control,
             monitor,
-            operation: Operation::new(file, options.workers, options.disk_min),
+            operation: CrawlOperation::new(file, options.workers, options.disk_min),
             spare_time: SpareTime::new(options.has_spare_time),
             erased,
             decisions,
@@ -202,9 +202,9 @@ pub fn run(
             ordering: None,
             focus: None,
             harvest: Harvest::new(&options.harvest),
-            parts: Parts::new(rules, &plan),
+            parts: PageParts::new(rules, &plan),
             variations: Variations::default(),
-            counted: UnderWay::default(),
+            counted: BudgetUnderWay::default(),
             pages_under_way: 0,
             frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
             robots: RobotsCache::new(options.memory.robots()),
@@ -219,12 +219,12 @@ pub fn run(
             discovering: matches!(plan, Purpose::Discover { .. }),
             under_way: 0,
             started: Instant::now(),
-            status: Status::default(),
+            status: CrawlStatus::default(),
             top_sites_at: None,
             watch: Stopwatch::new(counters),
             beginning: Beginning::now(),
-            pace: Pace::default(),
-            account: Account::default(),
+            pace: CrawlPace::default(),
+            account: RunAccount::default(),
             peers: None,
             slots: options.has_slots.then(Slots::from_stdin).transpose().map_err(CrawlError::Start)?,
             copies: None,
@@ -239,11 +239,11 @@ pub fn run(
 }
 
 /// Returns the limits for parsing a document in a crawl.
-fn limits(options: &Options) -> Limits {
-    let usual = Limits::default();
+fn limits(options: &CrawlOptions) -> ParseLimits {
+    let usual = ParseLimits::default();
     let body_bytes_max = options.memory.document().min(usual.body_bytes_max);
     let share = (usual.body_bytes_max / body_bytes_max.max(1)).max(1);
-    Limits {
+    ParseLimits {
         robot: options.policy.robots_name.to_ascii_lowercase(),
         body_bytes_max,
         xml_nodes_max: usual.xml_nodes_max / u32::try_from(share).unwrap_or(u32::MAX),
@@ -253,12 +253,12 @@ fn limits(options: &Options) -> Limits {
 }
 
 /// A run in progress.
-struct Run<'a> {
+struct EngineRun<'a> {
     recorder: Recorder<'a>,
-    options: &'a Options,
+    options: &'a CrawlOptions,
     control: &'a Control,
     monitor: Option<Monitor>,
-    operation: Operation,
+    operation: CrawlOperation,
     spare_time: SpareTime,
     /// What must not be fetched again.
     erased: Erased,
@@ -271,9 +271,9 @@ struct Run<'a> {
     /// Decides them in a focused crawl, together with cash.
     focus: Option<Focused>,
     harvest: Harvest,
-    parts: Parts,
+    parts: PageParts,
     variations: Variations,
-    counted: UnderWay,
+    counted: BudgetUnderWay,
     /// Requests in flight that count towards the limit.
     pages_under_way: u64,
     frontier: Frontier,
@@ -282,10 +282,10 @@ struct Run<'a> {
     robots_requests: u64,
     /// Number of the first capture of this run.
     first_capture: CaptureId,
-    fetcher: Fetcher<Tag>,
-    done: Receiver<Done>,
+    fetcher: Fetcher<JobTag>,
+    done: Receiver<ProcessedJob>,
     /// Pages to be asked for again, and hosts to be left alone until then.
-    later: Later<Held>,
+    later: Later<DeferredResult>,
     /// What earlier runs left to this one.
     put_off: PutOff,
     candidates: Vec<Candidate>,
@@ -295,23 +295,27 @@ struct Run<'a> {
     discovering: bool,
     under_way: usize,
     started: Instant,
-    status: Status,
+    status: CrawlStatus,
     /// When the most important sites are looked up next; `None` for at once.
     top_sites_at: Option<Instant>,
     watch: Stopwatch,
     beginning: Beginning,
-    pace: Pace,
-    account: Account,
+    pace: CrawlPace,
+    account: RunAccount,
     /// The other nodes of the cluster, if any.
     peers: Option<Peers>,
     /// Request slots shared with other crawls of this machine, if any.
     slots: Option<Slots>,
     /// Copies of the archive, if any are made.
-    copies: Option<Copies>,
+    copies: Option<CrawlCopies>,
 }
 
-impl Run<'_> {
-    fn carry_out(&mut self, plan: Purpose, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
+impl EngineRun<'_> {
+    fn carry_out(
+        &mut self,
+        plan: Purpose,
+        report: &mut dyn FnMut(&CrawlStatus),
+    ) -> Result<EndReason, CrawlError> {
         let callback = match &plan {
             Purpose::Subscribe { callback } => Some(callback.clone()),
             _ => None,
@@ -323,7 +327,8 @@ impl Run<'_> {
         };
         tracing::info!(?end, captures = self.status.captures, "the run has ended");
         self.leave_to_next_run()?;
-        self.policy.ended = Some(Ended { reason: end.name().to_owned(), topic: self.status.topic.clone() });
+        self.policy.ended =
+            Some(CrawlEnd { reason: end.name().to_owned(), topic: self.status.topic.clone() });
         self.policy.keep(self.recorder.state_mut())?;
         self.finish(report)?;
         self.report_end_to_peers(end)?;
@@ -332,9 +337,9 @@ impl Run<'_> {
         Ok(end)
     }
 
-    fn drive(&mut self, report: &mut dyn FnMut(&Status)) -> Result<End, CrawlError> {
+    fn drive(&mut self, report: &mut dyn FnMut(&CrawlStatus)) -> Result<EndReason, CrawlError> {
         let mut reported = Instant::now();
-        let mut ending: Option<(End, Instant)> = None;
+        let mut ending: Option<(EndReason, Instant)> = None;
         loop {
             let now = Instant::now();
             if let Some(error) = self.frontier.failure() {
@@ -363,7 +368,7 @@ impl Run<'_> {
                 {
                     if !self.give_up_tests()? && self.nothing_waits_anywhere()? {
                         let waits = self.next_wake().is_some() || !self.later.is_empty();
-                        return Ok(if waits { End::Waiting } else { End::Complete });
+                        return Ok(if waits { EndReason::Waiting } else { EndReason::Complete });
                     }
                 }
                 _ => self.is_busy(),
@@ -401,7 +406,7 @@ impl Run<'_> {
         }
     }
 
-    fn finish(&mut self, report: &mut dyn FnMut(&Status)) -> Result<(), CrawlError> {
+    fn finish(&mut self, report: &mut dyn FnMut(&CrawlStatus)) -> Result<(), CrawlError> {
         let threads = Threads::now();
         self.end_spare_time()?;
         self.watch.start();
@@ -423,21 +428,21 @@ impl Run<'_> {
         self.report(report)
     }
 
-    fn should_end(&self) -> Option<End> {
+    fn should_end(&self) -> Option<EndReason> {
         let limit = self.options.limit.unwrap_or(u64::MAX);
         if self.control.is_stopped() || self.slots.as_ref().is_some_and(Slots::is_over) {
-            Some(End::Stopped)
+            Some(EndReason::Stopped)
         } else if self.is_drained() {
-            Some(End::Drained)
+            Some(EndReason::Drained)
         } else if self.status.pages >= limit && self.under_way == 0 && self.frontier.requisites() == 0 {
             // The requisites of the last pages are fetched first.
-            Some(End::Limit)
+            Some(EndReason::Limit)
         } else if self.robots_are_spent() {
-            Some(End::Limit)
+            Some(EndReason::Limit)
         } else if let Some(end) = self.harvest.end(&self.options.harvest) {
             Some(end)
         } else if self.options.time.is_some_and(|time| self.elapsed() + self.grace() >= time) {
-            Some(End::Time)
+            Some(EndReason::Time)
         } else {
             None
         }
@@ -461,7 +466,7 @@ impl Run<'_> {
         let waiting = self.robots.give_up();
         for &host in &waiting {
             // Redirects of robots.txt that lead nowhere count as no robots.txt.
-            self.settle_robots(host, Rules::Free, Instant::now())?;
+            self.settle_robots(host, HostRules::Free, Instant::now())?;
         }
         Ok(!waiting.is_empty())
     }

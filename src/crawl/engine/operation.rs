@@ -8,7 +8,7 @@ use std::mem;
 use std::time::{Duration, Instant};
 
 use archive_books::cluster::ClusterError;
-use archive_books::ledger::{Scope, ScopeRule};
+use archive_books::ledger::{CrawlScope, ScopeRule};
 use archive_storage::HostId;
 use archive_storage::backend::{Disk, RealDisk};
 use archive_web::fetch::FetchError;
@@ -16,9 +16,9 @@ use regex::Regex;
 
 use super::super::frontier::Politeness;
 use super::super::process::{FetchTag, Processed};
-use super::super::robots_cache::Rules;
+use super::super::robots_cache::HostRules;
 use super::super::settings_file::{Edits, SettingsFile};
-use super::{CrawlError, Run};
+use super::{CrawlError, EngineRun};
 
 /// Interval between checks of the settings file and the disk.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -30,13 +30,13 @@ const RETRY_FULL_EVERY: Duration = Duration::from_secs(5);
 const CRAWL_DELAY_MAX: Duration = Duration::from_secs(60);
 
 /// Results that cannot be stored while the disk is full.
-pub(super) enum Held {
+pub(super) enum DeferredResult {
     Fetched(Box<FetchTag>, Box<Processed>),
     Failed(Box<FetchTag>, FetchError),
 }
 
 /// Whatever a person or the machine may change during a crawl.
-pub(super) struct Operation {
+pub(super) struct CrawlOperation {
     file: SettingsFile,
     looked: Option<Instant>,
     /// Scope from the command line; the settings file may override it.
@@ -50,12 +50,12 @@ pub(super) struct Operation {
     is_disk_low: bool,
     /// When writing to a full disk is retried; `None` if the disk is not full.
     full_until: Option<Instant>,
-    pub(super) held: Vec<Held>,
+    pub(super) held: Vec<DeferredResult>,
     paused_since: Option<Instant>,
     paused_for: Duration,
 }
 
-impl Operation {
+impl CrawlOperation {
     pub(super) fn new(file: SettingsFile, workers: usize, disk_min: u64) -> Self {
         Self {
             file,
@@ -84,7 +84,7 @@ impl Operation {
     }
 }
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Reports something to the user, on the terminal and in the log.
     pub(super) fn notice(&mut self, text: String) {
         tracing::info!("{text}");
@@ -166,8 +166,8 @@ impl Run<'_> {
     fn store_held(&mut self, now: Instant) -> Result<(), CrawlError> {
         for held in mem::take(&mut self.operation.held) {
             match held {
-                Held::Fetched(tag, processed) => self.keep(tag, processed, now)?,
-                Held::Failed(tag, error) => self.store_failure(tag, &error)?,
+                DeferredResult::Fetched(tag, processed) => self.keep(tag, processed, now)?,
+                DeferredResult::Failed(tag, error) => self.store_failure(tag, &error)?,
             }
         }
         Ok(())
@@ -224,14 +224,14 @@ impl Run<'_> {
             return Ok(());
         }
         let (credits, state) = self.recorder.books();
-        credits.set_scope(state, Scope::from_rules(changed))?;
+        credits.set_scope(state, CrawlScope::from_rules(changed))?;
         self.enqueue_waiting()
     }
 
     /// Sets the delay of a host by the settings file, its seed, and its robots.txt.
     pub(super) fn set_delay(&mut self, host: HostId) -> Result<(), CrawlError> {
         let asked = match self.robots.rules(host) {
-            Some(Rules::Given { delay, .. }) => delay.map(|delay| delay.min(CRAWL_DELAY_MAX)),
+            Some(HostRules::Given { delay, .. }) => delay.map(|delay| delay.min(CRAWL_DELAY_MAX)),
             _ => None,
         };
         // Without delays, the servers are the user's own, and Crawl-delay is ignored.

@@ -7,32 +7,32 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use archive_books::ledger::{Candidate, LEVEL_REQUISITE};
-use archive_choose::{Part, PartTurn, RefreshRules, parts_of};
+use archive_choose::{PartTurn, RefreshRules, Requisite, parts_of};
 use archive_storage::{CaptureId, UrlId};
 
 use super::super::options::Purpose;
-use super::{CrawlError, Run};
+use super::{CrawlError, EngineRun};
 
 /// Maximum number of parts remembered as judged; beyond it they are judged again, to the same end.
 const JUDGED_MAX: usize = 1 << 20;
 
 /// What a run has asked of the parts of its pages.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct PageParts {
     rules: RefreshRules,
     /// Number of pages that are planned.
     pages: u64,
     judged: HashSet<UrlId>,
 }
 
-impl Parts {
+impl PageParts {
     pub(super) fn new(rules: RefreshRules, plan: &Purpose) -> Self {
         let pages = if let Purpose::Refresh { pages } = plan { pages.len() as u64 } else { 0 };
         Self { rules, pages, judged: HashSet::new() }
     }
 }
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Queues those parts of a page captured just now, and of its parts, whose turn has come.
     pub(super) fn ask_parts(&mut self, page: UrlId, now: Instant) -> Result<(), CrawlError> {
         // In a new archive all parts are as new as their pages.
@@ -44,7 +44,7 @@ impl Run<'_> {
             self.parts.judged.clear();
         }
         let most = self.parts.rules.parts_max(self.parts.pages.max(self.status.pages));
-        for Part { id, page, visit } in parts_of(self.recorder.state(), page, &mut self.parts.judged)? {
+        for Requisite { id, page, visit } in parts_of(self.recorder.state(), page, &mut self.parts.judged)? {
             let is_new = visit.last_capture.is_some_and(|newest| newest >= self.first_capture);
             let turn = PartTurn::of(&visit);
             if is_new || !turn.has_come(&self.parts.rules, time - i64::from(visit.last_attempt)) {

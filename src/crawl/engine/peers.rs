@@ -10,9 +10,9 @@ use archive_books::cluster::{
 };
 use archive_books::ledger::Credits;
 
-use super::super::options::End;
-use super::copies::Copies;
-use super::{CrawlError, Run};
+use super::super::options::EndReason;
+use super::copies::CrawlCopies;
+use super::{CrawlError, EngineRun};
 
 /// Maximum bytes that wait to be sent: beyond it, the crawl pauses until the object store accepts some.
 const OUTBOX_BYTES_MAX: usize = 64 << 20;
@@ -58,7 +58,7 @@ impl Peers {
     }
 }
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Takes over the run's partition, if it has one.
     pub(super) fn join_peers(&mut self) -> Result<(), CrawlError> {
         let Some(member) = &self.options.cluster else { return Ok(()) };
@@ -184,7 +184,7 @@ impl Run<'_> {
                 "another node had this partition; waiting until it surely writes no more".to_owned(),
             );
         }
-        if let Some((bytes, trouble)) = self.copies.as_ref().map(Copies::waiting)
+        if let Some((bytes, trouble)) = self.copies.as_ref().map(CrawlCopies::waiting)
             && bytes > OUTBOX_BYTES_MAX
         {
             let trouble = trouble.unwrap_or("a copy is under way");
@@ -309,17 +309,17 @@ impl Run<'_> {
     }
 
     /// Reports the end of the run to the others, once everything is durable.
-    pub(super) fn report_end_to_peers(&mut self, end: End) -> Result<(), CrawlError> {
+    pub(super) fn report_end_to_peers(&mut self, end: EndReason) -> Result<(), CrawlError> {
         let Some(peers) = &mut self.peers else { return Ok(()) };
         peers.exchange.set_end(match end {
-            End::Drained => NodeActivity::Drained,
+            EndReason::Drained => NodeActivity::Drained,
             _ if self.options.is_continued => NodeActivity::Running,
             // A refresh does not change whether another node is to continue the crawl.
             _ if !self.discovering && peers.node.is_unfinished => {
-                NodeActivity::Ended(End::Stopped.name().to_owned())
+                NodeActivity::Ended(EndReason::Stopped.name().to_owned())
             }
             _ if !self.discovering => NodeActivity::Ended("refresh".to_owned()),
-            End::Complete | End::Waiting => NodeActivity::Complete,
+            EndReason::Complete | EndReason::Waiting => NodeActivity::Complete,
             _ => NodeActivity::Ended(end.name().to_owned()),
         });
         self.report_to_peers()

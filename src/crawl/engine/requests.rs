@@ -4,22 +4,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive_base::decisions::Verdict;
+use archive_base::decisions::DecisionVerdict;
 use archive_books::cluster::Slots;
 use archive_books::ledger::{LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
 use archive_storage::address::method_of;
 use archive_storage::{HostId, UrlId};
 use archive_web::fetch::robots::ROBOTS_BYTES_MAX;
-use archive_web::fetch::{Endpoint, Job, Request, Task};
+use archive_web::fetch::{Endpoint, FetchRequest, FetchTask, Job};
 use url::Url;
 
 use super::super::frontier::Pick;
 use super::super::previous;
-use super::super::process::{FetchTag, Tag};
+use super::super::process::{FetchTag, JobTag};
 use super::super::traps::endless_path;
-use super::{CrawlError, Run};
+use super::{CrawlError, EngineRun};
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Submits as many requests as may be in flight.
     pub(super) fn hand_out(&mut self, now: Instant) -> Result<(), CrawlError> {
         self.queue_tested(now)?;
@@ -48,7 +48,7 @@ impl Run<'_> {
         self.options.limit.is_some_and(|limit| self.status.pages + self.pages_under_way >= limit)
     }
 
-    fn resolve_job(&mut self, host: HostId) -> Result<Option<Job<Tag>>, CrawlError> {
+    fn resolve_job(&mut self, host: HostId) -> Result<Option<Job<JobTag>>, CrawlError> {
         let site = self.recorder.state().host(host)?.site;
         if !self.frontier.may_resolve(host, site) {
             return Ok(None);
@@ -60,8 +60,8 @@ impl Run<'_> {
             Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(usual)),
             _ => (authority, usual),
         };
-        let task = Task::Resolve { host: name.to_owned(), port };
-        Ok(Some(Job { task, tag: Tag::Resolve(host) }))
+        let task = FetchTask::Resolve { host: name.to_owned(), port };
+        Ok(Some(Job { task, tag: JobTag::Resolve(host) }))
     }
 
     fn page_job(
@@ -70,7 +70,7 @@ impl Run<'_> {
         id: UrlId,
         address: SocketAddr,
         now: Instant,
-    ) -> Result<Option<Job<Tag>>, CrawlError> {
+    ) -> Result<Option<Job<JobTag>>, CrawlError> {
         let known = self.recorder.state().page(id)?.flags;
         let is_left_out = self.discovering && !known.has_any(flags::IN_SCOPE | flags::REQUISITE);
         if is_left_out || (flags::is_page(known) && self.is_full()) {
@@ -116,7 +116,7 @@ impl Run<'_> {
             return Ok(Some(Refusal::Erased));
         }
         let verdict = self.verdict(host, url.as_str())?;
-        if verdict.is_some_and(Verdict::ends_fetching) {
+        if verdict.is_some_and(DecisionVerdict::ends_fetching) {
             return Ok(Some(Refusal::Decided));
         }
         if self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str())) {
@@ -124,7 +124,7 @@ impl Run<'_> {
         }
         let flags = self.recorder.state().page(id)?.flags;
         // People chose seeds and what is to be kept; requisites belong to their page.
-        if flags.has_any(flags::SEED) || verdict == Some(Verdict::Keep) || !flags::is_page(flags) {
+        if flags.has_any(flags::SEED) || verdict == Some(DecisionVerdict::Keep) || !flags::is_page(flags) {
             return Ok(None);
         }
         if let Some(trap) = endless_path(url) {
@@ -142,7 +142,7 @@ impl Run<'_> {
     }
 
     /// Returns people's decision on a URL of this host.
-    fn verdict(&self, host: HostId, url: &str) -> Result<Option<Verdict>, CrawlError> {
+    fn verdict(&self, host: HostId, url: &str) -> Result<Option<DecisionVerdict>, CrawlError> {
         if self.decisions.is_empty() {
             return Ok(None);
         }
@@ -159,11 +159,11 @@ impl Run<'_> {
         url: Url,
         address: SocketAddr,
         robots: bool,
-    ) -> Result<Job<Tag>, CrawlError> {
+    ) -> Result<Job<JobTag>, CrawlError> {
         let state = self.recorder.state();
         let page = state.page(id)?;
         let visit = state.visit(id)?;
-        let mut request = Request::new(url.clone());
+        let mut request = FetchRequest::new(url.clone());
         let mut previous = None;
         if robots {
             request.body_bytes_max = Some(ROBOTS_BYTES_MAX as u64);
@@ -205,7 +205,7 @@ impl Run<'_> {
             url,
         };
         let endpoint = Endpoint { secure, host: name, address: target };
-        let task = Task::Fetch { endpoint, request: Box::new(request) };
-        Ok(Job { task, tag: Tag::Fetch(Box::new(tag)) })
+        let task = FetchTask::Fetch { endpoint, request: Box::new(request) };
+        Ok(Job { task, tag: JobTag::Fetch(Box::new(tag)) })
     }
 }

@@ -11,12 +11,12 @@ use archive_storage::address::url_hash;
 use archive_storage::{Capture, CaptureId, HostId, UrlId};
 use archive_web::fetch::robots::Robots;
 use archive_web::fetch::{FetchError, Job};
-use archive_web::parse::Limits;
+use archive_web::parse::ParseLimits;
 use url::Url;
 
-use super::super::process::{FetchTag, Tag};
-use super::super::robots_cache::Rules;
-use super::{CrawlError, Run};
+use super::super::process::{FetchTag, JobTag};
+use super::super::robots_cache::HostRules;
+use super::{CrawlError, EngineRun};
 
 /// Robots rules are fetched again after this time; if that fails, the known ones stay in force (RFC 9309 section 2.4).
 const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
@@ -30,15 +30,15 @@ const REQUESTS_PER_PAGE_MAX: u64 = 100;
 const CLOSED: &[u8] = b"User-agent: *\nDisallow: /";
 
 /// What is known about a URL requested as a robots.txt.
-enum Answer {
+enum RobotsTxtAnswer {
     /// No valid answer.
     Unknown,
-    Rules(Rules),
+    Rules(HostRules),
     /// Canonical URL of a redirect.
     Moved(String),
 }
 
-impl Run<'_> {
+impl EngineRun<'_> {
     pub(super) fn host_name(&self, host: HostId) -> Result<String, CrawlError> {
         Ok(self.recorder.state().host_name(host)?)
     }
@@ -65,11 +65,11 @@ impl Run<'_> {
     /// Returns why a URL of a host may not be fetched.
     pub(super) fn forbidden(&mut self, host: HostId, url: &Url) -> Result<Option<Refusal>, CrawlError> {
         Ok(match self.robots.rules(host) {
-            Some(Rules::Given { file, .. }) => {
+            Some(HostRules::Given { file, .. }) => {
                 (!self.rules_of(file)?.check(url).allowed).then_some(Refusal::Robots)
             }
-            Some(Rules::Free) => None,
-            Some(Rules::Closed) | None => Some(Refusal::RobotsUnreachable),
+            Some(HostRules::Free) => None,
+            Some(HostRules::Closed) | None => Some(Refusal::RobotsUnreachable),
         })
     }
 
@@ -86,8 +86,8 @@ impl Run<'_> {
 
     /// Returns the archive's answer for a URL requested as a robots.txt, if it is recent enough not to be fetched
     /// again, and how long it remains valid. An answer whose records are lost counts as unknown.
-    fn answer(&mut self, url: &str) -> Result<(Answer, Duration), CrawlError> {
-        let unknown = (Answer::Unknown, ROBOTS_AGE_MAX);
+    fn answer(&mut self, url: &str) -> Result<(RobotsTxtAnswer, Duration), CrawlError> {
+        let unknown = (RobotsTxtAnswer::Unknown, ROBOTS_AGE_MAX);
         let Some((id, capture)) = stored_robots::answer(self.recorder.store(), url, i64::MAX)? else {
             return Ok(unknown);
         };
@@ -97,28 +97,37 @@ impl Run<'_> {
             return Ok(unknown);
         };
         let answer = match self.stored_answer(url, id, &capture) {
-            Err(CrawlError::Recorder(RecorderError::Store(lost))) if lost.is_lost() => Answer::Unknown,
+            Err(CrawlError::Recorder(RecorderError::Store(lost))) if lost.is_lost() => {
+                RobotsTxtAnswer::Unknown
+            }
             answer => answer?,
         };
         Ok((answer, holds))
     }
 
     /// Returns what a capture of a robots.txt says.
-    fn stored_answer(&mut self, url: &str, id: CaptureId, capture: &Capture) -> Result<Answer, CrawlError> {
+    fn stored_answer(
+        &mut self,
+        url: &str,
+        id: CaptureId,
+        capture: &Capture,
+    ) -> Result<RobotsTxtAnswer, CrawlError> {
         let is_of_this_run = id >= self.first_capture;
         Ok(match capture.status {
             200..=299 => {
                 let delay = self.rules_of(id)?.crawl_delay();
-                Answer::Rules(Rules::Given { file: id, delay })
+                RobotsTxtAnswer::Rules(HostRules::Given { file: id, delay })
             }
             300..=399 => match stored_robots::redirect(self.recorder.store(), url, capture)? {
-                Some(target) if target.len() <= Limits::default().url_bytes_max => Answer::Moved(target),
-                _ => Answer::Rules(Rules::Free),
+                Some(target) if target.len() <= ParseLimits::default().url_bytes_max => {
+                    RobotsTxtAnswer::Moved(target)
+                }
+                _ => RobotsTxtAnswer::Rules(HostRules::Free),
             },
             // The next run retries temporary failures. 429 asks for fewer requests; there may be a file.
-            0..=199 | 429 | 500.. if !is_of_this_run => Answer::Unknown,
-            0..=199 | 429 | 500.. => Answer::Rules(Rules::Closed),
-            _ => Answer::Rules(Rules::Free),
+            0..=199 | 429 | 500.. if !is_of_this_run => RobotsTxtAnswer::Unknown,
+            0..=199 | 429 | 500.. => RobotsTxtAnswer::Rules(HostRules::Closed),
+            _ => RobotsTxtAnswer::Rules(HostRules::Free),
         })
     }
 
@@ -126,7 +135,9 @@ impl Run<'_> {
     /// fetched first, the host waits for it.
     fn look_up(&mut self, host: HostId, now: Instant) -> Result<(), CrawlError> {
         let [own, other] = self.robots_urls(host)?;
-        let is_settled = |answer: &Answer| !matches!(answer, Answer::Unknown | Answer::Rules(Rules::Closed));
+        let is_settled = |answer: &RobotsTxtAnswer| {
+            !matches!(answer, RobotsTxtAnswer::Unknown | RobotsTxtAnswer::Rules(HostRules::Closed))
+        };
         let knows_other = !is_settled(&self.answer(&own)?.0) && is_settled(&self.answer(&other)?.0);
         let mut url = if knows_other { other } else { own };
         let (mut before, mut holds) = (None, ROBOTS_AGE_MAX);
@@ -134,13 +145,13 @@ impl Run<'_> {
             let (answer, its) = self.answer(&url)?;
             holds = holds.min(its);
             match answer {
-                Answer::Rules(rules) => return self.settle_for(host, rules, holds, now),
-                Answer::Moved(target) => before = Some(std::mem::replace(&mut url, target)),
-                Answer::Unknown => return self.seek(host, &url, before.as_deref(), now),
+                RobotsTxtAnswer::Rules(rules) => return self.settle_for(host, rules, holds, now),
+                RobotsTxtAnswer::Moved(target) => before = Some(std::mem::replace(&mut url, target)),
+                RobotsTxtAnswer::Unknown => return self.seek(host, &url, before.as_deref(), now),
             }
         }
         // Longer chains of redirects count as no robots.txt.
-        self.settle_for(host, Rules::Free, holds, now)
+        self.settle_for(host, HostRules::Free, holds, now)
     }
 
     /// Makes a host wait for the answer of a URL requested as a robots.txt, to which `before` redirects.
@@ -163,7 +174,7 @@ impl Run<'_> {
             self.robots.wait(host, id, page.host, is_own);
             return Ok(());
         }
-        self.settle_robots(host, Rules::Closed, now)
+        self.settle_robots(host, HostRules::Closed, now)
     }
 
     /// Requests a host's robots.txt, or what the robots.txt of another host redirects to.
@@ -172,7 +183,7 @@ impl Run<'_> {
         host: HostId,
         address: SocketAddr,
         now: Instant,
-    ) -> Result<Option<Job<Tag>>, CrawlError> {
+    ) -> Result<Option<Job<JobTag>>, CrawlError> {
         let is_wanted = self.frontier.best(host).is_some() || self.robots.needs_rules(host);
         if is_wanted && !self.frontier.knows_robots(host, now) && !self.robots.waits(host) {
             self.look_up(host, now)?;
@@ -189,7 +200,7 @@ impl Run<'_> {
                 // A forbidden URL gives no answer, and without one nothing is allowed.
                 _ => {
                     for waiting in self.robots.answered(id) {
-                        self.settle_robots(waiting, Rules::Closed, now)?;
+                        self.settle_robots(waiting, HostRules::Closed, now)?;
                     }
                 }
             }
@@ -225,7 +236,7 @@ impl Run<'_> {
     /// Requests a seed that is a robots.txt; nothing else would, if no page of its host waits.
     pub(super) fn seek_seed(&mut self, id: UrlId, now: Instant) -> Result<(), CrawlError> {
         let url = self.recorder.state().url(id)?;
-        if is_own_robots_txt(&url) && matches!(self.answer(&url)?.0, Answer::Unknown) {
+        if is_own_robots_txt(&url) && matches!(self.answer(&url)?.0, RobotsTxtAnswer::Unknown) {
             let host = self.recorder.state().page(id)?.host;
             self.robots.wait(host, id, host, true);
             self.frontier.want_robots(host, now);
@@ -249,7 +260,7 @@ impl Run<'_> {
     pub(super) fn settle_robots(
         &mut self,
         host: HostId,
-        rules: Rules,
+        rules: HostRules,
         now: Instant,
     ) -> Result<(), CrawlError> {
         self.settle_for(host, rules, ROBOTS_AGE_MAX, now)
@@ -260,7 +271,7 @@ impl Run<'_> {
     fn settle_for(
         &mut self,
         host: HostId,
-        rules: Rules,
+        rules: HostRules,
         holds: Duration,
         now: Instant,
     ) -> Result<(), CrawlError> {
@@ -268,16 +279,17 @@ impl Run<'_> {
         while let Some((host, rules)) = settled.pop() {
             let rules = self.robots.set_rules(host, rules);
             match rules {
-                Rules::Closed => {
+                HostRules::Closed => {
                     let left = self.frontier.give_up(host, Refusal::RobotsUnreachable);
                     self.put_off.note_unasked(self.recorder.state(), &left)?;
                     for &url in &left {
                         self.recorder.put_off(url, Refusal::RobotsUnreachable)?;
                     }
                     self.count_refused(Refusal::RobotsUnreachable, &left);
-                    settled.extend(self.robots.abandon(host).into_iter().map(|host| (host, Rules::Closed)));
+                    settled
+                        .extend(self.robots.abandon(host).into_iter().map(|host| (host, HostRules::Closed)));
                 }
-                Rules::Given { .. } | Rules::Free => {
+                HostRules::Given { .. } | HostRules::Free => {
                     self.set_delay(host)?;
                     self.frontier.robots_known(host, now, holds);
                     if self.robots.is_ready(host) {

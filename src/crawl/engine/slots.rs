@@ -6,10 +6,10 @@ use archive_books::cluster::Slots;
 use crossbeam::channel::RecvTimeoutError;
 use crossbeam::select;
 
-use super::super::process::Done;
-use super::{CrawlError, Run};
+use super::super::process::ProcessedJob;
+use super::{CrawlError, EngineRun};
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Whether one more request may be sent, as far as the other crawls are concerned.
     pub(super) fn has_slot(&mut self, now: Instant) -> bool {
         let Some(slots) = &mut self.slots else { return true };
@@ -24,7 +24,7 @@ impl Run<'_> {
     }
 
     /// Returns the next finished job; `None` after a timeout, or if a slot was granted first.
-    pub(super) fn next_done(&mut self, wait: Duration) -> Result<Option<Done>, CrawlError> {
+    pub(super) fn next_done(&mut self, wait: Duration) -> Result<Option<ProcessedJob>, CrawlError> {
         let Some(slots) = self.slots.as_ref().filter(|slots| !slots.is_over()) else {
             // Far cheaper than waiting for two channels: a finished thread need not wake this one at once.
             return match self.done.recv_timeout(wait) {

@@ -1,10 +1,10 @@
 //! Uses idle processors during a run: records are compressed better, and closed segments are repacked.
 
 use archive_base::spare::Gauge;
-use archive_vault::repack::{Beside, Turn};
+use archive_vault::repack::{Beside, PollResult};
 use indicatif::HumanBytes;
 
-use super::{CrawlError, Run};
+use super::{CrawlError, EngineRun};
 
 /// Measures idle processor time and uses it for repacking.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl SpareTime {
     }
 }
 
-impl Run<'_> {
+impl EngineRun<'_> {
     /// Checks the processors and the current repack; `free` bytes are free on the disk.
     pub(super) fn use_spare_time(&mut self, free: u64) -> Result<(), CrawlError> {
         self.spare_time.gauge.look();
@@ -43,10 +43,10 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn report_repack(&mut self, turn: Option<Turn>) {
+    fn report_repack(&mut self, turn: Option<PollResult>) {
         match turn {
             None => {}
-            Some(Turn::Repacked(done)) => {
+            Some(PollResult::Repacked(done)) => {
                 self.status.repacked.get_or_insert_default().add(&done);
                 let ((before, after), (old, new)) = (done.bytes, done.segments);
                 let share = after as f64 / before.max(1) as f64;
@@ -55,7 +55,7 @@ impl Run<'_> {
                     "repacked: segments {old} of {before} became {new} of {after} ({share:.2} of it)"
                 ));
             }
-            Some(Turn::GaveUp(error)) => self.warn(format!("repacking has stopped: {error}")),
+            Some(PollResult::GaveUp(error)) => self.warn(format!("repacking has stopped: {error}")),
         }
     }
 }

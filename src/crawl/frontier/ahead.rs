@@ -13,7 +13,7 @@ use std::collections::{BinaryHeap, HashMap};
 
 use archive_storage::{HostId, SiteId};
 
-use super::{Frontier, Host, Phase};
+use super::{Frontier, FrontierHost, Phase};
 
 /// Maximum number of hosts being resolved at the same time.
 const RESOLVING_MAX: usize = 64;
@@ -32,7 +32,7 @@ pub(super) type Unresolved = (u8, Reverse<u64>, HostId);
 
 /// Hosts that are ahead.
 #[derive(Debug, Default)]
-pub(super) struct Ahead {
+pub(super) struct HostsAhead {
     pub(super) resolving: usize,
     hosts: usize,
     sites: HashMap<SiteId, OfSite>,
@@ -46,7 +46,7 @@ struct OfSite {
     later: BinaryHeap<Unresolved>,
 }
 
-impl Ahead {
+impl HostsAhead {
     /// Bytes of memory.
     pub(super) fn memory_bytes(&self) -> usize {
         let later = |of: &OfSite| of.later.capacity() * size_of::<Unresolved>();
@@ -54,7 +54,7 @@ impl Ahead {
     }
 }
 
-impl Host {
+impl FrontierHost {
     /// Whether an entry with this level among the unresolved hosts is current.
     fn is_to_be_resolved(&self, level: u8) -> bool {
         let is_wanted = self.robots_wanted || !self.queue.is_empty();

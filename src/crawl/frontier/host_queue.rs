@@ -7,7 +7,7 @@
 
 use std::io;
 
-use super::spill::{Chain, Spill, Spilled};
+use super::spill::{Chain, Spill, SpilledUrl};
 
 /// Levels per chain: a doubling of cash.
 const LEVELS_PER_CHAIN: u8 = 4;
@@ -16,7 +16,7 @@ const LEVELS_PER_CHAIN: u8 = 4;
 #[derive(Debug, Default)]
 pub(super) struct HostQueue {
     /// Lowest level first; within a level newest first, so that the oldest of the best comes last.
-    front: Vec<Spilled>,
+    front: Vec<SpilledUrl>,
     /// Chains on disk, the highest last.
     chains: Vec<(u8, Chain)>,
 }
@@ -34,11 +34,11 @@ impl HostQueue {
 
     /// Bytes of memory besides the struct itself.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.front.capacity() * size_of::<Spilled>() + self.chains.capacity() * size_of::<(u8, Chain)>()
+        self.front.capacity() * size_of::<SpilledUrl>() + self.chains.capacity() * size_of::<(u8, Chain)>()
     }
 
     /// Adds a URL.
-    pub(super) fn push(&mut self, entry: Spilled) {
+    pub(super) fn push(&mut self, entry: SpilledUrl) {
         let place = self.front.partition_point(|(level, _)| *level < entry.0);
         self.front.insert(place, entry);
     }
@@ -51,7 +51,7 @@ impl HostQueue {
             let end = self.front.iter().position(|(level, _)| self::class(*level) != class);
             let end = end.unwrap_or(self.front.len()).min(self.front.len() - half);
             // In a chain, the oldest entry comes first.
-            let entries: Vec<Spilled> = self.front[..end].iter().rev().copied().collect();
+            let entries: Vec<SpilledUrl> = self.front[..end].iter().rev().copied().collect();
             let place = self.chains.binary_search_by_key(&class, |(class, _)| *class);
             let chain = place.ok().map(|place| self.chains[place].1);
             let chain = spill.append(chain, &entries)?;
@@ -71,7 +71,7 @@ impl HostQueue {
     pub(super) fn settle(
         &mut self,
         spill: Option<&mut Spill>,
-        is_valid: impl Fn(Spilled) -> bool,
+        is_valid: impl Fn(SpilledUrl) -> bool,
     ) -> io::Result<Option<u8>> {
         let Some(spill) = spill else {
             self.drop_invalid(&is_valid);
@@ -89,13 +89,13 @@ impl HostQueue {
         }
     }
 
-    fn drop_invalid(&mut self, is_valid: &impl Fn(Spilled) -> bool) {
+    fn drop_invalid(&mut self, is_valid: &impl Fn(SpilledUrl) -> bool) {
         while self.front.last().is_some_and(|entry| !is_valid(*entry)) {
             self.front.pop();
         }
     }
 
-    fn load(&mut self, spill: &mut Spill, is_valid: &impl Fn(Spilled) -> bool) -> io::Result<()> {
+    fn load(&mut self, spill: &mut Spill, is_valid: &impl Fn(SpilledUrl) -> bool) -> io::Result<()> {
         let Some((_, chain)) = self.chains.last_mut() else { return Ok(()) };
         let mut entries = Vec::new();
         match spill.take(*chain, &mut entries)? {
@@ -113,17 +113,17 @@ impl HostQueue {
     }
 
     /// Takes the best entry; call [`HostQueue::settle`] first.
-    pub(super) fn pop(&mut self) -> Option<Spilled> {
+    pub(super) fn pop(&mut self) -> Option<SpilledUrl> {
         self.front.pop()
     }
 
     /// Returns the best entry; call [`HostQueue::settle`] first.
-    pub(super) fn best(&self) -> Option<Spilled> {
+    pub(super) fn best(&self) -> Option<SpilledUrl> {
         self.front.last().copied()
     }
 
     /// Takes all entries.
-    pub(super) fn take_all(&mut self, mut spill: Option<&mut Spill>) -> io::Result<Vec<Spilled>> {
+    pub(super) fn take_all(&mut self, mut spill: Option<&mut Spill>) -> io::Result<Vec<SpilledUrl>> {
         let mut entries = std::mem::take(&mut self.front);
         for (_, chain) in std::mem::take(&mut self.chains) {
             let mut rest = Some(chain);

@@ -30,7 +30,7 @@ use archive_books::cluster::Turns;
 use archive_books::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, units_of};
 use archive_storage::{HostId, SiteId, UrlId};
 
-use self::ahead::{Ahead, Unresolved};
+use self::ahead::{HostsAhead, Unresolved};
 use self::host_queue::HostQueue;
 pub use self::politeness::Politeness;
 use self::spill::Spill;
@@ -72,7 +72,7 @@ enum Phase {
 }
 
 #[derive(Debug, Default)]
-struct Host {
+struct FrontierHost {
     queue: HostQueue,
     phase: Phase,
     /// When its address expires.
@@ -99,7 +99,7 @@ struct Host {
     site: Option<SiteId>,
 }
 
-impl Host {
+impl FrontierHost {
     /// Whether it is at the address with this number. Hosts move: entries at their earlier addresses are outdated.
     fn is_at(&self, number: usize) -> bool {
         matches!(self.phase, Phase::At(at, _) if at == number)
@@ -117,7 +117,7 @@ impl Host {
 }
 
 #[derive(Debug, Default)]
-struct Address {
+struct FrontierAddress {
     /// Number of hosts at this address.
     hosts: u32,
     active: u32,
@@ -135,8 +135,8 @@ struct Address {
 #[derive(Debug, Default)]
 pub struct Frontier {
     politeness: Politeness,
-    hosts: Vec<Host>,
-    addresses: Vec<Address>,
+    hosts: Vec<FrontierHost>,
+    addresses: Vec<FrontierAddress>,
     address_numbers: HashMap<IpAddr, usize>,
     /// Numbers of addresses without hosts.
     vacant: Vec<usize>,
@@ -148,7 +148,7 @@ pub struct Frontier {
     /// URLs below this level are not picked.
     floor: u8,
     unresolved: BinaryHeap<Unresolved>,
-    ahead: Ahead,
+    ahead: HostsAhead,
     ready: BinaryHeap<(u8, Reverse<u64>, usize)>,
     waiting: BinaryHeap<Reverse<(Instant, usize)>>,
     /// Counts entries, so that entries of equal level leave a heap in order of arrival.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use archive_books::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
 use archive_storage::{HostId, UrlId};
 
-use super::{Address, Frontier, Host, PICKED, Phase, Pick, after};
+use super::{Frontier, FrontierAddress, FrontierHost, PICKED, Phase, Pick, after};
 
 impl Frontier {
     /// Moves a waiting ordinary page to another level, higher or lower; returns whether it waits.
@@ -27,7 +27,7 @@ impl Frontier {
 
     pub(super) fn grow(&mut self, host: HostId) {
         if self.hosts.len() <= host.index() {
-            self.hosts.resize_with(host.index() + 1, Host::default);
+            self.hosts.resize_with(host.index() + 1, FrontierHost::default);
         }
     }
 
@@ -39,9 +39,9 @@ impl Frontier {
         let number = *address_numbers.entry(to).or_insert_with(|| {
             let number = vacant.pop().unwrap_or(addresses.len());
             if number == addresses.len() {
-                addresses.push(Address::default());
+                addresses.push(FrontierAddress::default());
             }
-            addresses[number] = Address { next, ip: Some(to), ..Address::default() };
+            addresses[number] = FrontierAddress { next, ip: Some(to), ..FrontierAddress::default() };
             number
         });
         addresses[number].hosts += 1;

@@ -8,21 +8,21 @@ use archive_storage::HostId;
 
 use super::ahead::Unresolved;
 use super::spill::Spill;
-use super::{Address, Frontier, Host};
+use super::{Frontier, FrontierAddress, FrontierHost};
 
 impl Frontier {
     /// Bytes of memory, summed over all hosts.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let of_host = |host: &Host| size_of::<Host>() + host.queue.memory_bytes();
-        let of_address = |address: &Address| {
-            size_of::<Address>()
+        let of_host = |host: &FrontierHost| size_of::<FrontierHost>() + host.queue.memory_bytes();
+        let of_address = |address: &FrontierAddress| {
+            size_of::<FrontierAddress>()
                 + address.awake.capacity() * size_of::<(u8, Reverse<u64>, HostId)>()
                 + address.asleep.capacity() * size_of::<Reverse<(Instant, HostId)>>()
         };
         self.hosts.iter().map(of_host).sum::<usize>()
             + self.addresses.iter().map(of_address).sum::<usize>()
-            + (self.hosts.capacity() - self.hosts.len()) * size_of::<Host>()
+            + (self.hosts.capacity() - self.hosts.len()) * size_of::<FrontierHost>()
             + self.level_of.capacity()
             + self.vacant.capacity() * size_of::<usize>()
             + self.address_numbers.capacity() * size_of::<(IpAddr, usize)>()

@@ -23,7 +23,7 @@ const ENTRY_BYTES: usize = 5;
 pub(super) const BLOCK_ENTRIES: usize = (BLOCK_BYTES - NEXT_BYTES) / ENTRY_BYTES;
 
 /// The level of a waiting URL, and the URL.
-pub(super) type Spilled = (u8, UrlId);
+pub(super) type SpilledUrl = (u8, UrlId);
 
 /// A chain of entries in the order in which they were written.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ impl Spill {
     pub(super) fn append(
         &mut self,
         chain: Option<Chain>,
-        mut entries: &[Spilled],
+        mut entries: &[SpilledUrl],
     ) -> io::Result<Option<Chain>> {
         let mut chain = chain;
         while !entries.is_empty() {
@@ -109,7 +109,7 @@ impl Spill {
     }
 
     /// Takes out the first block of a chain; returns the rest of the chain.
-    pub(super) fn take(&mut self, chain: Chain, entries: &mut Vec<Spilled>) -> io::Result<Option<Chain>> {
+    pub(super) fn take(&mut self, chain: Chain, entries: &mut Vec<SpilledUrl>) -> io::Result<Option<Chain>> {
         let is_last = chain.head == chain.tail;
         let count = if is_last { usize::from(chain.tail_entries) } else { BLOCK_ENTRIES };
         let mut block = [0; BLOCK_BYTES];

@@ -15,10 +15,12 @@ use archive_base::control::Control;
 use archive_storage::address::canonical;
 use archive_storage::warc::HttpHead;
 use archive_storage::{Clock, Store, UrlId};
-use archive_web::fetch::{Answer, BodyMemory, Endpoint, Fetcher, Job, Request, Settings, Task};
+use archive_web::fetch::{
+    BodyMemory, Endpoint, FetchRequest, FetchSettings, FetchTask, Fetcher, Job, JobResult,
+};
 use archive_web::parse::headers::{parameter, split_link};
-use archive_web::parse::html::{Element, Markup, value};
-use archive_web::parse::{Limits, charset, decode_content};
+use archive_web::parse::html::{HtmlElement, Markup, value};
+use archive_web::parse::{ParseLimits, charset, decode_content};
 use chrono::{DateTime, Utc};
 use crossbeam::channel::{Receiver, bounded};
 use url::{Url, form_urlencoded};
@@ -42,7 +44,7 @@ const LOOKED_AT_BYTES: usize = 64 << 10;
 
 /// Outcome of the requests to hubs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct HubOutcome {
     /// Number of hubs that accepted the request and will verify it.
     pub taken: u64,
     /// Hubs that refused or failed, and why.
@@ -102,7 +104,7 @@ fn named_by(store: &Store, page: UrlId, url: &str) -> Result<Option<(String, Str
 
 /// The first hub and the topic, from the header fields or else from the document; `None` unless both are found.
 fn named(base: &Url, head: &HttpHead, body: &[u8]) -> Option<(String, String)> {
-    let mut links = Links { base, hub: None, topic: None };
+    let mut links = HubLinks { base, hub: None, topic: None };
     for (_, field) in head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("link")) {
         let mut rest = field.as_str();
         while let Some((target, parameters, next)) = split_link(rest) {
@@ -117,17 +119,17 @@ fn named(base: &Url, head: &HttpHead, body: &[u8]) -> Option<(String, String)> {
     links.hub.zip(links.topic)
 }
 
-struct Links<'a> {
+struct HubLinks<'a> {
     base: &'a Url,
     hub: Option<String>,
     topic: Option<String>,
 }
 
-impl Links<'_> {
+impl HubLinks<'_> {
     fn add(&mut self, rel: &str, target: &str) {
         let url = self.base.join(target.trim()).ok();
         let url = url.filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-        let Some(url) = url.filter(|url| url.as_str().len() <= Limits::default().url_bytes_max) else {
+        let Some(url) = url.filter(|url| url.as_str().len() <= ParseLimits::default().url_bytes_max) else {
             return;
         };
         for word in rel.split_ascii_whitespace() {
@@ -156,7 +158,7 @@ impl Links<'_> {
                 }
                 // Tags within a script or a title are not elements.
                 _ if !tag.is_end && !tag.is_self_closing => {
-                    markup.raw_text_of(Element::of(&name));
+                    markup.raw_text_of(HtmlElement::of(&name));
                 }
                 _ => {}
             }
@@ -171,10 +173,10 @@ impl Links<'_> {
 pub fn ask(
     archive: &Path,
     origin: &str,
-    settings: &Settings,
+    settings: &FetchSettings,
     pause: Duration,
     stop: &Control,
-) -> Result<Asked, PublishError> {
+) -> Result<HubOutcome, PublishError> {
     let begun = Instant::now();
     let mut asking = Asking::begin(archive, origin, settings)?;
     while !asking.is_over() && !stop.is_stopped() && begun.elapsed() < TIME_MAX {
@@ -215,7 +217,7 @@ pub struct Asking<'a> {
     hubs: Option<Hubs>,
     /// The subscriptions in order, longest waiting first, each with the endpoint of its hub once it is resolved.
     waiting: VecDeque<(Subscription, Option<Endpoint>)>,
-    asked: Asked,
+    asked: HubOutcome,
 }
 
 impl<'a> Asking<'a> {
@@ -223,12 +225,12 @@ impl<'a> Asking<'a> {
     ///
     /// # Errors
     /// When the folder of subscriptions cannot be read, or the system cannot start a thread.
-    pub fn begin(archive: &'a Path, origin: &'a str, settings: &Settings) -> Result<Self, PublishError> {
+    pub fn begin(archive: &'a Path, origin: &'a str, settings: &FetchSettings) -> Result<Self, PublishError> {
         let due = due(archive, settings.clock.now())?;
         let hubs = (!due.is_empty()).then(|| Hubs::start(settings, archive)).transpose();
         let hubs = hubs.map_err(|source| PublishError::Queue { path: archive.join(FOLDER), source })?;
         let waiting = due.into_iter().map(|one| (one, None)).collect();
-        Ok(Self { archive, origin, clock: settings.clock, hubs, waiting, asked: Asked::default() })
+        Ok(Self { archive, origin, clock: settings.clock, hubs, waiting, asked: HubOutcome::default() })
     }
 
     /// Whether no hub is left to ask.
@@ -271,19 +273,19 @@ impl<'a> Asking<'a> {
 
     /// The outcome.
     #[must_use]
-    pub fn end(self) -> Asked {
-        Asked { waiting: self.waiting.len() as u64, ..self.asked }
+    pub fn end(self) -> HubOutcome {
+        HubOutcome { waiting: self.waiting.len() as u64, ..self.asked }
     }
 }
 
 /// A fetcher for one request at a time.
 struct Hubs {
     fetcher: Fetcher<()>,
-    answers: Receiver<((), Answer)>,
+    answers: Receiver<((), JobResult)>,
 }
 
 impl Hubs {
-    fn start(settings: &Settings, folder: &Path) -> io::Result<Self> {
+    fn start(settings: &FetchSettings, folder: &Path) -> io::Result<Self> {
         let mut settings = settings.clone();
         settings.limits.total = settings.limits.total.min(ANSWER_TIME_MAX);
         settings.limits.connect = settings.limits.connect.min(ANSWER_TIME_MAX);
@@ -292,7 +294,7 @@ impl Hubs {
         Ok(Self { fetcher: Fetcher::start(settings, memory, sender)?, answers })
     }
 
-    fn answer(&self, task: Task) -> Result<Answer, String> {
+    fn answer(&self, task: FetchTask) -> Result<JobResult, String> {
         self.fetcher.submit(Job { task, tag: () }).map_err(|error| error.to_string())?;
         self.answers.recv().map(|(_, answer)| answer).map_err(|error| error.to_string())
     }
@@ -303,8 +305,8 @@ impl Hubs {
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
             return Err("it has no host".to_owned());
         };
-        let resolved = self.answer(Task::Resolve { host: host.to_owned(), port })?;
-        let Answer::Resolved(address) = resolved else { return Err("it was not looked up".to_owned()) };
+        let resolved = self.answer(FetchTask::Resolve { host: host.to_owned(), port })?;
+        let JobResult::Resolved(address) = resolved else { return Err("it was not looked up".to_owned()) };
         let address = address.map_err(|error| error.to_string())?;
         Ok(Endpoint { secure: url.scheme() == "https", host: host.into(), address })
     }
@@ -320,12 +322,12 @@ impl Hubs {
             .append_pair("hub.lease_seconds", &LEASE_SECONDS.to_string())
             .finish();
         let body_bytes_max = Some(ANSWER_BYTES_MAX);
-        let request = Request { form: Some(form.into()), body_bytes_max, ..Request::new(url) };
-        match self.answer(Task::Fetch { endpoint, request: Box::new(request) })? {
-            Answer::Fetched(Ok(exchange)) if (200..300).contains(&exchange.status) => Ok(()),
-            Answer::Fetched(Ok(exchange)) => Err(format!("it answered with status {}", exchange.status)),
-            Answer::Fetched(Err(error)) => Err(error.to_string()),
-            Answer::Resolved(_) => Err("it was not asked".to_owned()),
+        let request = FetchRequest { form: Some(form.into()), body_bytes_max, ..FetchRequest::new(url) };
+        match self.answer(FetchTask::Fetch { endpoint, request: Box::new(request) })? {
+            JobResult::Fetched(Ok(exchange)) if (200..300).contains(&exchange.status) => Ok(()),
+            JobResult::Fetched(Ok(exchange)) => Err(format!("it answered with status {}", exchange.status)),
+            JobResult::Fetched(Err(error)) => Err(error.to_string()),
+            JobResult::Resolved(_) => Err("it was not asked".to_owned()),
         }
     }
 }

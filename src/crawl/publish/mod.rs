@@ -20,16 +20,16 @@ use archive_base::remarks;
 use archive_books::ledger::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, CreditError, Credits, Published};
 use archive_storage::address::canonical;
 use archive_storage::{State, UrlId};
-use archive_web::parse::{DocumentKind, Limits, LinkKind, Source, decode_content, parse};
+use archive_web::parse::{DocumentKind, FetchedDocument, LinkKind, ParseLimits, decode_content, parse};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
 pub use notices::{
-    FOLDER, HOST_NOTICES_MAX, KEPT, KEY_CHARACTERS, NOTICES_MAX, Notice, NoticeError, NoticeKind, Proof,
-    QUEUE_BYTES_MAX, Queued, enqueue, forget, queued, waiting_notices,
+    FOLDER, HOST_NOTICES_MAX, KEPT, KEY_CHARACTERS, NOTICES_MAX, Notice, NoticeError, NoticeKind,
+    NoticeQueued, Proof, QUEUE_BYTES_MAX, enqueue, forget, queued, waiting_notices,
 };
-pub use proofs::{KEYS_MAX, Pending, Taken};
+pub use proofs::{KEYS_MAX, NoticeOutcome, Pending};
 
 /// Maximum size of an announcement in bytes: the sitemap protocol's limit for a file.
 pub const BYTES_MAX: usize = 50 << 20;
@@ -123,7 +123,7 @@ pub struct Announcement {
 
 /// Outcome of an announcement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Outcome {
+pub struct AnnouncementOutcome {
     /// Number of pages that are now queued.
     pub queued: usize,
     /// Number of pages that were queued already.
@@ -218,10 +218,16 @@ fn urls_of(submission: &IndexNow) -> Result<Vec<Announcement>, PublishError> {
 fn read_sitemap(bytes: &[u8]) -> Result<Vec<Announcement>, PublishError> {
     // Sitemaps contain only absolute URLs; a relative one is resolved against a host that does not exist.
     let Ok(base) = Url::parse("http://sitemap.invalid/sitemap.xml") else { return Ok(Vec::new()) };
-    let source =
-        Source { url: &base, status: 200, content_type: Some("application/xml"), headers: &[], body: bytes };
+    let source = FetchedDocument {
+        url: &base,
+        status: 200,
+        content_type: Some("application/xml"),
+        headers: &[],
+        body: bytes,
+    };
     // One more than the limit, to detect that there are too many.
-    let limits = Limits { sitemap_links_max: URLS_MAX + 1, body_bytes_max: BYTES_MAX, ..Limits::default() };
+    let limits =
+        ParseLimits { sitemap_links_max: URLS_MAX + 1, body_bytes_max: BYTES_MAX, ..ParseLimits::default() };
     let parsed = parse(&source, &limits);
     if parsed.kind == DocumentKind::Sitemap && parsed.links.iter().any(|link| link.kind == LinkKind::Sitemap)
     {
@@ -261,7 +267,7 @@ pub fn publish(
     announced: &[Announcement],
     cluster: Option<&str>,
     now: DateTime<Utc>,
-) -> Result<Outcome, PublishError> {
+) -> Result<AnnouncementOutcome, PublishError> {
     if announced.len() > URLS_MAX {
         return Err(PublishError::TooMany { found: announced.len(), limit: URLS_MAX });
     }
@@ -269,7 +275,7 @@ pub fn publish(
         set_cluster(state, credits, name, announced)?;
     }
     let mut queue = credits.published(state)?;
-    let mut outcome = Outcome::default();
+    let mut outcome = AnnouncementOutcome::default();
     for announcement in announced {
         let url = canonical(&announcement.url);
         let modified = announcement.modified.unwrap_or_else(|| now.timestamp());

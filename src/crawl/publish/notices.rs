@@ -198,7 +198,7 @@ fn short(text: &str) -> String {
 
 /// Whether a notice was queued, or had been before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Queued {
+pub enum NoticeQueued {
     /// It was queued.
     New,
     /// It was queued already.
@@ -209,18 +209,18 @@ pub enum Queued {
 ///
 /// # Errors
 /// When the queue is full or cannot be written.
-pub fn enqueue(archive: &Path, notice: &Notice) -> Result<Queued, NoticeError> {
+pub fn enqueue(archive: &Path, notice: &Notice) -> Result<NoticeQueued, NoticeError> {
     let folder = archive.join(FOLDER);
     put(&folder, notice)
         .map_err(|source| NoticeError::Io { path: folder.clone(), source })?
         .ok_or(NoticeError::Full)
 }
 
-fn put(folder: &Path, notice: &Notice) -> io::Result<Option<Queued>> {
+fn put(folder: &Path, notice: &Notice) -> io::Result<Option<NoticeQueued>> {
     make_folder(folder)?;
     let path = folder.join(notice.name());
     if path.exists() {
-        return Ok(Some(Queued::Waiting));
+        return Ok(Some(NoticeQueued::Waiting));
     }
     let mut file = WholeFile::begin_as(&path, folder.join(UNFINISHED))?;
     let bytes = serde_json::to_vec(notice)?;
@@ -236,7 +236,7 @@ fn put(folder: &Path, notice: &Notice) -> io::Result<Option<Queued>> {
     }
     file.write_all(&bytes)?;
     file.commit()?;
-    Ok(Some(Queued::New))
+    Ok(Some(NoticeQueued::New))
 }
 
 fn names(folder: &Path) -> io::Result<Vec<String>> {
@@ -324,16 +324,16 @@ mod tests {
         };
         let put = |host, number| enqueue(archive.path(), &notice(host, number));
         for number in 0..HOST_NOTICES_MAX {
-            assert_eq!(put(0, number).unwrap(), Queued::New);
+            assert_eq!(put(0, number).unwrap(), NoticeQueued::New);
         }
-        assert_eq!(put(0, 0).unwrap(), Queued::Waiting);
+        assert_eq!(put(0, 0).unwrap(), NoticeQueued::Waiting);
         assert!(matches!(put(0, HOST_NOTICES_MAX), Err(NoticeError::Full)));
         // An unfinished file left by a crash is overwritten.
         fs::write(archive.path().join(FOLDER).join(UNFINISHED), "{\"ti").unwrap();
         for number in HOST_NOTICES_MAX..NOTICES_MAX - 1 {
             fs::write(archive.path().join(FOLDER).join(format!("x{number}.json")), "{}").unwrap();
         }
-        assert_eq!(put(1, 0).unwrap(), Queued::New);
+        assert_eq!(put(1, 0).unwrap(), NoticeQueued::New);
         assert!(matches!(put(2, 0), Err(NoticeError::Full)));
         assert_eq!(queued(archive.path()).unwrap().len(), NOTICES_MAX);
         forget(archive.path(), &HashSet::from(["http://h0.test/3.xml".to_owned()])).unwrap();
@@ -354,6 +354,6 @@ mod tests {
         filler.set_len(QUEUE_BYTES_MAX - length + 1).unwrap();
         assert!(matches!(enqueue(archive.path(), &notice), Err(NoticeError::Full)));
         filler.set_len(QUEUE_BYTES_MAX - length).unwrap();
-        assert_eq!(enqueue(archive.path(), &notice).unwrap(), Queued::New);
+        assert_eq!(enqueue(archive.path(), &notice).unwrap(), NoticeQueued::New);
     }
 }

@@ -33,7 +33,7 @@ pub struct Pending {
 
 /// Outcome of the notices.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct NoticeOutcome {
     /// Pages that are queued because of the notices.
     pub pages: Tallies,
     /// Number of notices that did not count: no matching key, too old, or malformed.
@@ -88,9 +88,9 @@ impl Pending {
     ///
     /// # Errors
     /// When the store or the queue fails.
-    pub fn settle(self, store: &mut Store, now: DateTime<Utc>) -> Result<Taken, PublishError> {
+    pub fn settle(self, store: &mut Store, now: DateTime<Utc>) -> Result<NoticeOutcome, PublishError> {
         let Self { waiting, mut dropped, .. } = self;
-        let (mut taken, mut done) = (Taken::default(), Vec::new());
+        let (mut taken, mut done) = (NoticeOutcome::default(), Vec::new());
         let mut credits = Credits::open(store.state())?;
         for (path, notice) in waiting {
             match is_proven(store, &notice)? {

@@ -90,7 +90,7 @@ impl Heard {
 
 /// Query parameters of a hub's verification request.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Question<'a> {
+pub struct VerificationRequest<'a> {
     /// `hub.mode`.
     pub mode: &'a str,
     /// `hub.topic`.
@@ -206,7 +206,7 @@ pub fn forget(archive: &Path, urls: &HashSet<String>) -> io::Result<()> {
 pub fn confirm(
     archive: &Path,
     id: &str,
-    asked: Question<'_>,
+    asked: VerificationRequest<'_>,
     now: DateTime<Utc>,
 ) -> io::Result<Option<String>> {
     let Some(known) = find(archive, id)?.filter(|known| known.topic == asked.topic) else { return Ok(None) };
@@ -314,9 +314,9 @@ mod tests {
         DateTime::from_timestamp_micros(Utc::now().timestamp_micros()).unwrap()
     }
 
-    fn question(challenge: &str) -> Question<'_> {
+    fn question(challenge: &str) -> VerificationRequest<'_> {
         let topic = "http://a.test/feed";
-        Question { mode: "subscribe", topic, challenge, lease_seconds: Some(300) }
+        VerificationRequest { mode: "subscribe", topic, challenge, lease_seconds: Some(300) }
     }
 
     #[test]
@@ -345,8 +345,8 @@ mod tests {
         let longest = "c".repeat(CHALLENGE_BYTES_MAX);
         let longer = longest.clone() + "c";
         for wrong in [
-            Question { topic: "http://a.test/other", ..question("x") },
-            Question { mode: "unsubscribe", ..question("x") },
+            VerificationRequest { topic: "http://a.test/other", ..question("x") },
+            VerificationRequest { mode: "unsubscribe", ..question("x") },
             question(""),
             question(&longer),
         ] {
@@ -392,7 +392,9 @@ mod tests {
         assert!(!is_due(now + PENDING - second) && is_due(now + PENDING));
         confirm(archive, &known.id, question("x"), now).unwrap().unwrap();
         assert!(!is_due(now + second * 199) && is_due(now + second * 200));
-        confirm(archive, &known.id, Question { mode: "denied", ..question("") }, now).unwrap().unwrap();
+        confirm(archive, &known.id, VerificationRequest { mode: "denied", ..question("") }, now)
+            .unwrap()
+            .unwrap();
         assert!(!is_due(now + REFUSED - second) && is_due(now + REFUSED));
         // Leftover files of a removed subscription are deleted, too.
         fs::remove_file(file(archive, &known.id, ASKED)).unwrap();

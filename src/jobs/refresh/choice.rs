@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use archive_base::decisions::Decisions;
-use archive_choose::{Choice, Discovery, FOLDERS_FROM, RefreshRules, Weighing, WeightError, Weights};
+use archive_choose::{Discovery, FOLDERS_FROM, RefreshChoice, RefreshRules, Weighing, WeightError, Weights};
 use archive_math::refresh::policies::PolicyName;
 use archive_storage::{Store, UrlId};
 
@@ -62,7 +62,7 @@ pub(super) fn choices(
     stores: &mut [Store],
     with_decisions: bool,
     only: Option<Vec<HashSet<UrlId>>>,
-) -> Result<Vec<(Choice, bool)>, JobError> {
+) -> Result<Vec<(RefreshChoice, bool)>, JobError> {
     let read = |store: &Store| {
         Weights::read(store.path(), &rules.weight).map_err(|error| match error {
             WeightError::Missing(_) => JobError::usage(format!("{}: {error}", store.path().display())),
@@ -80,7 +80,7 @@ pub(super) fn choices(
         if is_changed {
             rules.keep(store.state_mut())?;
         }
-        let choice = Choice::new(rules.clone(), weights).with_folders(store.path(), FOLDERS_FROM);
+        let choice = RefreshChoice::new(rules.clone(), weights).with_folders(store.path(), FOLDERS_FROM);
         let choice = match only.as_mut().and_then(Iterator::next) {
             Some(only) => choice.among(only),
             None => choice,

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use archive_ask::watch;
 use archive_base::control::Control;
 use archive_base::texts::count;
-use archive_crawl::publish::hubs::{self, Asked};
-use archive_crawl::{Options, Purpose};
+use archive_crawl::publish::hubs::{self, HubOutcome};
+use archive_crawl::{CrawlOptions, Purpose};
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
 
@@ -17,7 +17,7 @@ use super::super::{Hear, JobError, JobEvent};
 pub(super) fn subscribe(
     callback: Option<&str>,
     store: &mut Store,
-    options: Options,
+    options: CrawlOptions,
     begun: DateTime<Utc>,
     stop: &Control,
     hear: &mut Hear<'_>,
@@ -38,7 +38,7 @@ pub(super) fn subscribe(
     hubs::look(store, &pages, begun)?;
     let takes_turns = options.cluster.is_some() && hubs::are_due(store.path(), now)?;
     let asked = if takes_turns {
-        let options = Options { full_text: false, status: None, ..options };
+        let options = CrawlOptions { full_text: false, status: None, ..options };
         let plan = Purpose::Subscribe { callback: callback.to_owned() };
         archive_crawl::run(store, plan, &options, stop, &mut |_| {})?.1.hubs
     } else {
@@ -49,9 +49,9 @@ pub(super) fn subscribe(
 }
 
 /// What hubs answered; a sentence each.
-fn outcome(asked: &Asked) -> Vec<String> {
+fn outcome(asked: &HubOutcome) -> Vec<String> {
     let mut notices = Vec::new();
-    if *asked != Asked::default() {
+    if *asked != HubOutcome::default() {
         let taken = count(asked.taken, "hub");
         notices.push(format!("subscriptions: requested from {taken}, {} failed", asked.failed.len()));
     }

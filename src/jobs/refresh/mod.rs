@@ -16,8 +16,8 @@ use archive_base::runs::{self, Tallies};
 use archive_books::cluster::Member;
 use archive_books::ledger::Credits;
 use archive_books::{recorder, search};
-use archive_choose::{Choice, Idle, RefreshRules, Source, agenda};
-use archive_crawl::{End, Manners, Options, Purpose, Status};
+use archive_choose::{DueArchive, NothingDue, RefreshChoice, RefreshRules, agenda};
+use archive_crawl::{CrawlOptions, CrawlStatus, EndReason, Manners, Purpose};
 use archive_storage::{Clock, Store, UrlId};
 use chrono::{DateTime, Utc};
 
@@ -51,7 +51,7 @@ pub struct RefreshJob {
     /// How servers are treated; as for [`CrawlJob`](super::CrawlJob).
     pub manners: Manners,
     /// Everything else.
-    pub options: Options,
+    pub options: CrawlOptions,
     /// The cluster with whose nodes to take turns.
     pub turns: ClusterTurns,
     /// Whether older versions are indexed from now on; `None` leaves it as it is.
@@ -66,9 +66,9 @@ pub struct ArchiveRefreshed {
     /// Its share of the budget.
     pub share: u64,
     /// Why its run ended.
-    pub end: End,
+    pub end: EndReason,
     /// What was stored and left.
-    pub status: Status,
+    pub status: CrawlStatus,
     /// Number of reports made.
     pub reports: usize,
 }
@@ -77,15 +77,15 @@ pub struct ArchiveRefreshed {
 #[derive(Clone, Debug)]
 pub struct RefreshOutcome {
     /// Why it ended.
-    pub end: End,
+    pub end: EndReason,
     /// What was stored and left, in all archives.
-    pub status: Status,
+    pub status: CrawlStatus,
     /// Number of reports made.
     pub reports: usize,
     /// Whether there was less to fetch than the budget.
     pub has_all_due: bool,
     /// Why nothing was fetched, if so.
-    pub idle: Option<Idle>,
+    pub idle: Option<NothingDue>,
     /// The rules by which pages were chosen.
     pub rules: RefreshRules,
     /// The time when they were chosen.
@@ -99,12 +99,12 @@ pub struct RefreshOutcome {
 /// An archive being refreshed, alone or with others.
 struct Refreshed {
     store: Store,
-    options: Options,
+    options: CrawlOptions,
     /// The pages that its watches wait for.
     awaited: Vec<Awaited>,
     /// Pages that are proven to have changed.
     noticed: Tallies,
-    choice: Choice,
+    choice: RefreshChoice,
     /// Whether its stored rules change.
     is_changed: bool,
     /// Its membership in a cluster, if it takes turns with other nodes.
@@ -139,8 +139,8 @@ pub fn refresh(
     let shares: Vec<usize> = pages.iter().map(Vec::len).collect();
     let run = Refreshing { job, begun, control, tells_shares: archives.len() > 1 && idle.is_none() };
     let mut outcome = RefreshOutcome {
-        end: End::Complete,
-        status: Status::default(),
+        end: EndReason::Complete,
+        status: CrawlStatus::default(),
         reports: 0,
         has_all_due: shares.iter().sum::<usize>() < budget,
         idle,
@@ -156,7 +156,7 @@ pub fn refresh(
             share => share as f64 / shares[place..].iter().sum::<usize>() as f64,
         };
         archive.options.time = job.time.map(|time| left(time, started).mul_f64(part));
-        let done = run.refresh(archive, pages, outcome.end == End::Stopped, hear)?;
+        let done = run.refresh(archive, pages, outcome.end == EndReason::Stopped, hear)?;
         outcome.add(done);
     }
     Ok(outcome)
@@ -164,7 +164,7 @@ pub fn refresh(
 
 impl RefreshOutcome {
     fn add(&mut self, one: ArchiveRefreshed) {
-        if one.end != End::Complete {
+        if one.end != EndReason::Complete {
             self.end = one.end;
         }
         self.status.add(&one.status);
@@ -177,7 +177,7 @@ impl RefreshOutcome {
 fn open_all(
     job: &RefreshJob,
     folders: &[PathBuf],
-    options: &[Options],
+    options: &[CrawlOptions],
     hear: &mut Hear<'_>,
 ) -> Result<Vec<Store>, JobError> {
     let mut opened = HashSet::new();
@@ -187,7 +187,7 @@ fn open_all(
             return Err(JobError::usage(problem));
         }
     }
-    let open = |(folder, options): (&PathBuf, &Options)| {
+    let open = |(folder, options): (&PathBuf, &CrawlOptions)| {
         let cluster = job.turns.cluster.as_deref();
         let opening = Opening { fetch: Some(&options.fetch), cluster, ..Opening::default() };
         let store = open(folder, &opening, hear)?;
@@ -214,7 +214,7 @@ fn answering(stores: &[Store]) -> Result<Vec<Vec<usize>>, JobError> {
 fn prepare(
     job: &RefreshJob,
     mut stores: Vec<Store>,
-    mut all_options: Vec<Options>,
+    mut all_options: Vec<CrawlOptions>,
     rules: &RefreshRules,
     started: Instant,
     control: &Control,
@@ -281,20 +281,20 @@ fn divide(
     answering: &[Vec<usize>],
     budget: usize,
     now: DateTime<Utc>,
-) -> Result<(Vec<Vec<UrlId>>, Option<Idle>), JobError> {
+) -> Result<(Vec<Vec<UrlId>>, Option<NothingDue>), JobError> {
     let credits = archives.iter().map(|archive| Credits::open(archive.store.state()));
     let credits = credits.collect::<Result<Vec<_>, _>>()?;
     let awaited: Vec<_> = archives.iter().map(|archive| watch::pages_of(&archive.awaited)).collect();
-    let sources = archives.iter().enumerate().map(|(place, Refreshed { store, choice, .. })| Source {
+    let sources = archives.iter().enumerate().map(|(place, Refreshed { store, choice, .. })| DueArchive {
         state: store.state(),
         credits: &credits[place],
         choice,
         awaited: &awaited[place],
         answering: &answering[place],
     });
-    let sources: Vec<Source<'_>> = sources.collect();
+    let sources: Vec<DueArchive<'_>> = sources.collect();
     let pages = agenda(&sources, budget, now)?;
-    let idle = if pages.iter().all(Vec::is_empty) { Some(Idle::of(&sources, now)?) } else { None };
+    let idle = if pages.iter().all(Vec::is_empty) { Some(NothingDue::of(&sources, now)?) } else { None };
     Ok((pages, idle))
 }
 
@@ -320,10 +320,10 @@ impl Refreshing<'_> {
         let Self { job, begun, control, .. } = *self;
         let Refreshed { mut store, options, awaited, noticed, is_changed, member, .. } = archive;
         let callback = job.callback.as_deref();
-        let mut account = runs::Run::begins("refresh", options.fetch.clock.now());
+        let mut account = runs::RunReport::begins("refresh", options.fetch.clock.now());
         account.noticed = noticed;
-        let mut options = Options { account: Some(account), cluster: member, ..options };
-        let mut hubs = Options { time: None, ..options.clone() };
+        let mut options = CrawlOptions { account: Some(account), cluster: member, ..options };
+        let mut hubs = CrawlOptions { time: None, ..options.clone() };
         if callback.is_some() && options.cluster.is_some() {
             let (most, part) = HUBS_TIME_IN_CLUSTER;
             let time = options.time.map_or(most, |time| (time / part).min(most));
@@ -337,8 +337,8 @@ impl Refreshing<'_> {
             if is_changed || has_run || store.state().dirty_bytes() > 0 {
                 recorder::close(store)?;
             }
-            let end = if is_stopped { End::Stopped } else { End::Complete };
-            return Ok(ArchiveRefreshed { path, share, end, status: Status::default(), reports: 0 });
+            let end = if is_stopped { EndReason::Stopped } else { EndReason::Complete };
+            return Ok(ArchiveRefreshed { path, share, end, status: CrawlStatus::default(), reports: 0 });
         }
         hear(JobEvent::Begun(Some(share)));
         let plan = Purpose::Refresh { pages };
@@ -346,9 +346,9 @@ impl Refreshing<'_> {
             hear(JobEvent::Fetching(status));
         })?;
         let mut reports = 0;
-        if end != End::Stopped {
+        if end != EndReason::Stopped {
             // A partition that is being handed over to another node must not be taken back.
-            if end != End::Drained {
+            if end != EndReason::Drained {
                 hubs::subscribe(callback, &mut store, hubs, begun, control, hear)?;
             }
             reports = deliver(awaited, &store, options.fetch.clock.now(), &job.outputs, hear);

@@ -121,7 +121,7 @@ pub(super) fn normalise(scores: &mut [f64], label: usize) -> f64 {
 pub(crate) fn fit_weights<'a>(
     weights: &mut [f64],
     priors: &[(f64, f64)],
-    rows: impl Iterator<Item = (&'a [f64], f64)> + Clone,
+    rows: &(impl Iterator<Item = (&'a [f64], f64)> + Clone),
     steps_max: usize,
 ) {
     let count = rows.clone().count().max(1) as f64;
@@ -179,7 +179,7 @@ impl Binary {
         let mut priors = vec![(0.0, l2); width];
         priors.push((0.0, 0.0));
         let rows = standard.iter().map(|(row, share)| (row.as_slice(), *share));
-        fit_weights(&mut parameters, &priors, rows, STEPS_MAX);
+        fit_weights(&mut parameters, &priors, &rows, STEPS_MAX);
         let weights: Vec<f64> = moments.iter().zip(&parameters).map(|((_, scale), w)| scale * w).collect();
         let shift: f64 = moments.iter().zip(&weights).map(|((mean, _), w)| mean * w).sum();
         Self { weights, constant: parameters[width] - shift }

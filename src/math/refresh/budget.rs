@@ -1,9 +1,9 @@
 //! Which page to fetch next, and how often each in the long run: the published rules for a fixed budget.
 //!
-//! A rule computes the [`value`](Rule::value) of fetching a page from its importance w, its change rate λ and the age τ
+//! A rule computes the [`value`](BudgetRule::value) of fetching a page from its importance w, its change rate λ and the age τ
 //! of its copy; the pages with the highest values are fetched. The value never falls as the copy ages. So fetching a
-//! page whenever its value reaches a threshold, the price of a fetch, gives it a [`frequency`](Rule::frequency). The
-//! [`price`](Rule::price) is the one at which the frequencies of all pages add up to the budget.
+//! page whenever its value reaches a threshold, the price of a fetch, gives it a [`frequency`](BudgetRule::frequency). The
+//! [`price`](BudgetRule::price) is the one at which the frequencies of all pages add up to the budget.
 
 /// A rule that depends only on the importance, the change rate and the age of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -216,7 +216,7 @@ impl LearnedFocus {
         let bound = |part| if part == PARTS - 1 { CONSTANT_BOUND } else { self.tuning.bound };
         let priors: [_; PARTS] = std::array::from_fn(|part| (self.tuning.weights[part], bound(part)));
         let rows = self.outcomes.iter().map(|(numbers, outcome)| (numbers.as_slice(), *outcome));
-        fit_weights(&mut self.weights, &priors, rows, STEPS_MAX);
+        fit_weights(&mut self.weights, &priors, &rows, STEPS_MAX);
     }
 }
 

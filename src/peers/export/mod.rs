@@ -25,7 +25,7 @@ use archive_base::files::{FileError, Output};
 use archive_books::change::VersionError;
 use archive_books::stored_graph::{JoinError, StoredError};
 use archive_storage::segment::SegmentError;
-use archive_storage::warc::ReadError;
+use archive_storage::warc::RecordError;
 use archive_storage::{SegmentId, StateError, Store, StoreError};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -82,7 +82,7 @@ pub enum ExportError {
         /// The segment.
         segment: SegmentId,
         /// What is wrong with it.
-        source: ReadError,
+        source: RecordError,
     },
     /// A record is longer than the selection allows.
     #[error("a record is longer than {0} bytes")]

@@ -1,6 +1,6 @@
 //! The records of selected captures, in the order in which they are stored.
 
-use archive_storage::warc::{ReadError, Record, RecordType};
+use archive_storage::warc::{Record, RecordError, RecordType};
 use archive_storage::{Location, SegmentId, Store, StoreError, segment};
 
 use super::{ExportError, Selection};
@@ -116,8 +116,8 @@ fn walk_segment<E: From<ExportError>>(
 }
 
 /// Whether a record was not read because its content is too long for this export, and not for any other.
-fn is_longer(source: &ReadError, max: u64) -> bool {
-    let ReadError::Broken(broken) = source else { return false };
+fn is_longer(source: &RecordError, max: u64) -> bool {
+    let RecordError::Broken(broken) = source else { return false };
     let length = broken.header.as_ref().and_then(|header| header.content_length());
     max < segment::CONTENT_BYTES_MAX && length.is_some_and(|length| length > max)
 }

@@ -4,9 +4,11 @@
 //! version; the rows; and the end, with what is known only then. A question that fails has no end. Each kind of question
 //! says which rows and which end it has, and how a folder answers it ([`AskKind`]); a folder is asked without a wire.
 
-use archive_ask::find::{Best, Kept, Linked, Shown, Times, Wanted, Words};
+use archive_ask::find::{
+    BestPages, CaptureTimes, Linked, PageTextCache, SearchRequest, Shown, WordStatistics,
+};
 use archive_ask::query::{Limits, Portion};
-use archive_ask::review::Sample;
+use archive_ask::review::SamplePage;
 use archive_base::access::Access;
 use archive_books::cluster::Partition;
 use archive_books::ledger::Credits;
@@ -106,7 +108,7 @@ macro_rules! kinds {
 kinds! {
     /// The sites that it knows, each with whether pages of it were captured; then the times of captures, if older
     /// versions can be searched.
-    Sites: KnownSites {} -> (String, bool), Option<Times>;
+    Sites: KnownSites {} -> (String, bool), Option<CaptureTimes>;
 
     /// Term statistics of a query.
     Words: QueryWords { of: QueryText } -> NoRow, Statistics;
@@ -131,27 +133,27 @@ kinds! {
     Captures: CaptureRows { query: String } -> Values, ();
 
     /// Term statistics of a search.
-    FindWords: FindWords { wanted: Wanted } -> NoRow, Words;
+    FindWords: FindWords { wanted: SearchRequest } -> NoRow, WordStatistics;
 
     /// Link data on pages of which it has no captures.
     FindLinked: FindLinked {
-        wanted: Wanted,
+        wanted: SearchRequest,
         /// Term statistics, summed over all archives.
         words: Statistics,
     } -> Linked, ();
 
     /// The best pages of a search.
     FindBest: FindBest {
-        wanted: Wanted,
+        wanted: SearchRequest,
         /// Term statistics, summed over all archives.
         words: Statistics,
         /// Link data from other archives, by URL.
         linked: Vec<(String, Fit)>,
-    } -> NoRow, Best;
+    } -> NoRow, BestPages;
 
     /// What is shown of the results that have these numbers, in this order.
     FindShown: FindShown {
-        wanted: Wanted,
+        wanted: SearchRequest,
         /// Term statistics, summed over all archives.
         words: Statistics,
         pages: Vec<u32>,
@@ -201,7 +203,7 @@ kinds! {
     Reviewed: SiteReviews { sites: Vec<String> } -> EncodedRow, ();
 
     /// Sample pages by which to judge sites, each list with its site.
-    Samples: SiteSamples { sites: Vec<String> } -> (String, Vec<Sample>), ();
+    Samples: SiteSamples { sites: Vec<String> } -> (String, Vec<SamplePage>), ();
 }
 
 /// Receives the lines of an answer, without line feeds.
@@ -231,7 +233,7 @@ pub struct AskedFolder<'a> {
     /// Limits for an answer.
     pub limits: Limits,
     /// A cache that makes searches cheaper.
-    pub kept: Option<&'a Kept>,
+    pub kept: Option<&'a PageTextCache>,
 }
 
 /// A question to an archive.

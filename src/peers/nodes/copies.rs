@@ -4,7 +4,7 @@
 use archive_ask::query::Plan;
 use archive_choose::RefreshRules;
 use archive_choose::freshness::{Belief, CopyModel, PageModel, PartModel, copies_of};
-use archive_choose::plan::{SAMPLE_MAX, Sample};
+use archive_choose::plan::{ForecastSample, SAMPLE_MAX};
 use archive_storage::UrlId;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct CopySample {
     pub rules: Vec<RefreshRules>,
     /// Total number of copies.
     pub count: usize,
-    /// The copies that [`Sample::of`] would use.
+    /// The copies that [`ForecastSample::of`] would use.
     pub sampled: Vec<PageModel>,
     /// The parts of the copies.
     pub parts: Vec<PartModel>,
@@ -100,7 +100,7 @@ impl Root<'_> {
             };
             let counts: Vec<usize> = of(&|_| None)?.into_iter().map(|(_, count, ..)| count).collect();
             let count = counts.iter().sum();
-            let step = Sample::step(count);
+            let step = ForecastSample::step(count);
             // Every `step`-th copy of the concatenation of all archives.
             let left_out = |place: usize| {
                 let before: usize = counts.iter().take(place).sum();

@@ -117,7 +117,7 @@ pub enum AskError {
     Join(#[from] JoinError),
     /// A folder's captures cannot be read.
     #[error(transparent)]
-    Replay(#[from] archive_replay::Error),
+    Replay(#[from] archive_replay::ReplayError),
     /// A folder's copies cannot be read.
     #[error(transparent)]
     Copies(#[from] CopiesError),

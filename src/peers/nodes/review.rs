@@ -7,12 +7,12 @@
 use std::collections::{HashMap, HashSet};
 
 use archive_ask::query::{self, IMPORTANCE_TODAY, Plan, Question, Running, SiteRow, Together, Value};
-use archive_ask::review::next::{self, Next, Row};
-use archive_ask::review::{Sample, Sheet, SiteEntry, samples_of};
+use archive_ask::review::next::{self, NextSites, SiteToReview};
+use archive_ask::review::{SamplePage, Sheet, SiteEntry, samples_of};
 use archive_base::access::{Access, Role};
 use archive_base::decisions::Decisions;
 use archive_base::texts::Language;
-use archive_grammar::{Expr, Field, Query, Selection, Spanned, Target};
+use archive_grammar::{Expr, FieldName, Query, QueryRows, ResultColumn, Spanned};
 use archive_storage::{SiteId, Store};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -36,17 +36,17 @@ pub(super) struct EncodedRank(String, u64, u64);
 /// A description of a site that waits for review, with the bits of its numbers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct EncodedRow {
-    row: Row,
+    row: SiteToReview,
     bits: Vec<u64>,
 }
 
 impl EncodedRow {
-    fn of(mut row: Row) -> Self {
+    fn of(mut row: SiteToReview) -> Self {
         let bits = numbers(&mut row).map(|number| number.to_bits()).collect();
         Self { row, bits }
     }
 
-    fn row(mut self) -> Result<Row, NodeError> {
+    fn row(mut self) -> Result<SiteToReview, NodeError> {
         if numbers(&mut self.row).count() != self.bits.len() {
             return Err(NodeError::senseless("a site for review has other numbers than reasons"));
         }
@@ -57,7 +57,7 @@ impl EncodedRow {
     }
 }
 
-fn numbers(row: &mut Row) -> impl Iterator<Item = &mut f64> {
+fn numbers(row: &mut SiteToReview) -> impl Iterator<Item = &mut f64> {
     [&mut row.importance, &mut row.gain].into_iter().chain(row.reasons.iter_mut().map(|why| &mut why.share))
 }
 
@@ -145,11 +145,16 @@ impl Root<'_> {
     /// # Errors
     /// When the query is wrong or cannot be answered by each archive separately, no archive answers, or a folder cannot
     /// be read.
-    pub fn next(&mut self, query: Option<&str>, now: DateTime<Utc>, limit: usize) -> Result<Next, AskError> {
+    pub fn next(
+        &mut self,
+        query: Option<&str>,
+        now: DateTime<Utc>,
+        limit: usize,
+    ) -> Result<NextSites, AskError> {
         if let Some(query) = query {
             // Fields that only some archives have are checked by each archive.
             let query = archive_grammar::parse(query).map_err(query::Error::from)?;
-            expect_sites(query.target == Target::Sites)?;
+            expect_sites(query.target == QueryRows::Sites)?;
             if query.limit.is_some() || query.offset.is_some() || query.sample.is_some() {
                 return Err(query::Error::NotOfEach.into());
             }
@@ -171,9 +176,9 @@ impl Root<'_> {
                 |row: EncodedRow| row.row().map(|row| (row.site.clone(), row)),
             )?;
             let each = shares.into_iter().zip(rows).map(|(ReviewShare { waiting, importance, .. }, rows)| {
-                Next { rows: rows.into_iter().map(|(_, row)| row).collect(), waiting, importance }
+                NextSites { rows: rows.into_iter().map(|(_, row)| row).collect(), waiting, importance }
             });
-            Ok(Next::together(each.collect(), limit))
+            Ok(NextSites::together(each.collect(), limit))
         })
     }
 
@@ -276,7 +281,7 @@ impl Root<'_> {
     }
 
     /// Sample pages by which to judge sites, by site name.
-    fn samples(&self, sites: &[SiteRow]) -> Result<HashMap<String, Vec<Sample>>, RoundFailure> {
+    fn samples(&self, sites: &[SiteRow]) -> Result<HashMap<String, Vec<SamplePage>>, RoundFailure> {
         let mut wanted = vec![Vec::new(); self.leaves.len()];
         // A node may have named a site of another archive as well.
         let names: HashSet<&String> = sites.iter().map(|site| &site.name).collect();
@@ -288,8 +293,8 @@ impl Root<'_> {
     }
 }
 
-fn field(name: &str) -> Selection {
-    Selection { expr: Spanned::from(Expr::Field(Field::new(name))), name: None }
+fn field(name: &str) -> ResultColumn {
+    ResultColumn { expr: Spanned::from(Expr::Field(FieldName::new(name))), name: None }
 }
 
 fn whole(value: &Value) -> u64 {

@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::Instant;
 
-use archive_ask::find::{Kept, Times};
+use archive_ask::find::{CaptureTimes, PageTextCache};
 use archive_ask::query::{self, Limits};
 use archive_base::access::Access;
-use archive_books::ledger::{Answering, AnsweringError, known_sites};
+use archive_books::ledger::{AnsweringError, ResponsibleArchives, known_sites};
 use archive_storage::Store;
 
 use super::ask::{AnswerHead, AskedFolder, EndOf, KnownSites, LeafAnswer, NoRow, Take};
@@ -34,7 +34,7 @@ pub struct Root<'a> {
     pub(super) http: Arc<Http>,
     until: Option<Instant>,
     pub(super) limits: Limits,
-    kept: Option<&'a Kept>,
+    kept: Option<&'a PageTextCache>,
     roster: Roster,
     /// Whether it is known which archive answers for which sites.
     is_looked: bool,
@@ -99,7 +99,7 @@ impl LeafOfRound<'_> {
 impl LeafAnswer for KnownSites {
     fn answer(self, folder: &AskedFolder<'_>, take: Take<'_, Self>) -> EndOf<Self> {
         known_sites(folder.store.state())?.into_iter().try_for_each(take)?;
-        Ok(Times::searched(folder.store, folder.access.clone())?)
+        Ok(CaptureTimes::searched(folder.store, folder.access.clone())?)
     }
 }
 
@@ -149,7 +149,7 @@ impl<'a> Root<'a> {
 
     /// Uses a cache that is kept between searches.
     #[must_use]
-    pub fn keeping(self, kept: &'a Kept) -> Self {
+    pub fn keeping(self, kept: &'a PageTextCache) -> Self {
         Self { kept: Some(kept), ..self }
     }
 
@@ -236,10 +236,10 @@ impl<'a> Root<'a> {
                 sites.push(site);
                 Ok(())
             })?;
-            let times = times.map(Times::checked).transpose().map_err(NodeError::senseless)?;
+            let times = times.map(CaptureTimes::checked).transpose().map_err(NodeError::senseless)?;
             Ok((head, sites, times))
         })?;
-        let mut answering = Answering::default();
+        let mut answering = ResponsibleArchives::default();
         let (mut heads, mut all_times) = (Vec::new(), Vec::new());
         for ((place, (head, sites, times)), (number, _)) in shares.into_iter().enumerate().zip(&self.leaves) {
             heads.push((*number, head));

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive_ask::find::Times;
+use archive_ask::find::CaptureTimes;
 use archive_ask::query::UnreadRows;
 use archive_books::cluster::Partition;
-use archive_books::ledger::Answering;
+use archive_books::ledger::ResponsibleArchives;
 use serde::Serialize;
 
 use super::ask::AnswerHead;
@@ -36,10 +36,10 @@ impl Missing {
 #[derive(Clone, Debug, Default)]
 pub struct Roster {
     pub(super) since: Option<Instant>,
-    pub(super) answering: Arc<Answering>,
+    pub(super) answering: Arc<ResponsibleArchives>,
     /// Heads of the archives that answered, each with its index in the list that the user gave.
     pub(super) heads: Vec<(usize, AnswerHead)>,
-    pub(super) times: Option<Arc<[Times]>>,
+    pub(super) times: Option<Arc<[CaptureTimes]>>,
     pub(super) missing: Vec<Missing>,
 }
 
@@ -72,7 +72,7 @@ impl Roster {
 
     /// Capture times of each archive, if all archives can be searched as of a time in the past.
     #[must_use]
-    pub fn times(&self) -> Option<&[Times]> {
+    pub fn times(&self) -> Option<&[CaptureTimes]> {
         self.times.as_deref()
     }
 

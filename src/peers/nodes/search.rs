@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use archive_ask::find::{Gathered, Linked, Options, Results, Shown, Typed, Wanted};
+use archive_ask::find::{Linked, MergedResults, ParsedSearch, Results, SearchOptions, SearchRequest, Shown};
 use archive_books::ledger::captured_sites;
 use archive_books::search::Fit;
 
@@ -51,14 +51,14 @@ impl Root<'_> {
     ///
     /// # Errors
     /// When the search is wrong, no archive answers, or a folder has no index or cannot be read.
-    pub fn search(&mut self, text: &str, options: Options<'_>) -> Result<Results, AskError> {
+    pub fn search(&mut self, text: &str, options: SearchOptions<'_>) -> Result<Results, AskError> {
         let wrong = |mistake| AskError::Wrong(format!("in the search, {mistake}"));
-        let (typed, wanted) = (Typed::parse(text).map_err(wrong)?, Wanted::new(text, options));
+        let (typed, wanted) = (ParsedSearch::parse(text).map_err(wrong)?, SearchRequest::new(text, options));
         self.retry(|root| root.search_once(&typed, &wanted))
     }
 
-    fn search_once(&self, typed: &Typed, wanted: &Wanted) -> Result<Results, RoundFailure> {
-        let mut gathered = Gathered::new(typed);
+    fn search_once(&self, typed: &ParsedSearch, wanted: &SearchRequest) -> Result<Results, RoundFailure> {
+        let mut gathered = MergedResults::new(typed);
         let shares = self.each(|_, archive| archive.end(FindWords { wanted: wanted.clone() }))?;
         shares.into_iter().for_each(|words| gathered.add_words(words));
 

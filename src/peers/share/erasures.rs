@@ -10,7 +10,7 @@ use archive_books::cluster::{Partition, Publications};
 use archive_books::ledger::{capture_flags, fetched_url, name_as_robots_txt};
 use archive_storage::segment;
 use archive_storage::{Owner, State, StateError, Store, UrlId};
-use archive_vault::erase::{self, ErasePlan, Order};
+use archive_vault::erase::{self, ErasePlan, EraseRequest};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
@@ -38,14 +38,14 @@ pub struct Erasure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<u64>,
     /// How they are erased; `None` if they may be fetched again.
-    pub erase: Option<Order>,
+    pub erase: Option<EraseRequest>,
 }
 
 impl Erasure {
     /// Creates an order for pages. If their URLs are to be forgotten, they are named only by their digests, because
     /// orders stay in the store.
     #[must_use]
-    pub fn new(time: DateTime<Utc>, mut urls: Vec<String>, erase: Option<Order>) -> Self {
+    pub fn new(time: DateTime<Utc>, mut urls: Vec<String>, erase: Option<EraseRequest>) -> Self {
         if erase.as_ref().is_some_and(|order| order.forget_url) {
             urls.iter_mut().for_each(|url| *url = forgotten_name(url));
         }
@@ -54,7 +54,7 @@ impl Erasure {
 
     /// Creates an order for pages that match a query.
     #[must_use]
-    pub fn by_query(time: DateTime<Utc>, query: String, erase: Order) -> Self {
+    pub fn by_query(time: DateTime<Utc>, query: String, erase: EraseRequest) -> Self {
         Self { time, urls: Vec::new(), query: Some(query), of: None, erase: Some(erase) }
     }
 
@@ -157,7 +157,7 @@ pub(super) fn carry_out(
     archive: &Path,
     partition: &Partition,
     erasure: &Erasure,
-    options: &erase::Options,
+    options: &erase::EraseOptions,
 ) -> Result<OrderDone, ShareError> {
     segment::check_repaired(archive)?;
     erase::resume(archive, options, &mut |_, _| {})?;

@@ -7,13 +7,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use archive_base::decisions::{Compared, Decision, Decisions, Import, Subject, What, check_name};
+use archive_base::decisions::{
+    ComparedImport, Decision, DecisionContent, DecisionImport, Decisions, Subject, check_name,
+};
 use archive_base::erased::{Erased, FORGOTTEN};
 use archive_books::cluster::{ClusterError, Mode, Partition, Publications};
 use archive_books::ledger::Credits;
 use archive_storage::address::{canonical, is_url_in_bounds, site_of};
 use archive_storage::{NAME_BYTES_MAX, Store};
-use archive_vault::copy::{self, Place};
+use archive_vault::copy::{self, CopyPlace};
 use archive_vault::erase;
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
@@ -72,7 +74,7 @@ pub enum Order {
 #[serde(rename_all = "lowercase")]
 pub enum Resolution {
     /// Makes new decisions.
-    Import(Import),
+    Import(DecisionImport),
     /// Undoes the decisions of an earlier order.
     Undo {
         /// Number of that order.
@@ -165,7 +167,7 @@ pub struct OrderDone {
     /// Decisions that were left out, with the decisions that they conflict with.
     pub conflicts: Vec<(Subject, Decision)>,
     /// Copies that still contain erased captures.
-    pub copies: Vec<Place>,
+    pub copies: Vec<CopyPlace>,
 }
 
 impl Order {
@@ -294,7 +296,7 @@ pub fn carry_out(
     published: &mut Publications,
     archive: &Path,
     wanted: Option<&Partition>,
-    options: &erase::Options,
+    options: &erase::EraseOptions,
     report: &mut dyn FnMut(OrderList, u64, Result<OrderDone, ShareError>),
 ) -> Result<(), ShareError> {
     if OrderList::EACH.iter().all(|list| !published.newest.contains_key(list.name())) {
@@ -367,7 +369,7 @@ fn decide(
         let on = &row.said.on;
         is_for(partition, partition.of_site(site_of(&name(on)))) && !is_forgotten(on)
     });
-    let import = Import { rows: rows.collect(), ..import };
+    let import = DecisionImport { rows: rows.collect(), ..import };
     if import.rows.is_empty() {
         return Ok(OrderDone::default());
     }
@@ -378,7 +380,7 @@ fn decide(
             Resolution::Import(_) => import.compare(&known),
             Resolution::Undo { time, by, .. } => undone(&import, &known, *time, by),
         };
-        let Compared { new, had, conflicts } = compared;
+        let ComparedImport { new, had, conflicts } = compared;
         let outcome =
             OrderOutcome { taken: (new.len() + had) as u64, left: conflicts.len() as u64, named: 0 };
         let conflicts = conflicts.into_iter().map(|(row, other)| (import.rows[row].said.on.clone(), other));
@@ -392,11 +394,11 @@ fn decide(
 }
 
 /// Undoes those decisions of an order that are in effect.
-fn undone(import: &Import, known: &Decisions, time: DateTime<Utc>, by: &str) -> Compared {
+fn undone(import: &DecisionImport, known: &Decisions, time: DateTime<Utc>, by: &str) -> ComparedImport {
     let numbers: BTreeSet<u64> = import.among(known).into_values().collect();
     let (had, left): (Vec<u64>, Vec<u64>) = numbers.into_iter().partition(|number| known.is_undone(*number));
-    let undo = |number| Decision { time, by: by.to_owned(), what: What::Undoes(number) };
-    Compared { new: left.into_iter().map(undo).collect(), had: had.len(), conflicts: Vec::new() }
+    let undo = |number| Decision { time, by: by.to_owned(), what: DecisionContent::Undoes(number) };
+    ComparedImport { new: left.into_iter().map(undo).collect(), had: had.len(), conflicts: Vec::new() }
 }
 
 /// Whether a partition may fetch pages that belong to partition `owner`.

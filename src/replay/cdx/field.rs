@@ -2,7 +2,7 @@
 
 /// A field. Names are those of pywb; those of OpenWayback are accepted, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Field {
+pub(super) enum CdxField {
     UrlKey,
     Timestamp,
     Url,
@@ -20,7 +20,7 @@ pub(super) enum Field {
     Unknown,
 }
 
-impl Field {
+impl CdxField {
     /// The eleven fields of the CDX format, in their order.
     pub(super) const CDX: [Self; 11] = [
         Self::UrlKey,

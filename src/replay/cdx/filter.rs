@@ -3,28 +3,28 @@
 
 use regex::{Regex, RegexBuilder};
 
-use super::field::Field;
-use super::rows::{Row, Rows};
-use super::table::Table as _;
-use crate::Error;
+use super::field::CdxField;
+use super::rows::{CdxRow, CdxRows};
+use super::table::CdxSource as _;
+use crate::ReplayError;
 
 /// Maximum size of a compiled regular expression in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
-enum Test {
+enum FilterTest {
     Has(String),
     Is(String),
     Matches(Regex),
 }
 
-pub(super) struct Filter {
+pub(super) struct CdxFilter {
     /// `None` for the whole line.
-    field: Option<Field>,
-    test: Test,
+    field: Option<CdxField>,
+    test: FilterTest,
     is_inverted: bool,
 }
 
-impl Filter {
+impl CdxFilter {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (text, is_inverted) = text.strip_prefix('!').map_or((text, false), |rest| (rest, true));
         let (mark, rest) = match text.chars().next() {
@@ -32,31 +32,31 @@ impl Filter {
             _ => (None, text),
         };
         let (field, value) = match rest.split_once(':') {
-            Some((field, value)) => (Some(Field::named(field)), value),
+            Some((field, value)) => (Some(CdxField::named(field)), value),
             None => (None, rest),
         };
         let test = match mark {
-            Some('=') => Test::Is(value.to_owned()),
+            Some('=') => FilterTest::Is(value.to_owned()),
             Some(_) => {
                 let built = RegexBuilder::new(&format!("^(?:{value})")).size_limit(REGEX_BYTES_MAX).build();
-                Test::Matches(
+                FilterTest::Matches(
                     built.map_err(|_| format!("'{value}' is not a regular expression, or is too long"))?,
                 )
             }
-            None => Test::Has(value.to_owned()),
+            None => FilterTest::Has(value.to_owned()),
         };
         Ok(Self { field, test, is_inverted })
     }
 
-    pub(super) fn passes(&self, rows: &Rows<'_>, row: &Row) -> Result<bool, Error> {
+    pub(super) fn passes(&self, rows: &CdxRows<'_>, row: &CdxRow) -> Result<bool, ReplayError> {
         let value = match self.field {
             Some(field) => rows.value(row, field)?.unwrap_or_default(),
             None => rows.cdxj(row, None)?.into(),
         };
         let holds = match &self.test {
-            Test::Has(text) => value.contains(text),
-            Test::Is(text) => value == *text,
-            Test::Matches(regex) => regex.is_match(&value),
+            FilterTest::Has(text) => value.contains(text),
+            FilterTest::Is(text) => value == *text,
+            FilterTest::Matches(regex) => regex.is_match(&value),
         };
         Ok(holds != self.is_inverted)
     }

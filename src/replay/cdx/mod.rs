@@ -12,11 +12,11 @@ mod table;
 use archive_base::access::Access;
 use archive_storage::Store;
 
-use self::field::Field;
-use self::query::{Keys, Query};
-use self::rows::{Row, Rows};
-use self::table::{Sent, Table as _, answer, too_many};
-use super::{Asked, Error, Response};
+use self::field::CdxField;
+use self::query::{CdxQuery, Keys};
+use self::rows::{CdxRow, CdxRows};
+use self::table::{CdxSource as _, SentRows, answer, too_many};
+use super::{ReplayError, ReplayRequest, Response};
 
 pub use self::table::Values;
 
@@ -27,14 +27,14 @@ pub const ROWS_MAX: usize = 250_000;
 pub(super) const ANSWER_MAX: usize = 100_000;
 const PAGE_ROWS: usize = 10_000;
 
-impl Asked<'_> {
+impl ReplayRequest<'_> {
     /// `/cdx?…`
-    pub(super) fn cdx(&self, query: &str) -> Result<Response, Error> {
-        let query = match Query::parse(query) {
+    pub(super) fn cdx(&self, query: &str) -> Result<Response, ReplayError> {
+        let query = match CdxQuery::parse(query) {
             Ok(query) => query,
             Err(problem) => return Ok(mistake(&problem)),
         };
-        let rows = Rows::new(self.store, self.access, ROWS_MAX);
+        let rows = CdxRows::new(self.store, self.access, ROWS_MAX);
         match meant(&rows, &query)? {
             Some(found) => answer(&rows, &query, found),
             None => Ok(mistake(&too_many())),
@@ -43,7 +43,7 @@ impl Asked<'_> {
 }
 
 /// The rows that a query selects, sorted by key and time; `None` if there are too many.
-fn meant(rows: &Rows<'_>, query: &Query) -> Result<Option<Vec<Row>>, Error> {
+fn meant(rows: &CdxRows<'_>, query: &CdxQuery) -> Result<Option<Vec<CdxRow>>, ReplayError> {
     let Some(found) = rows.gather(query)? else { return Ok(None) };
     let mut kept = Vec::new();
     for row in found {
@@ -63,21 +63,21 @@ fn meant(rows: &Rows<'_>, query: &Query) -> Result<Option<Vec<Row>>, Error> {
 ///
 /// # Errors
 /// When the archive cannot be read, and the errors of `take`.
-pub fn sent<E: From<Error>>(
+pub fn sent<E: From<ReplayError>>(
     store: &Store,
     access: &Access,
     query: &str,
     mut take: impl FnMut(Values) -> Result<(), E>,
 ) -> Result<Result<(), String>, E> {
-    let query = match Query::parse(query) {
+    let query = match CdxQuery::parse(query) {
         Ok(query) => query,
         Err(problem) => return Ok(Err(problem)),
     };
-    let rows = Rows::new(store, access, ROWS_MAX);
+    let rows = CdxRows::new(store, access, ROWS_MAX);
     let Some(found) = meant(&rows, &query)? else { return Ok(Err(too_many())) };
     for row in found.iter().take(query.rows_wanted().unwrap_or(found.len())) {
         let mut values = Values::default();
-        for (value, field) in values.iter_mut().zip(Field::CDX) {
+        for (value, field) in values.iter_mut().zip(CdxField::CDX) {
             *value = rows.value(row, field)?.map(Into::into);
         }
         take(values)?;
@@ -89,18 +89,18 @@ pub fn sent<E: From<Error>>(
 ///
 /// # Errors
 /// As for an answer from one archive.
-pub fn merged(query: &str, mut sent: Vec<Values>) -> Result<Response, Error> {
+pub fn merged(query: &str, mut sent: Vec<Values>) -> Result<Response, ReplayError> {
     // The sort is stable: it keeps the order of one archive's captures within a second.
     sent.sort_by(|a, b| a[..2].cmp(&b[..2]));
-    match Query::parse(query) {
-        Ok(query) => answer(&Sent, &query, sent),
+    match CdxQuery::parse(query) {
+        Ok(query) => answer(&SentRows, &query, sent),
         Err(problem) => Ok(mistake(&problem)),
     }
 }
 
 /// The host that a capture query is about, and whether the query may cover several hosts.
 pub(super) fn host_asked(query: &str) -> Result<(String, bool), String> {
-    Query::parse(query).map(|query| (query.host, matches!(query.keys, Keys::Range(..))))
+    CdxQuery::parse(query).map(|query| (query.host, matches!(query.keys, Keys::Range(..))))
 }
 
 fn mistake(problem: &str) -> Response {

@@ -4,8 +4,8 @@ use archive_storage::address::surt;
 use archive_storage::{Capture, CaptureKind};
 use url::form_urlencoded;
 
-use super::field::Field;
-use super::filter::Filter;
+use super::field::CdxField;
+use super::filter::CdxFilter;
 use super::{ANSWER_MAX, PAGE_ROWS};
 use crate::address::{stamp, time_of};
 
@@ -13,7 +13,7 @@ use crate::address::{stamp, time_of};
 pub(super) const FILTERS_MAX: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum CdxOrder {
     /// By key, then by time.
     Key,
     Reverse,
@@ -22,7 +22,7 @@ pub(super) enum Order {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Output {
+pub(super) enum CdxOutput {
     Text,
     Json,
     Cdxj,
@@ -37,25 +37,25 @@ pub(super) enum Keys {
     Range(String, String),
 }
 
-pub(super) struct Query {
+pub(super) struct CdxQuery {
     pub keys: Keys,
     /// A text that every selected host name contains; may be empty.
     pub host: String,
     /// Timestamps, compared as strings.
     pub from: Option<String>,
     pub to: Option<String>,
-    pub filters: Vec<Filter>,
-    pub collapses: Vec<(Field, usize)>,
-    pub fields: Option<Vec<Field>>,
-    pub order: Order,
-    pub output: Output,
+    pub filters: Vec<CdxFilter>,
+    pub collapses: Vec<(CdxField, usize)>,
+    pub fields: Option<Vec<CdxField>>,
+    pub order: CdxOrder,
+    pub output: CdxOutput,
     pub limit: usize,
     pub page: Option<usize>,
     pub page_rows: usize,
     pub counts_pages: bool,
 }
 
-impl Query {
+impl CdxQuery {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let parameters: Vec<(String, String)> =
             form_urlencoded::parse(text.as_bytes()).into_owned().collect();
@@ -85,32 +85,32 @@ impl Query {
             |name: &str| get(name).is_some_and(|value| !matches!(value, "0" | "false" | "no" | "off"));
         let closest = get("closest").map(|stamp| time_of(&digits(stamp)).timestamp());
         let order = match (closest, get("sort")) {
-            (Some(time), _) => Order::Closest(time),
+            (Some(time), _) => CdxOrder::Closest(time),
             (None, Some("closest")) => return Err("sort=closest needs closest=".to_owned()),
-            (None, Some("reverse")) => Order::Reverse,
-            (None, None | Some("default")) if !is_on("reverse") => Order::Key,
-            (None, None | Some("default")) => Order::Reverse,
+            (None, Some("reverse")) => CdxOrder::Reverse,
+            (None, None | Some("default")) if !is_on("reverse") => CdxOrder::Key,
+            (None, None | Some("default")) => CdxOrder::Reverse,
             (None, Some(other)) => return Err(format!("sort={other} is none of reverse, closest")),
         };
         let output = match get("output") {
-            Some("json") => Output::Json,
-            Some("text") => Output::Text,
-            Some("cdxj") | None => Output::Cdxj,
+            Some("json") => CdxOutput::Json,
+            Some("text") => CdxOutput::Text,
+            Some("cdxj") | None => CdxOutput::Cdxj,
             Some(other) => return Err(format!("output={other} is none of cdxj, json, text")),
         };
         let mut filters = Vec::new();
         for filter in all("filter").take(FILTERS_MAX + 1) {
-            filters.push(Filter::parse(filter)?);
+            filters.push(CdxFilter::parse(filter)?);
         }
-        let mut collapses: Vec<(Field, usize)> =
+        let mut collapses: Vec<(CdxField, usize)> =
             all("collapse").take(FILTERS_MAX + 1).map(|text| collapse(text)).collect();
         if let Some(length) = number("collapseTime")? {
-            collapses.extend([(Field::Timestamp, length), (Field::Status, usize::MAX)]);
+            collapses.extend([(CdxField::Timestamp, length), (CdxField::Status, usize::MAX)]);
         }
         if filters.len() > FILTERS_MAX || collapses.len() > FILTERS_MAX {
             return Err(format!("there are more than {FILTERS_MAX} filters"));
         }
-        let fields = get("fl").or(get("fields")).map(|list| list.split(',').map(Field::named).collect());
+        let fields = get("fl").or(get("fields")).map(|list| list.split(',').map(CdxField::named).collect());
         Ok(Self {
             keys,
             host,
@@ -130,7 +130,7 @@ impl Query {
 
     /// How many of the first rows are sufficient for the answer; `None` if it needs all.
     pub(super) fn rows_wanted(&self) -> Option<usize> {
-        let in_order = self.order == Order::Key && self.collapses.is_empty() && !self.counts_pages;
+        let in_order = self.order == CdxOrder::Key && self.collapses.is_empty() && !self.counts_pages;
         in_order.then_some(if self.page.is_none() { self.limit.min(ANSWER_MAX) } else { self.limit })
     }
 
@@ -153,9 +153,9 @@ fn padded(stamp: String, filling: &str) -> String {
 }
 
 /// `field` or `field:characters`
-fn collapse(text: &str) -> (Field, usize) {
+fn collapse(text: &str) -> (CdxField, usize) {
     let (field, length) = text.split_once(':').unwrap_or((text, ""));
-    (Field::named(field), length.parse().unwrap_or(usize::MAX))
+    (CdxField::named(field), length.parse().unwrap_or(usize::MAX))
 }
 
 /// The keys selected by a URL and a match type, and the host in them.
@@ -243,11 +243,11 @@ mod tests {
             ("url=a&output=xml", "output"),
             ("url=a&filter=~status:(", "regular"),
         ] {
-            let mistake = Query::parse(query).err().unwrap();
+            let mistake = CdxQuery::parse(query).err().unwrap();
             assert!(mistake.contains(problem), "{query}: {mistake}");
         }
         let filters = |count: usize| format!("url=a{}", "&filter=status:2".repeat(count));
-        assert!(Query::parse(&filters(FILTERS_MAX)).is_ok());
-        assert!(Query::parse(&filters(FILTERS_MAX + 1)).is_err());
+        assert!(CdxQuery::parse(&filters(FILTERS_MAX)).is_ok());
+        assert!(CdxQuery::parse(&filters(FILTERS_MAX + 1)).is_err());
     }
 }

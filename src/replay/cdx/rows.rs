@@ -11,10 +11,10 @@ use archive_storage::segment::LookUp;
 use archive_storage::{Capture, CaptureId, CaptureKind, Page, State, StateError, Store, UrlId, Visit};
 use rayon::prelude::*;
 
-use super::field::Field;
-use super::query::{Keys, Query};
-use super::table::{Table, method_in};
-use crate::Error;
+use super::field::CdxField;
+use super::query::{CdxQuery, Keys};
+use super::table::{CdxSource, method_in};
+use crate::ReplayError;
 use crate::address::{requested_url, stamp, uri};
 use crate::mementos::known;
 
@@ -28,15 +28,15 @@ const PART_URLS: usize = 1 << 13;
 const PARTS_MAX: usize = 32;
 
 /// A capture.
-pub(super) struct Row {
+pub(super) struct CdxRow {
     id: CaptureId,
     pub capture: Capture,
     key: Rc<str>,
-    indexed: OnceCell<Indexed>,
+    indexed: OnceCell<IndexedValues>,
 }
 
 /// Values that are only in the segment's index or in the record header.
-struct Indexed {
+struct IndexedValues {
     url: String,
     digest: Option<String>,
     /// Whether the record contains the head of a response.
@@ -52,7 +52,7 @@ struct Captured {
 }
 
 /// Source of the rows.
-pub(super) struct Rows<'a> {
+pub(super) struct CdxRows<'a> {
     store: &'a Store,
     access: &'a Access,
     /// Maximum number of captures that a query may examine.
@@ -60,13 +60,13 @@ pub(super) struct Rows<'a> {
     indexes: RefCell<LookUp>,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> CdxRows<'a> {
     pub(super) fn new(store: &'a Store, access: &'a Access, max: usize) -> Self {
         Self { store, access, max, indexes: RefCell::new(store.reader().look_up()) }
     }
 
     /// The captures that a query selects and that may be shown, sorted by key and time; `None` if there are too many.
-    pub(super) fn gather(&self, query: &Query) -> Result<Option<Vec<Row>>, Error> {
+    pub(super) fn gather(&self, query: &CdxQuery) -> Result<Option<Vec<CdxRow>>, ReplayError> {
         let (state, mut rows) = (self.store.state(), Vec::new());
         let is_whole = match &query.keys {
             Keys::Exact(url) => {
@@ -80,7 +80,7 @@ impl<'a> Rows<'a> {
             return Ok(None);
         }
         rows.sort_by(|a, b| {
-            let place = |row: &Row| (second(row), row.id);
+            let place = |row: &CdxRow| (second(row), row.id);
             a.key.cmp(&b.key).then_with(|| place(a).cmp(&place(b)))
         });
         for same in rows.chunk_by_mut(|a, b| a.key == b.key && second(a) == second(b)) {
@@ -92,7 +92,13 @@ impl<'a> Rows<'a> {
     }
 
     /// Adds the captures of all URLs with keys from `first` to before `end`; returns false if there are too many.
-    fn add_between(&self, query: &Query, first: &str, end: &str, rows: &mut Vec<Row>) -> Result<bool, Error> {
+    fn add_between(
+        &self,
+        query: &CdxQuery,
+        first: &str,
+        end: &str,
+        rows: &mut Vec<CdxRow>,
+    ) -> Result<bool, ReplayError> {
         let state = self.store.state();
         // URLs are read only if their host contains the query's host.
         let host = memchr::memmem::Finder::new(&query.host);
@@ -125,13 +131,18 @@ impl<'a> Rows<'a> {
     }
 
     /// Adds the captures of some URLs; returns false if there are too many.
-    fn add(&self, query: &Query, urls: Vec<Captured>, rows: &mut Vec<Row>) -> Result<bool, Error> {
+    fn add(
+        &self,
+        query: &CdxQuery,
+        urls: Vec<Captured>,
+        rows: &mut Vec<CdxRow>,
+    ) -> Result<bool, ReplayError> {
         let state = self.store.state();
         for Captured { key, url, only } in urls {
             let key: Rc<str> = key.into();
             let mut take = |id, capture: Capture| {
                 if query.takes(&capture) {
-                    rows.push(Row { id, capture, key: Rc::clone(&key), indexed: OnceCell::new() });
+                    rows.push(CdxRow { id, capture, key: Rc::clone(&key), indexed: OnceCell::new() });
                 }
                 rows.len() <= self.max
             };
@@ -152,7 +163,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Orders captures of the same second like their lines in a sorted file.
-    fn order_as_lines(&self, rows: &mut [Row]) -> Result<(), Error> {
+    fn order_as_lines(&self, rows: &mut [CdxRow]) -> Result<(), ReplayError> {
         let mut lines = HashMap::new();
         for row in &*rows {
             lines.insert(row.id, self.cdxj(row, None)?);
@@ -161,7 +172,7 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    fn indexed<'r>(&self, row: &'r Row) -> Result<&'r Indexed, Error> {
+    fn indexed<'r>(&self, row: &'r CdxRow) -> Result<&'r IndexedValues, ReplayError> {
         if let Some(indexed) = row.indexed.get() {
             return Ok(indexed);
         }
@@ -169,7 +180,7 @@ impl<'a> Rows<'a> {
         let found = self.indexes.borrow_mut().find(location, &row.key, &stamp(row.capture.time));
         if let Ok(Some(line)) = found {
             let indexed =
-                Indexed { url: uri(&line.url), digest: line.digest, has_status: line.status.is_some() };
+                IndexedValues { url: uri(&line.url), digest: line.digest, has_status: line.status.is_some() };
             return Ok(row.indexed.get_or_init(|| indexed));
         }
         // Of a record that cannot be read, the state still knows the most.
@@ -181,41 +192,41 @@ impl<'a> Rows<'a> {
         };
         let digest = header.as_ref().and_then(|header| header.get("WARC-Payload-Digest")).map(uri);
         let has_status = header.is_none_or(|header| header.content_length() != Some(0));
-        Ok(row.indexed.get_or_init(|| Indexed { url, digest, has_status }))
+        Ok(row.indexed.get_or_init(|| IndexedValues { url, digest, has_status }))
     }
 }
 
-impl Table for Rows<'_> {
-    type Row = Row;
+impl CdxSource for CdxRows<'_> {
+    type Row = CdxRow;
 
-    fn value<'r>(&'r self, row: &'r Row, field: Field) -> Result<Option<Cow<'r, str>>, Error> {
+    fn value<'r>(&'r self, row: &'r CdxRow, field: CdxField) -> Result<Option<Cow<'r, str>>, ReplayError> {
         let (capture, state) = (&row.capture, self.store.state());
         Ok(match field {
-            Field::UrlKey => Some(Cow::Borrowed(&*row.key)),
-            Field::Timestamp => Some(stamp(capture.time).into()),
-            Field::Url => Some(self.indexed(row)?.url.as_str().into()),
-            Field::Digest => self.indexed(row)?.digest.as_deref().map(Cow::Borrowed),
-            Field::Mime => Some(Cow::Borrowed(if !capture.kind.has_payload() {
+            CdxField::UrlKey => Some(Cow::Borrowed(&*row.key)),
+            CdxField::Timestamp => Some(stamp(capture.time).into()),
+            CdxField::Url => Some(self.indexed(row)?.url.as_str().into()),
+            CdxField::Digest => self.indexed(row)?.digest.as_deref().map(Cow::Borrowed),
+            CdxField::Mime => Some(Cow::Borrowed(if !capture.kind.has_payload() {
                 REVISIT
             } else {
                 Some(state.mime(capture.mime)).filter(|mime| !mime.is_empty()).unwrap_or(UNKNOWN)
             })),
             // A capture without a head takes its description from its original, but has no status of its own.
-            Field::Status if !capture.kind.has_payload() && !self.indexed(row)?.has_status => None,
+            CdxField::Status if !capture.kind.has_payload() && !self.indexed(row)?.has_status => None,
             // As other indexes have it: there was no HTTP.
-            Field::Status if capture.kind == CaptureKind::Resource => None,
-            Field::Status => (capture.status != 0).then(|| capture.status.to_string().into()),
-            Field::Length => Some(capture.location.length.to_string().into()),
-            Field::Offset => Some(capture.location.offset.to_string().into()),
-            Field::FileName => {
+            CdxField::Status if capture.kind == CaptureKind::Resource => None,
+            CdxField::Status => (capture.status != 0).then(|| capture.status.to_string().into()),
+            CdxField::Length => Some(capture.location.length.to_string().into()),
+            CdxField::Offset => Some(capture.location.offset.to_string().into()),
+            CdxField::FileName => {
                 state.segment(capture.location.segment).map(|entry| Cow::Borrowed(entry.file.as_str()))
             }
-            Field::Method => method_in(&row.key),
-            Field::Redirect | Field::RobotFlags | Field::Unknown => None,
+            CdxField::Method => method_in(&row.key),
+            CdxField::Redirect | CdxField::RobotFlags | CdxField::Unknown => None,
         })
     }
 
-    fn second(&self, row: &Row) -> i64 {
+    fn second(&self, row: &CdxRow) -> i64 {
         second(row)
     }
 }
@@ -234,7 +245,7 @@ fn captured(state: &State, urls: Vec<(String, UrlId)>) -> Result<Vec<Captured>, 
     Ok(known.collect())
 }
 
-fn second(row: &Row) -> i64 {
+fn second(row: &CdxRow) -> i64 {
     row.capture.time.div_euclid(1_000_000)
 }
 
@@ -289,9 +300,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (store, access) = (store(folder.path(), 3), Access::unlimited());
         for query in ["url=a.org", "url=a.org&matchType=host"] {
-            let query = Query::parse(query).ok().unwrap();
+            let query = CdxQuery::parse(query).ok().unwrap();
             let found = |max| {
-                let rows = Rows::new(&store, &access, max);
+                let rows = CdxRows::new(&store, &access, max);
                 rows.gather(&query).unwrap().map(|rows| rows.len())
             };
             assert_eq!((found(3), found(2)), (Some(3), None));

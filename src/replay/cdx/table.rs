@@ -5,45 +5,45 @@ use std::borrow::Cow;
 use archive_storage::address::method_of;
 use serde_json::json;
 
-use super::field::Field;
-use super::query::{Order, Output, Query};
-use super::{ANSWER_MAX, Error, ROWS_MAX, Response, mistake};
+use super::field::CdxField;
+use super::query::{CdxOrder, CdxOutput, CdxQuery};
+use super::{ANSWER_MAX, ROWS_MAX, ReplayError, Response, mistake};
 use crate::address::time_of;
 
 /// Rows from one kind of source.
-pub(super) trait Table {
+pub(super) trait CdxSource {
     type Row;
 
     /// The value of a field, if it has one.
-    fn value<'r>(&'r self, row: &'r Self::Row, field: Field) -> Result<Option<Cow<'r, str>>, Error>;
+    fn value<'r>(&'r self, row: &'r Self::Row, field: CdxField) -> Result<Option<Cow<'r, str>>, ReplayError>;
 
     /// Capture time of a row, in seconds since 1970.
     fn second(&self, row: &Self::Row) -> i64;
 
     /// The row as a CDXJ line; `fields` selects the members of its JSON object, besides the two leading fields.
-    fn cdxj(&self, row: &Self::Row, fields: Option<&[Field]>) -> Result<String, Error> {
-        let fields = fields.unwrap_or(&Field::JSON).iter();
-        let fields = fields.filter(|field| !matches!(field, Field::UrlKey | Field::Timestamp));
-        let before = |field| Ok::<_, Error>(self.value(row, field)?.unwrap_or_default());
-        let (key, time) = (before(Field::UrlKey)?, before(Field::Timestamp)?);
+    fn cdxj(&self, row: &Self::Row, fields: Option<&[CdxField]>) -> Result<String, ReplayError> {
+        let fields = fields.unwrap_or(&CdxField::JSON).iter();
+        let fields = fields.filter(|field| !matches!(field, CdxField::UrlKey | CdxField::Timestamp));
+        let before = |field| Ok::<_, ReplayError>(self.value(row, field)?.unwrap_or_default());
+        let (key, time) = (before(CdxField::UrlKey)?, before(CdxField::Timestamp)?);
         Ok(format!("{key} {time} {}", object(self, row, fields)?))
     }
 }
 
 /// The values of a capture's `Field::CDX`, as an archive sends them to be merged.
-pub type Values = [Option<String>; Field::CDX.len()];
+pub type Values = [Option<String>; CdxField::CDX.len()];
 
 /// Rows sent by several archives.
-pub(super) struct Sent;
+pub(super) struct SentRows;
 
-impl Table for Sent {
+impl CdxSource for SentRows {
     type Row = Values;
 
-    fn value<'r>(&'r self, row: &'r Values, field: Field) -> Result<Option<Cow<'r, str>>, Error> {
-        if field == Field::Method {
+    fn value<'r>(&'r self, row: &'r Values, field: CdxField) -> Result<Option<Cow<'r, str>>, ReplayError> {
+        if field == CdxField::Method {
             return Ok(row[0].as_deref().and_then(method_in));
         }
-        let place = Field::CDX.iter().position(|known| *known == field);
+        let place = CdxField::CDX.iter().position(|known| *known == field);
         Ok(place.and_then(|place| row[place].as_deref()).map(Cow::Borrowed))
     }
 
@@ -58,7 +58,11 @@ pub(super) fn method_in(key: &str) -> Option<Cow<'static, str>> {
 }
 
 /// Answers a query from its rows, which are sorted by key and time.
-pub(super) fn answer<T: Table>(table: &T, query: &Query, found: Vec<T::Row>) -> Result<Response, Error> {
+pub(super) fn answer<T: CdxSource>(
+    table: &T,
+    query: &CdxQuery,
+    found: Vec<T::Row>,
+) -> Result<Response, ReplayError> {
     if found.len() > ROWS_MAX {
         return Ok(mistake(&too_many()));
     }
@@ -79,9 +83,9 @@ pub(super) fn answer<T: Table>(table: &T, query: &Query, found: Vec<T::Row>) -> 
         line(table, query, row, &mut text)?;
     }
     let media_type = match query.output {
-        Output::Json => "text/x-ndjson; charset=utf-8",
-        Output::Cdxj => "text/x-cdxj; charset=utf-8",
-        Output::Text => "text/plain; charset=utf-8",
+        CdxOutput::Json => "text/x-ndjson; charset=utf-8",
+        CdxOutput::Cdxj => "text/x-cdxj; charset=utf-8",
+        CdxOutput::Text => "text/plain; charset=utf-8",
     };
     Ok(Response::text(200, media_type, text))
 }
@@ -92,7 +96,11 @@ pub(super) fn too_many() -> String {
 }
 
 /// Keeps only the first of consecutive rows with equal values.
-fn collapse<T: Table>(table: &T, query: &Query, found: Vec<T::Row>) -> Result<Vec<T::Row>, Error> {
+fn collapse<T: CdxSource>(
+    table: &T,
+    query: &CdxQuery,
+    found: Vec<T::Row>,
+) -> Result<Vec<T::Row>, ReplayError> {
     if query.collapses.is_empty() {
         return Ok(found);
     }
@@ -111,42 +119,47 @@ fn collapse<T: Table>(table: &T, query: &Query, found: Vec<T::Row>) -> Result<Ve
     Ok(kept)
 }
 
-fn order<T: Table>(table: &T, query: &Query, mut rows: Vec<T::Row>) -> Vec<T::Row> {
+fn order<T: CdxSource>(table: &T, query: &CdxQuery, mut rows: Vec<T::Row>) -> Vec<T::Row> {
     match query.order {
-        Order::Key => {}
-        Order::Reverse => rows.reverse(),
+        CdxOrder::Key => {}
+        CdxOrder::Reverse => rows.reverse(),
         // The sort is stable: of two at the same distance, the older one comes first.
-        Order::Closest(time) => rows.sort_by_cached_key(|row| (table.second(row) - time).abs()),
+        CdxOrder::Closest(time) => rows.sort_by_cached_key(|row| (table.second(row) - time).abs()),
     }
     rows
 }
 
 /// Writes one line of an answer.
-fn line<T: Table>(table: &T, query: &Query, row: &T::Row, text: &mut String) -> Result<(), Error> {
+fn line<T: CdxSource>(
+    table: &T,
+    query: &CdxQuery,
+    row: &T::Row,
+    text: &mut String,
+) -> Result<(), ReplayError> {
     match query.output {
-        Output::Text => {
-            let fields = query.fields.as_deref().unwrap_or(&Field::CDX);
+        CdxOutput::Text => {
+            let fields = query.fields.as_deref().unwrap_or(&CdxField::CDX);
             let mut values = Vec::with_capacity(fields.len());
             for field in fields {
                 values.push(table.value(row, *field)?.unwrap_or("-".into()));
             }
             text.push_str(&values.join(" "));
         }
-        Output::Json => {
-            text.push_str(&object(table, row, query.fields.as_deref().unwrap_or(&Field::JSON).iter())?);
+        CdxOutput::Json => {
+            text.push_str(&object(table, row, query.fields.as_deref().unwrap_or(&CdxField::JSON).iter())?);
         }
-        Output::Cdxj => text.push_str(&table.cdxj(row, query.fields.as_deref())?),
+        CdxOutput::Cdxj => text.push_str(&table.cdxj(row, query.fields.as_deref())?),
     }
     text.push('\n');
     Ok(())
 }
 
 /// Formats the fields of a row that have values as a JSON object, in their order.
-fn object<'f, T: Table + ?Sized>(
+fn object<'f, T: CdxSource + ?Sized>(
     table: &T,
     row: &T::Row,
-    fields: impl Iterator<Item = &'f Field>,
-) -> Result<String, Error> {
+    fields: impl Iterator<Item = &'f CdxField>,
+) -> Result<String, ReplayError> {
     let mut object = "{".to_owned();
     for field in fields {
         if let Some(value) = table.value(row, *field)? {

@@ -2,10 +2,10 @@
 
 use archive_web::parse::css::{references, unescape};
 
-use super::{Links, Splice};
+use super::{LinkRewriter, Splice};
 
 /// Rewrites the addresses in a style sheet or in declarations; `None` if there are none.
-pub(in super::super) fn rewrite(css: &str, links: &Links) -> Option<String> {
+pub(in super::super) fn rewrite(css: &str, links: &LinkRewriter) -> Option<String> {
     let mut splice = Splice::new(css);
     references(css, |written, kind| {
         if let Some(address) = links.of_kind(&unescape(written), kind) {

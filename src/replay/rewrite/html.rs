@@ -9,13 +9,13 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use archive_web::parse::html::{
-    Attribute, Element, Form, Markup, Namespaces, Syntax, Tag, Token, candidates, kind_of_relation,
-    looks_like_reference, role, role_of_property, value,
+    Attribute, HtmlElement, HtmlTag, HtmlToken, Markup, MarkupSyntax, Namespaces, ReferenceForm, candidates,
+    kind_of_relation, looks_like_reference, role, role_of_property, value,
 };
 use archive_web::parse::{LinkKind, refresh};
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-use super::{Links, Splice, css, import_map, script, xml};
+use super::{LinkRewriter, Splice, css, import_map, script, xml};
 
 /// Maximum depth of nested documents (`srcdoc`) that are rewritten.
 const DEPTH_MAX: usize = 4;
@@ -43,30 +43,31 @@ pub(in super::super) struct Additions<'a> {
 pub(in super::super) fn rewrite(
     html: &[u8],
     encoding: &'static Encoding,
-    syntax: Syntax,
-    links: Links,
+    syntax: MarkupSyntax,
+    links: LinkRewriter,
     additions: Additions<'_>,
 ) -> Option<Vec<u8>> {
     let links = links.in_encoding(encoding);
     match std::str::from_utf8(html) {
         _ if !encoding.is_ascii_compatible() => None,
         Ok(text) if encoding == UTF_8 => {
-            Some(Document::new(text, None, syntax, links, 0).written(text, additions)?.into_bytes())
+            Some(RewrittenDocument::new(text, None, syntax, links, 0).written(text, additions)?.into_bytes())
         }
         _ => {
             let (text, _) = WINDOWS_1252.decode_without_bom_handling(html);
-            let new = Document::new(&text, Some(encoding), syntax, links, 0).written(&text, additions)?;
+            let new =
+                RewrittenDocument::new(&text, Some(encoding), syntax, links, 0).written(&text, additions)?;
             Some(WINDOWS_1252.encode(&new).0.into_owned())
         }
     }
 }
 
-struct Document<'a> {
+struct RewrittenDocument<'a> {
     splice: Splice<'a>,
-    links: Links,
+    links: LinkRewriter,
     /// The encoding of the bytes that the characters represent; `None` if the text is decoded.
     bytes: Option<&'static Encoding>,
-    syntax: Syntax,
+    syntax: MarkupSyntax,
     /// Whether its scripts can use the names that `static/replay.js` defines.
     has_names: bool,
     /// Whether a base was declared; only the first counts.
@@ -76,7 +77,7 @@ struct Document<'a> {
 
 /// How the replay treats an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wanted {
+enum AttributeTreatment {
     /// Removed: it refers to the original's bytes or origin.
     Away,
     /// Needs `allow-same-origin`: the worker does not control documents with an opaque origin, but they inherit their
@@ -84,7 +85,7 @@ enum Wanted {
     Sandbox,
     Inside,
     Handler,
-    References(Form, LinkKind),
+    References(ReferenceForm, LinkKind),
     /// An address that a reader may navigate to.
     Page,
     /// Like `Page`, but for links, which are left unchanged where possible.
@@ -99,41 +100,43 @@ enum Wanted {
 /// Maximum length of the names in [`wanted`], in bytes.
 const NAME_BYTES_MAX: usize = 14;
 
-fn wanted(element: Element, name: &str) -> Option<Wanted> {
-    use Element as E;
+fn wanted(element: HtmlElement, name: &str) -> Option<AttributeTreatment> {
+    use HtmlElement as E;
     let mut lower = [0; NAME_BYTES_MAX];
     let lower = lower.get_mut(..name.len()).unwrap_or_default();
     lower.copy_from_slice(name.as_bytes().get(..lower.len()).unwrap_or_default());
     lower.make_ascii_lowercase();
     Some(match (element, &*lower) {
-        (_, b"integrity" | b"ping" | b"referrerpolicy") => Wanted::Away,
-        _ if name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("on")) => Wanted::Handler,
-        (E::InlineFrame, b"sandbox") => Wanted::Sandbox,
-        (E::InlineFrame, b"srcdoc") => Wanted::Inside,
-        (E::Anchor, b"href" | b"xlink:href") | (E::Area, b"href") => Wanted::Followed,
-        (E::Base, b"href") | (_, b"action") => Wanted::Page,
-        (E::Link, b"href") => Wanted::Link,
-        (E::Object, b"data" | b"classid" | b"code") => Wanted::ObjectPart,
-        (E::Object, b"codebase") => Wanted::ObjectBase,
-        (E::Input, b"src") => Wanted::References(Form::Url, LinkKind::Image),
-        (E::Parameter, b"value") => Wanted::Parameter,
-        (E::Meta, b"content") => Wanted::Meta,
+        (_, b"integrity" | b"ping" | b"referrerpolicy") => AttributeTreatment::Away,
+        _ if name.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("on")) => {
+            AttributeTreatment::Handler
+        }
+        (E::InlineFrame, b"sandbox") => AttributeTreatment::Sandbox,
+        (E::InlineFrame, b"srcdoc") => AttributeTreatment::Inside,
+        (E::Anchor, b"href" | b"xlink:href") | (E::Area, b"href") => AttributeTreatment::Followed,
+        (E::Base, b"href") | (_, b"action") => AttributeTreatment::Page,
+        (E::Link, b"href") => AttributeTreatment::Link,
+        (E::Object, b"data" | b"classid" | b"code") => AttributeTreatment::ObjectPart,
+        (E::Object, b"codebase") => AttributeTreatment::ObjectBase,
+        (E::Input, b"src") => AttributeTreatment::References(ReferenceForm::Url, LinkKind::Image),
+        (E::Parameter, b"value") => AttributeTreatment::Parameter,
+        (E::Meta, b"content") => AttributeTreatment::Meta,
         _ => {
             let (form, kind) = role(element, name)?;
-            Wanted::References(form, kind)
+            AttributeTreatment::References(form, kind)
         }
     })
 }
 
-impl<'a> Document<'a> {
+impl<'a> RewrittenDocument<'a> {
     fn new(
         text: &'a str,
         bytes: Option<&'static Encoding>,
-        syntax: Syntax,
-        links: Links,
+        syntax: MarkupSyntax,
+        links: LinkRewriter,
         depth: usize,
     ) -> Self {
-        let has_names = syntax == Syntax::Html;
+        let has_names = syntax == MarkupSyntax::Html;
         Self { splice: Splice::new(text), links, bytes, syntax, has_names, based: false, depth }
     }
 
@@ -146,22 +149,22 @@ impl<'a> Document<'a> {
         self.has_names |= !head.is_empty();
         while let Some(token) = markup.next_token() {
             let tag = match token {
-                Token::Tag(tag) => tag,
-                Token::Text(css) | Token::PlainText(css) if in_style => {
+                HtmlToken::Tag(tag) => tag,
+                HtmlToken::Text(css) | HtmlToken::PlainText(css) if in_style => {
                     self.style(css);
                     continue;
                 }
                 _ => continue,
             };
-            let element = Element::of(tag.name);
-            let is_over = tag.is_end || tag.is_self_closing && self.syntax == Syntax::Xml;
+            let element = HtmlElement::of(tag.name);
+            let is_over = tag.is_end || tag.is_self_closing && self.syntax == MarkupSyntax::Xml;
             let may_be_raw = !is_over && !namespaces.is_foreign();
             if !tag.is_end {
-                if !is_begun && self.syntax == Syntax::Xml && !may_lead(text, &tag) {
+                if !is_begun && self.syntax == MarkupSyntax::Xml && !may_lead(text, &tag) {
                     head = "";
                 }
                 is_begun = true;
-                let added = if element == Element::Html { "" } else { std::mem::take(&mut head) };
+                let added = if element == HtmlElement::Html { "" } else { std::mem::take(&mut head) };
                 if let Some(is_led) = additions.is_led.filter(|_| !added.is_empty()) {
                     is_led.set(true);
                 }
@@ -175,17 +178,17 @@ impl<'a> Document<'a> {
                 self.splice.replace(&tag.whole[tag.whole.len()..], after);
             }
             namespaces.meet(element, &tag);
-            in_style = element == Element::Style && !tag.is_end && !tag.is_self_closing;
-            let is_script = element == Element::Script && is_javascript(&tag);
-            let is_map = element == Element::Script && is_of_type(&tag, "importmap");
-            markup.allow_cdata(namespaces.is_foreign() || self.syntax == Syntax::Xml);
+            in_style = element == HtmlElement::Style && !tag.is_end && !tag.is_self_closing;
+            let is_script = element == HtmlElement::Script && is_javascript(&tag);
+            let is_map = element == HtmlElement::Script && is_of_type(&tag, "importmap");
+            markup.allow_cdata(namespaces.is_foreign() || self.syntax == MarkupSyntax::Xml);
             if may_be_raw && let Some(text) = markup.raw_text_of(element) {
                 if markup.unread().is_empty() {
                     unfinished = Some(start);
                 }
                 match element {
-                    Element::Script if is_script => self.script(text),
-                    Element::Script if is_map => {
+                    HtmlElement::Script if is_script => self.script(text),
+                    HtmlElement::Script if is_map => {
                         if let Some(new) = import_map::rewrite(&self.read(text), &self.links) {
                             self.splice.replace(text, &self.spelled(&new));
                         }
@@ -201,13 +204,13 @@ impl<'a> Document<'a> {
         self.splice.finish()
     }
 
-    fn start_tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
-        if element == Element::Meta && is_against_replay(tag) {
+    fn start_tag(&mut self, element: HtmlElement, tag: &HtmlTag<'a, '_>) {
+        if element == HtmlElement::Meta && is_against_replay(tag) {
             self.splice.replace(tag.whole, "");
             return;
         }
         // Browsers would load the pages that it names before somebody goes there.
-        if element == Element::Script && is_of_type(tag, "speculationrules") {
+        if element == HtmlElement::Script && is_of_type(tag, "speculationrules") {
             // What is left of it is data.
             let end = if tag.is_self_closing { "/>" } else { ">" };
             self.splice.replace(tag.whole, &format!("<script type=\"archived/speculationrules\"{end}"));
@@ -215,10 +218,10 @@ impl<'a> Document<'a> {
         }
         // The first of several attributes with the same name counts.
         let mut seen: Vec<&str> = Vec::new();
-        let leads_nowhere = element == Element::Link && is_connection_only(tag);
+        let leads_nowhere = element == HtmlElement::Link && is_connection_only(tag);
         for attribute in tag.attributes {
             let Some(wanted) = wanted(element, attribute.name) else { continue };
-            if wanted == Wanted::Away || wanted == Wanted::Link && leads_nowhere {
+            if wanted == AttributeTreatment::Away || wanted == AttributeTreatment::Link && leads_nowhere {
                 self.take_away(attribute);
             } else if !seen.iter().any(|name| name.eq_ignore_ascii_case(attribute.name)) {
                 seen.push(attribute.name);
@@ -227,7 +230,7 @@ impl<'a> Document<'a> {
                 }
             }
         }
-        if element == Element::Base
+        if element == HtmlElement::Base
             && !self.based
             && let Some(href) = value(tag.attributes, "href")
         {
@@ -238,31 +241,31 @@ impl<'a> Document<'a> {
     }
 
     /// The new value of an attribute, if it changes.
-    fn value(&self, wanted: Wanted, tag: &Tag<'_, '_>, written: &str) -> Option<String> {
+    fn value(&self, wanted: AttributeTreatment, tag: &HtmlTag<'_, '_>, written: &str) -> Option<String> {
         let of = |name| value(tag.attributes, name);
         let value = self.decoded(written);
         match wanted {
-            Wanted::Away => None,
-            Wanted::Sandbox => of("srcdoc").map(|_| format!("{value} allow-same-origin")),
-            Wanted::Inside => self.inside(&value, true),
-            Wanted::Handler if self.has_names => script::rewrite_text(&value),
-            Wanted::Handler => None,
-            Wanted::References(form, kind) => self.references(&value, form, kind),
-            Wanted::Page => self.links.address(&value, self.links.page()),
-            Wanted::Followed => {
+            AttributeTreatment::Away => None,
+            AttributeTreatment::Sandbox => of("srcdoc").map(|_| format!("{value} allow-same-origin")),
+            AttributeTreatment::Inside => self.inside(&value, true),
+            AttributeTreatment::Handler if self.has_names => script::rewrite_text(&value),
+            AttributeTreatment::Handler => None,
+            AttributeTreatment::References(form, kind) => self.references(&value, form, kind),
+            AttributeTreatment::Page => self.links.address(&value, self.links.page()),
+            AttributeTreatment::Followed => {
                 let script = || script::rewrite_url(&value).filter(|_| self.has_names);
                 self.links.followed(&value).or_else(script)
             }
-            Wanted::Link => {
+            AttributeTreatment::Link => {
                 let rel = of("rel").unwrap_or_default();
                 let is_style = rel.to_ascii_lowercase().contains("preload")
                     && of("as").is_some_and(|kind| kind.eq_ignore_ascii_case("style"));
                 let kind = kind_of_relation(rel, of("type")).unwrap_or(LinkKind::Related);
                 self.links.of_kind(&value, if is_style { LinkKind::Stylesheet } else { kind })
             }
-            Wanted::ObjectBase => self.links.of_kind(&value, LinkKind::Embed),
+            AttributeTreatment::ObjectBase => self.links.of_kind(&value, LinkKind::Embed),
             // It is resolved against the base of its object.
-            Wanted::ObjectPart => match of("codebase") {
+            AttributeTreatment::ObjectPart => match of("codebase") {
                 Some(codebase) => {
                     let mut links = self.links.clone();
                     links.rebase(&self.decoded(codebase));
@@ -270,14 +273,16 @@ impl<'a> Document<'a> {
                 }
                 None => self.links.of_kind(&value, LinkKind::Embed),
             },
-            Wanted::Parameter if looks_like_reference(&value) && is_absolute(&value) => {
+            AttributeTreatment::Parameter if looks_like_reference(&value) && is_absolute(&value) => {
                 self.links.of_kind(&value, LinkKind::Embed)
             }
-            Wanted::Parameter => None,
-            Wanted::Meta if of("http-equiv").is_some_and(|name| name.eq_ignore_ascii_case("refresh")) => {
+            AttributeTreatment::Parameter => None,
+            AttributeTreatment::Meta
+                if of("http-equiv").is_some_and(|name| name.eq_ignore_ascii_case("refresh")) =>
+            {
                 refreshed(&value, &self.links)
             }
-            Wanted::Meta => {
+            AttributeTreatment::Meta => {
                 let names = ["property", "name", "itemprop"].into_iter().filter_map(of);
                 let kind = names.filter_map(role_of_property).next()?;
                 self.links.of_kind(&value, kind).filter(|_| looks_like_reference(&value))
@@ -285,19 +290,19 @@ impl<'a> Document<'a> {
         }
     }
 
-    fn references(&self, value: &str, form: Form, kind: LinkKind) -> Option<String> {
+    fn references(&self, value: &str, form: ReferenceForm, kind: LinkKind) -> Option<String> {
         match form {
             // A script may prepend something to a relative URL; otherwise a relative URL works unchanged.
-            Form::Url if kind == LinkKind::LazyImage && !is_absolute(value) => None,
-            Form::Guess if !looks_like_reference(value) || !is_absolute(value) => None,
-            Form::Url | Form::Guess => self.links.of_kind(value, kind),
-            Form::Style => css::rewrite(value, &self.links),
-            Form::Words => {
+            ReferenceForm::Url if kind == LinkKind::LazyImage && !is_absolute(value) => None,
+            ReferenceForm::Guess if !looks_like_reference(value) || !is_absolute(value) => None,
+            ReferenceForm::Url | ReferenceForm::Guess => self.links.of_kind(value, kind),
+            ReferenceForm::Style => css::rewrite(value, &self.links),
+            ReferenceForm::Words => {
                 let words = value.split_ascii_whitespace();
                 let of = |word| self.links.of_kind(word, kind).unwrap_or_else(|| String::from(word));
                 Some(words.map(of).collect::<Vec<_>>().join(" "))
             }
-            Form::Candidates => {
+            ReferenceForm::Candidates => {
                 let mut splice = Splice::new(value);
                 candidates(value, |url| {
                     if let Some(address) = self.links.of_kind(url, kind) {
@@ -320,15 +325,15 @@ impl<'a> Document<'a> {
             links = links.with_plain_scripts();
             additions.head = if may_run(html) { HEAD } else { "" };
         }
-        let document = Document::new(html, None, Syntax::Html, links, self.depth + 1);
-        Document { has_names: !is_frame && self.has_names, ..document }.written(html, additions)
+        let document = RewrittenDocument::new(html, None, MarkupSyntax::Html, links, self.depth + 1);
+        RewrittenDocument { has_names: !is_frame && self.has_names, ..document }.written(html, additions)
     }
 
-    fn raw_text(&mut self, element: Element, text: &'a str) {
+    fn raw_text(&mut self, element: HtmlElement, text: &'a str) {
         match element {
-            Element::Style => self.style(text),
+            HtmlElement::Style => self.style(text),
             // Plain text for browsers that run scripts or show frames, but a document for others.
-            Element::NoScript | Element::NoFrames | Element::NoEmbed => {
+            HtmlElement::NoScript | HtmlElement::NoFrames | HtmlElement::NoEmbed => {
                 if let Some(new) = self.inside(&self.read(text), false) {
                     self.splice.replace(text, &self.spelled(&new));
                 }
@@ -339,7 +344,7 @@ impl<'a> Document<'a> {
 
     fn script(&mut self, text: &'a str) {
         // In XML, entities may stand for anything, except within CDATA sections.
-        let is_read = self.syntax == Syntax::Html || !text.contains('&') || text.contains("<![CDATA[");
+        let is_read = self.syntax == MarkupSyntax::Html || !text.contains('&') || text.contains("<![CDATA[");
         if self.has_names && is_read {
             for (place, with) in script::edits(text.as_bytes()) {
                 self.splice.replace(&text[place], with);
@@ -411,7 +416,7 @@ impl<'a> Document<'a> {
 }
 
 /// Rewrites the address in the content of a refresh.
-pub(in super::super) fn refreshed(content: &str, links: &Links) -> Option<String> {
+pub(in super::super) fn refreshed(content: &str, links: &LinkRewriter) -> Option<String> {
     let target = refresh::target(content)?;
     let address = links.address(target, links.page())?;
     let mut splice = Splice::new(content);
@@ -462,7 +467,7 @@ fn escape_commas(address: &str) -> String {
 }
 
 /// Whether a `script` element contains JavaScript; others contain data, or source that a script compiles.
-fn is_javascript(tag: &Tag<'_, '_>) -> bool {
+fn is_javascript(tag: &HtmlTag<'_, '_>) -> bool {
     let kind = value(tag.attributes, "type").or_else(|| value(tag.attributes, "language"));
     let kind = kind.unwrap_or_default().trim().to_ascii_lowercase();
     kind.is_empty()
@@ -473,7 +478,7 @@ fn is_javascript(tag: &Tag<'_, '_>) -> bool {
 /// Whether a script put into the root of an XML document runs before anything else does. What stands before the root
 /// must not declare entities, hide a part of itself in quotes, or name a style sheet that puts scripts of its own into
 /// the document.
-fn may_lead(text: &str, root: &Tag<'_, '_>) -> bool {
+fn may_lead(text: &str, root: &HtmlTag<'_, '_>) -> bool {
     let start = root.whole.as_ptr() as usize - text.as_ptr() as usize;
     let before = text.get(..start).unwrap_or(text);
     root.name == "html"
@@ -484,12 +489,12 @@ fn may_lead(text: &str, root: &Tag<'_, '_>) -> bool {
 }
 
 /// Whether a `script` element has data of this type.
-fn is_of_type(tag: &Tag<'_, '_>, kind: &str) -> bool {
+fn is_of_type(tag: &HtmlTag<'_, '_>, kind: &str) -> bool {
     value(tag.attributes, "type").is_some_and(|found| found.trim().eq_ignore_ascii_case(kind))
 }
 
 /// Whether a `meta` element forbids what the replay needs, or sets what must not be set.
-fn is_against_replay(tag: &Tag<'_, '_>) -> bool {
+fn is_against_replay(tag: &HtmlTag<'_, '_>) -> bool {
     const POLICIES: [&str; 4] =
         ["content-security-policy", "content-security-policy-report-only", "set-cookie", "x-frame-options"];
     let is = |name: &str, values: &[&str]| {
@@ -500,7 +505,7 @@ fn is_against_replay(tag: &Tag<'_, '_>) -> bool {
 }
 
 /// Whether a `link` only opens a connection, to a server that the replay never contacts.
-fn is_connection_only(tag: &Tag<'_, '_>) -> bool {
+fn is_connection_only(tag: &HtmlTag<'_, '_>) -> bool {
     let rel = value(tag.attributes, "rel").unwrap_or_default().to_ascii_lowercase();
     let mut words = rel.split_ascii_whitespace().peekable();
     words.peek().is_some() && words.all(|word| matches!(word, "preconnect" | "dns-prefetch"))

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value};
 
 use super::super::address::Modifier;
-use super::Links;
+use super::LinkRewriter;
 
 /// Whether a document has an import map of its own: some browsers take no second one.
 pub(super) fn is_in(html: &str) -> bool {
@@ -13,7 +13,7 @@ pub(super) fn is_in(html: &str) -> bool {
 
 /// Rewrites an import map; `None` if it is none. [`static/replay.js`](../static/replay.js) does the same for pages without
 /// one, and for maps that scripts add.
-pub(super) fn rewrite(json: &str, links: &Links) -> Option<String> {
+pub(super) fn rewrite(json: &str, links: &LinkRewriter) -> Option<String> {
     let mut map: Map<String, Value> = serde_json::from_str(json).ok()?;
     // Of the bytes as they were.
     map.remove("integrity");
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn everything_that_a_map_names_is_in_the_archive() {
         let page = url::Url::parse("http://a.org/b/").ok();
-        let links = Links::new(page, "2014".to_owned(), Modifier::Page);
+        let links = LinkRewriter::new(page, "2014".to_owned(), Modifier::Page);
         let of = |json: &str| rewrite(json, &links).map(|new| serde_json::from_str::<Value>(&new).unwrap());
         let found =
             of(r#"{"imports": {"x": "https:\/\/b.org\/x.js", "y/": "./y/", "./z.js": "/z.js", "no": null},

@@ -20,7 +20,7 @@ use super::address::Modifier;
 
 /// Resolves the references of a document to addresses in the archive.
 #[derive(Clone, Debug)]
-pub(super) struct Links {
+pub(super) struct LinkRewriter {
     /// `None` if the document's URL is not valid; nothing is rewritten then.
     base: Option<Resolver>,
     stamp: String,
@@ -32,7 +32,7 @@ pub(super) struct Links {
     place: Option<String>,
 }
 
-impl Links {
+impl LinkRewriter {
     /// For a document with this URL and timestamp.
     pub(super) fn new(base: Option<Url>, stamp: String, modifier: Modifier) -> Self {
         let base = base.map(|base| Resolver::new(base, UTF_8));

@@ -71,7 +71,7 @@ pub(super) fn edits(script: &[u8]) -> Vec<Edit> {
     if [WORD, SENDER].iter().all(|word| memmem::find(script, word.as_bytes()).is_none()) {
         return Vec::new();
     }
-    let mut reader = Reader::new(script);
+    let mut reader = ScriptScanner::new(script);
     if reader.read().is_none() {
         return Vec::new();
     }
@@ -84,7 +84,7 @@ pub(super) fn edits(script: &[u8]) -> Vec<Edit> {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Kind {
+enum ScriptTokenKind {
     /// Statements, including the script itself.
     #[default]
     Block,
@@ -104,8 +104,8 @@ enum Kind {
 
 /// An open bracket.
 #[derive(Debug, Default)]
-struct Open {
-    kind: Kind,
+struct OpenBracket {
+    kind: ScriptTokenKind,
     /// Number of question marks that wait for their colons.
     conditions: u32,
     /// Whether the next brace starts the body of a class.
@@ -118,10 +118,10 @@ struct Open {
     keys: Vec<usize>,
 }
 
-struct Reader<'a> {
+struct ScriptScanner<'a> {
     text: &'a [u8],
     at: usize,
-    open: Vec<Open>,
+    open: Vec<OpenBracket>,
     /// The last tokens, newest first.
     last: [&'a [u8]; 3],
     /// Whether the last token ends an operand, so that a slash means division.
@@ -134,7 +134,7 @@ struct Reader<'a> {
     edits: Vec<Edit>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ScriptScanner<'a> {
     fn new(text: &'a [u8]) -> Self {
         let mut reader = Self {
             text,
@@ -149,7 +149,7 @@ impl<'a> Reader<'a> {
             is_exported: false,
             edits: Vec::new(),
         };
-        reader.open(Kind::Block);
+        reader.open(ScriptTokenKind::Block);
         reader
     }
 
@@ -185,9 +185,9 @@ impl<'a> Reader<'a> {
         (self.open.len() == 1).then_some(())
     }
 
-    fn open(&mut self, kind: Kind) {
+    fn open(&mut self, kind: ScriptTokenKind) {
         let edits = self.edits.len();
-        self.open.push(Open { kind, edits, ..Open::default() });
+        self.open.push(OpenBracket { kind, edits, ..OpenBracket::default() });
     }
 
     /// Records a token that ends here.
@@ -226,7 +226,7 @@ impl<'a> Reader<'a> {
             (b':', _, Some(top)) => {
                 let is_condition = top.conditions > 0;
                 top.conditions -= u32::from(is_condition);
-                self.is_label_colon = !is_condition && top.kind != Kind::Object;
+                self.is_label_colon = !is_condition && top.kind != ScriptTokenKind::Object;
             }
             (b'.', 3, Some(top)) => top.has_rest = true,
             (b';', _, Some(top)) => top.conditions = 0,
@@ -248,25 +248,29 @@ impl<'a> Reader<'a> {
                 b'$' if self.text.get(at + 1) == Some(&b'{') => {
                     self.at = at + 2;
                     self.token(at, false);
-                    return self.nest(Kind::Substitution);
+                    return self.nest(ScriptTokenKind::Substitution);
                 }
                 _ => at += 1,
             }
         }
     }
 
-    fn nest(&mut self, kind: Kind) -> Option<()> {
+    fn nest(&mut self, kind: ScriptTokenKind) -> Option<()> {
         (self.open.len() <= BRACKETS_MAX).then(|| self.open(kind))
     }
 
     fn begin(&mut self, byte: u8) -> Option<()> {
         let kind = match byte {
-            b'[' => Kind::Index,
+            b'[' => ScriptTokenKind::Index,
             b'{' => self.brace(),
             _ => {
                 let of = if self.last[0] == b"await" { 1 } else { 0 };
                 let is_head = matches!(self.last[of], b"if" | b"while" | b"for" | b"with");
-                if is_head && self.last[of + 1] != b"." { Kind::Head } else { Kind::Group }
+                if is_head && self.last[of + 1] != b"." {
+                    ScriptTokenKind::Head
+                } else {
+                    ScriptTokenKind::Group
+                }
             }
         };
         let is_sent =
@@ -282,21 +286,21 @@ impl<'a> Reader<'a> {
     }
 
     /// The kind of a brace that opens here.
-    fn brace(&mut self) -> Kind {
+    fn brace(&mut self) -> ScriptTokenKind {
         if self.open.last_mut().is_some_and(|top| std::mem::take(&mut top.is_class_next)) {
-            return Kind::Class;
+            return ScriptTokenKind::Class;
         }
         let is_plain_word = !matches!(self.last[1], b"." | b"?.");
         match self.last[0] {
-            _ if self.is_import => Kind::Import,
-            b"export" if is_plain_word => Kind::Export,
-            b":" if self.is_label_colon => Kind::Block,
-            b"" | b")" | b"]" | b"}" | b";" | b"{" | b"=>" => Kind::Block,
+            _ if self.is_import => ScriptTokenKind::Import,
+            b"export" if is_plain_word => ScriptTokenKind::Export,
+            b":" if self.is_label_colon => ScriptTokenKind::Block,
+            b"" | b")" | b"]" | b"}" | b";" | b"{" | b"=>" => ScriptTokenKind::Block,
             word if is_word(word) && is_plain_word && (is_before_operand(word) || is_before_object(word)) => {
-                Kind::Object
+                ScriptTokenKind::Object
             }
-            word if is_word(word) || self.is_operand => Kind::Block,
-            _ => Kind::Object,
+            word if is_word(word) || self.is_operand => ScriptTokenKind::Block,
+            _ => ScriptTokenKind::Object,
         }
     }
 
@@ -304,8 +308,8 @@ impl<'a> Reader<'a> {
         // The script itself is not a bracket.
         let open = self.open.pop().filter(|_| !self.open.is_empty())?;
         let closes = match open.kind {
-            Kind::Head | Kind::Group => b')',
-            Kind::Index => b']',
+            ScriptTokenKind::Head | ScriptTokenKind::Group => b')',
+            ScriptTokenKind::Index => b']',
             _ => b'}',
         };
         if closes != byte {
@@ -315,25 +319,26 @@ impl<'a> Reader<'a> {
             self.edits.push((self.at..self.at, ")"));
         }
         self.at += 1;
-        if open.kind == Kind::Substitution {
+        if open.kind == ScriptTokenKind::Substitution {
             return self.template(self.at);
         }
         let (next, _) = after_blank(self.text, self.at);
         match open.kind {
-            Kind::Object if !open.has_rest && self.is_of_window(next) => {
+            ScriptTokenKind::Object if !open.has_rest && self.is_of_window(next) => {
                 for key in open.keys {
                     self.edits[key].1 = NAME;
                 }
             }
             // The names belong to another script.
-            Kind::Export if word_at(self.text, next) == b"from" => {
+            ScriptTokenKind::Export if word_at(self.text, next) == b"from" => {
                 for edit in &mut self.edits[open.edits..] {
                     edit.1 = WORD;
                 }
             }
             _ => {}
         }
-        let is_operand = matches!(open.kind, Kind::Group | Kind::Index | Kind::Object);
+        let is_operand =
+            matches!(open.kind, ScriptTokenKind::Group | ScriptTokenKind::Index | ScriptTokenKind::Object);
         self.token(self.at - 1, is_operand);
         Some(())
     }
@@ -411,20 +416,22 @@ impl<'a> Reader<'a> {
         let is_first = matches!(last, b"{" | b",");
         let is_method = is_first || matches!(last, b"get" | b"set" | b"async" | b"static" | b"*");
         match kind {
-            Kind::Class if self.begins_member(rest) => return plain(None),
-            Kind::Import if last == b"as" => {}
-            Kind::Import if is_first && is_as => return plain(None),
-            Kind::Import if is_first => return plain(Some("location as _archive_location")),
-            Kind::Export if last == b"as" => return plain(None),
-            Kind::Export if is_as => {}
-            Kind::Export => return plain(Some("_archive_location as location")),
-            Kind::Object if is_method && rest.starts_with(b"(") => return plain(None),
-            Kind::Object if is_first && rest.starts_with(b":") => return (Some(WORD), true),
-            Kind::Object if is_first && ends_property(rest) => {
+            ScriptTokenKind::Class if self.begins_member(rest) => return plain(None),
+            ScriptTokenKind::Import if last == b"as" => {}
+            ScriptTokenKind::Import if is_first && is_as => return plain(None),
+            ScriptTokenKind::Import if is_first => return plain(Some("location as _archive_location")),
+            ScriptTokenKind::Export if last == b"as" => return plain(None),
+            ScriptTokenKind::Export if is_as => {}
+            ScriptTokenKind::Export => return plain(Some("_archive_location as location")),
+            ScriptTokenKind::Object if is_method && rest.starts_with(b"(") => return plain(None),
+            ScriptTokenKind::Object if is_first && rest.starts_with(b":") => return (Some(WORD), true),
+            ScriptTokenKind::Object if is_first && ends_property(rest) => {
                 return (Some("location: _archive_location"), true);
             }
             // A label.
-            Kind::Block if conditions == 0 && rest.starts_with(b":") && self.begins_statement() => {
+            ScriptTokenKind::Block
+                if conditions == 0 && rest.starts_with(b":") && self.begins_statement() =>
+            {
                 return plain(None);
             }
             _ => {}

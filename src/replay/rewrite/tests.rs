@@ -1,14 +1,14 @@
-use archive_web::parse::html::{Element, Syntax, role};
+use archive_web::parse::html::{HtmlElement, MarkupSyntax, role};
 use encoding_rs::{EUC_JP, Encoding, UTF_8, WINDOWS_1251};
 use proptest::prelude::*;
 use url::Url;
 
 use super::html::{self, Additions};
-use super::{Links, WRITTEN_BYTES_MAX, css, xml};
+use super::{LinkRewriter, WRITTEN_BYTES_MAX, css, xml};
 use crate::address::Modifier;
 
-fn links() -> Links {
-    Links::new(Url::parse("http://a.org/b/c.html").ok(), "20200101000000".to_owned(), Modifier::Page)
+fn links() -> LinkRewriter {
+    LinkRewriter::new(Url::parse("http://a.org/b/c.html").ok(), "20200101000000".to_owned(), Modifier::Page)
 }
 
 fn rewritten(html: &str) -> String {
@@ -16,11 +16,11 @@ fn rewritten(html: &str) -> String {
 }
 
 fn in_encoding(html: &[u8], encoding: &'static Encoding) -> String {
-    let new = html::rewrite(html, encoding, Syntax::Html, links(), Additions::default());
+    let new = html::rewrite(html, encoding, MarkupSyntax::Html, links(), Additions::default());
     encoding.decode_without_bom_handling(&new.unwrap_or(html.to_vec())).0.into_owned()
 }
 
-fn added(html: &str, syntax: Syntax, additions: Additions<'_>) -> String {
+fn added(html: &str, syntax: MarkupSyntax, additions: Additions<'_>) -> String {
     let new = html::rewrite(html.as_bytes(), UTF_8, syntax, links(), additions);
     String::from_utf8(new.unwrap_or(html.into())).unwrap()
 }
@@ -146,8 +146,8 @@ fn every_construct_of_html() {
 /// Rewrites a page for the address at which it is shown.
 fn rewritten_at(place: &str, base: &str, html: &str) -> String {
     let links =
-        Links::new(Url::parse(base).ok(), "20200101000000".to_owned(), Modifier::Page).shown_at(place);
-    let new = html::rewrite(html.as_bytes(), UTF_8, Syntax::Html, links, Additions::default());
+        LinkRewriter::new(Url::parse(base).ok(), "20200101000000".to_owned(), Modifier::Page).shown_at(place);
+    let new = html::rewrite(html.as_bytes(), UTF_8, MarkupSyntax::Html, links, Additions::default());
     new.map_or_else(|| html.to_owned(), |new| String::from_utf8(new).unwrap())
 }
 
@@ -253,11 +253,11 @@ fn scripts_in_xml() {
         1,
     );
     assert_eq!(
-        added(page, Syntax::Xml, Additions { head: "<H/>", end: "", ..Additions::default() }),
+        added(page, MarkupSyntax::Xml, Additions { head: "<H/>", end: "", ..Additions::default() }),
         new.replace("<head/>", "<head/><H/>")
     );
     // An image gets nothing of ours.
-    assert_eq!(added(page, Syntax::Xml, Additions::default()), page);
+    assert_eq!(added(page, MarkupSyntax::Xml, Additions::default()), page);
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn the_encoding_stays() {
     }
     // Bytes that are invalid in the encoding are preserved.
     let page = b"<a href=/x title='\xff\xfe'>\xff".as_slice();
-    let new = html::rewrite(page, UTF_8, Syntax::Html, links(), Additions::default()).unwrap();
+    let new = html::rewrite(page, UTF_8, MarkupSyntax::Html, links(), Additions::default()).unwrap();
     assert!(new.ends_with(b" title='\xff\xfe'>\xff") && new.starts_with(b"<a href=\"/web/"));
     // Queries are encoded in the encoding of the document.
     let (bytes, ..) = WINDOWS_1251.encode("<a href='?q=я'>");
@@ -310,7 +310,7 @@ fn the_encoding_stays() {
 #[test]
 fn what_is_added_stands_first_and_last() {
     let additions = Additions { head: "<H>", end: "<E>", ..Additions::default() };
-    let add = |html: &str| added(html, Syntax::Html, additions);
+    let add = |html: &str| added(html, MarkupSyntax::Html, additions);
     assert_eq!(add("<!doctype html><html><head><title>"), "<!doctype html><html><head><H><E><title>");
     assert_eq!(add("<!doctype html><p>x</p>"), "<!doctype html><H><p>x</p><E>");
     assert_eq!(add("text"), "text<E>");
@@ -327,15 +327,15 @@ fn a_script_leads_only_where_nothing_runs_before_it() {
         is_led.get()
     };
     for html in ["<p>", "<html><p>", "<!--><script>", "</x \"><script>", "<!doctype \"><p>", "<plaintext>"] {
-        assert!(is_led(html, Syntax::Html), "{html}");
+        assert!(is_led(html, MarkupSyntax::Html), "{html}");
     }
     for html in ["", "text", "<html>", "<html", "<!-- <p> -->"] {
-        assert!(!is_led(html, Syntax::Html), "{html}");
+        assert!(!is_led(html, MarkupSyntax::Html), "{html}");
     }
     for xml in
         ["<html><p/></html>", "<?xml version='1.0'?><!DOCTYPE html PUBLIC \"a\" \"b\"><html><head/></html>"]
     {
-        assert!(is_led(xml, Syntax::Xml), "{xml}");
+        assert!(is_led(xml, MarkupSyntax::Xml), "{xml}");
     }
     for xml in [
         "<h:html><p/></h:html>",
@@ -347,7 +347,7 @@ fn a_script_leads_only_where_nothing_runs_before_it() {
         "<?xml-stylesheet href='x.xsl' type='text/xsl'?><html><p/></html>",
         "<?xml-stylesheet href='x.css' type='text/css' title='type'?><html><p/></html>",
     ] {
-        assert!(!is_led(xml, Syntax::Xml), "{xml}");
+        assert!(!is_led(xml, MarkupSyntax::Xml), "{xml}");
     }
     let speculating = "<script type=' SpeculationRules'>{}</script>";
     assert_eq!(rewritten(speculating), "<script type=\"archived/speculationrules\">{}</script>");
@@ -360,19 +360,20 @@ fn xml_ends_elements_with_their_start_tags() {
         .replace("'s.js'", "\"/web/20200101000000js_/http://a.org/b/s.js\"")
         .replace("'d'", "\"/web/20200101000000/http://a.org/b/d\"")
         .replace("(x)", "(/web/20200101000000im_/http://a.org/b/x)");
-    assert_eq!(added(page, Syntax::Xml, Additions::default()), new);
+    assert_eq!(added(page, MarkupSyntax::Xml, Additions::default()), new);
 }
 
 #[test]
 fn a_document_that_would_be_too_long_stays() {
     let base = Url::parse(&format!("http://a.org/{}/", "x".repeat(16 << 10))).ok();
-    let links = Links::new(base, "20200101000000".to_owned(), Modifier::Page);
+    let links = LinkRewriter::new(base, "20200101000000".to_owned(), Modifier::Page);
     let each = "<a href=y>";
-    let one = html::rewrite(each.as_bytes(), UTF_8, Syntax::Html, links.clone(), Additions::default());
+    let one = html::rewrite(each.as_bytes(), UTF_8, MarkupSyntax::Html, links.clone(), Additions::default());
     let most = WRITTEN_BYTES_MAX / one.unwrap().len();
     for (count, is_rewritten) in [(most, true), (most + 1, false)] {
         let page = each.repeat(count);
-        let new = html::rewrite(page.as_bytes(), UTF_8, Syntax::Html, links.clone(), Additions::default());
+        let new =
+            html::rewrite(page.as_bytes(), UTF_8, MarkupSyntax::Html, links.clone(), Additions::default());
         assert_eq!(new.is_some(), is_rewritten, "{count}");
     }
 }
@@ -452,8 +453,8 @@ proptest! {
             values.map(|value| htmlize::unescape_attribute(value).into_owned()).collect()
         };
         let new = hrefs(&rewritten_at(&place, at, &page));
-        let links = Links::new(Url::parse(at).ok(), "20200101000000".to_owned(), Modifier::Page);
-        let all = html::rewrite(page.as_bytes(), UTF_8, Syntax::Html, links, Additions::default());
+        let links = LinkRewriter::new(Url::parse(at).ok(), "20200101000000".to_owned(), Modifier::Page);
+        let all = html::rewrite(page.as_bytes(), UTF_8, MarkupSyntax::Html, links, Additions::default());
         if let Some(all) = all {
             let all = hrefs(std::str::from_utf8(&all).unwrap());
             // As browsers resolve it: a base that is not an HTTP URL does not count.
@@ -476,16 +477,16 @@ proptest! {
         attribute in prop::sample::select(["src", "href", "xlink:href", "data-src", "poster", "background", "cite", "manifest"].as_slice()),
     ) {
         let new = rewritten(&format!("<{element} {attribute}=http://b.org/x>"));
-        prop_assert_eq!(new.contains("/web/"), role(Element::of(element), attribute).is_some(), "{}", new);
+        prop_assert_eq!(new.contains("/web/"), role(HtmlElement::of(element), attribute).is_some(), "{}", new);
     }
 
     #[test]
     fn nothing_panics(bytes: Vec<u8>, text in "[<>a-z\"'=/ !-]{0,60}") {
         for encoding in [UTF_8, EUC_JP] {
-            html::rewrite(&bytes, encoding, Syntax::Html, links(), Additions::default());
-            html::rewrite(text.as_bytes(), encoding, Syntax::Xml, links(), Additions::default());
+            html::rewrite(&bytes, encoding, MarkupSyntax::Html, links(), Additions::default());
+            html::rewrite(text.as_bytes(), encoding, MarkupSyntax::Xml, links(), Additions::default());
             let script = format!("<script>{text}location</script><b onclick='{text};location'>");
-            html::rewrite(script.as_bytes(), encoding, Syntax::Html, links(), Additions::default());
+            html::rewrite(script.as_bytes(), encoding, MarkupSyntax::Html, links(), Additions::default());
         }
         let text = String::from_utf8_lossy(&bytes).into_owned() + &text;
         css::rewrite(&text, &links());
@@ -511,7 +512,7 @@ fn what_is_added_at_the_end_is_in_nothing_unfinished() {
         ("<style>a{}</style>", ""),
         ("<style>a{}</style>x</html>", ""),
     ] {
-        let new = added(&format!("{before}{unfinished}"), Syntax::Html, additions).replace("<H>", "");
+        let new = added(&format!("{before}{unfinished}"), MarkupSyntax::Html, additions).replace("<H>", "");
         assert_eq!(new.replace(&expected("cs_|http://a.org/b/"), ""), format!("{before}<E>{unfinished}"));
     }
 }

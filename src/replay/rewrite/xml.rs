@@ -2,7 +2,7 @@
 
 use archive_web::parse::LinkKind;
 
-use super::{Links, Splice};
+use super::{LinkRewriter, Splice};
 
 /// Start of an instruction that names a style sheet (Associating Style Sheets with XML documents 1.0).
 pub(super) const INSTRUCTION: &str = "<?xml-stylesheet";
@@ -19,7 +19,7 @@ pub(super) fn is_css(instruction: &str) -> bool {
 }
 
 /// Rewrites the addresses of a document's style sheets; `None` if it names none.
-pub(in super::super) fn rewrite(xml: &str, links: &Links) -> Option<String> {
+pub(in super::super) fn rewrite(xml: &str, links: &LinkRewriter) -> Option<String> {
     let mut splice = Splice::new(xml);
     for (start, _) in xml.match_indices(INSTRUCTION) {
         let inside = &xml[start + INSTRUCTION.len()..];

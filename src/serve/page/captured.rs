@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use archive_ask::query::{ArchiveRows, CaptureRow, PageType, Rows};
 use archive_books::change::is_version;
-use archive_choose::{Weights, Why};
+use archive_choose::{UrlStory, Weights};
 use archive_grammar::Quoted;
 use archive_storage::address::canonical;
 use archive_storage::{LinkList, UrlId};
@@ -14,7 +14,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::compare::name_of;
-use super::{Asked, Problem, Reply, Speech, utc};
+use super::{ArchiveRequest, PageProblem, Reply, Speech, utc};
 
 /// Maximum number of captures listed.
 const CAPTURES_MAX: usize = 500;
@@ -25,11 +25,11 @@ const LINKS_MAX: usize = 100;
 const ERASED: &str = "erased";
 
 #[derive(Serialize)]
-struct Page {
+struct CapturedPage {
     url: String,
     title: Option<String>,
     /// Newest first, starting at the position given in the address.
-    captures: Vec<Row>,
+    captures: Vec<CaptureListRow>,
     /// Position from which older ones are listed.
     older: Option<u64>,
     /// Total number of captures with content.
@@ -41,7 +41,7 @@ struct Page {
     /// Type of its newest version; `None` if there is none.
     #[serde(rename = "type")]
     kind: Option<&'static str>,
-    why: Why,
+    why: UrlStory,
     /// URLs that its newest version links to.
     links: Vec<String>,
     /// Total number of links.
@@ -49,7 +49,7 @@ struct Page {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CaptureListRow {
     #[serde(serialize_with = "utc")]
     time: Option<DateTime<Utc>>,
     status: Option<u16>,
@@ -70,7 +70,7 @@ struct Row {
     is_version: bool,
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let (store, access) = (asked.opened.store, &asked.opened.access);
     let state = store.state();
     let id = find(asked)?;
@@ -79,8 +79,8 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let from: u64 = asked.parameter("from").parse().unwrap_or(0);
     let (mut captures, mut captured, mut attempts) = (Vec::new(), 0, 0);
     let mut months = BTreeMap::<i32, [u64; 12]>::new();
-    for capture in rows.history(id).map_err(|error| Problem::of(&error))? {
-        let capture = capture.map_err(|error| Problem::of(&error))?;
+    for capture in rows.history(id).map_err(|error| PageProblem::of(&error))? {
+        let capture = capture.map_err(|error| PageProblem::of(&error))?;
         attempts += 1;
         captured += u64::from(capture.is_content);
         let local = capture.time.with_timezone(&Local);
@@ -95,7 +95,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }
     let (links, linked) = links(asked, id)?;
     let visit = state.visit(id)?;
-    let data = Page {
+    let data = CapturedPage {
         title: visit.and_then(|visit| visit.title).map(|title| state.title(title)).transpose()?,
         older: Some(from.saturating_add(captures.len() as u64)).filter(|next| *next < attempts),
         captures,
@@ -104,7 +104,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         months: months.into_iter().collect(),
         kind: rows
             .page(id)
-            .map_err(|error| Problem::of(&error))?
+            .map_err(|error| PageProblem::of(&error))?
             .and_then(|page| page.kind)
             .map(PageType::name),
         why: archive_choose::why(store, access, id, Weights::kept(store)?, None, Utc::now(), *asked.speech)?,
@@ -117,20 +117,20 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 }
 
 /// The requested URL, if the archive knows it.
-pub(super) fn find(asked: &Asked<'_>) -> Result<UrlId, Problem> {
+pub(super) fn find(asked: &ArchiveRequest<'_>) -> Result<UrlId, PageProblem> {
     let (text, state) = (asked.parameter("url"), asked.opened.store.state());
     let t = asked.speech;
-    let missing = || Problem::Missing(t.fill("{} is not in the archive.", &[&text]));
+    let missing = || PageProblem::Missing(t.fill("{} is not in the archive.", &[&text]));
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&with_scheme).map_err(|_| Problem::no_url(t, text))?;
+    let url = Url::parse(&with_scheme).map_err(|_| PageProblem::no_url(t, text))?;
     state.find(&canonical(&url))?.ok_or_else(missing)
 }
 
-fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem> {
+fn row(asked: &ArchiveRequest<'_>, url: &str, capture: CaptureRow) -> Result<CaptureListRow, PageProblem> {
     let state = asked.opened.store.state();
     let stored = state.capture(capture.id)?;
     let segment = stored.location.segment;
-    Ok(Row {
+    Ok(CaptureListRow {
         content: capture.is_content,
         is_version: is_version(&stored),
         replay: (capture.kind != ERASED).then(|| asked.replayed(url, Some(capture.time))),
@@ -152,14 +152,14 @@ fn row(asked: &Asked<'_>, url: &str, capture: CaptureRow) -> Result<Row, Problem
 }
 
 /// The first of the URLs that the newest version links to, and the total number.
-fn links(asked: &Asked<'_>, id: UrlId) -> Result<(Vec<String>, u64), Problem> {
+fn links(asked: &ArchiveRequest<'_>, id: UrlId) -> Result<(Vec<String>, u64), PageProblem> {
     let state = asked.opened.store.state();
     let LinkList { links, .. } = state.links(id)?;
     let urls = links.iter().take(LINKS_MAX).map(|link| state.url(link.target));
     Ok((urls.collect::<Result<_, _>>()?, links.len() as u64))
 }
 
-fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
+fn shown(asked: &ArchiveRequest<'_>, data: &CapturedPage) -> Markup {
     let (t, why) = (asked.speech, &data.why);
     let newest = data.captures.iter().find(|row| row.content).or(data.captures.first());
     let replayed = newest.and_then(|newest| Some((newest, newest.replay.as_ref()?)));
@@ -206,7 +206,7 @@ fn shown(asked: &Asked<'_>, data: &Page) -> Markup {
 }
 
 /// How a version can be read here, if it can.
-fn readable(data: &Page) -> Option<&'static str> {
+fn readable(data: &CapturedPage) -> Option<&'static str> {
     match data.kind? {
         "feed" => Some("Read it as a list"),
         "sitemap" => Some("Read it as a table"),
@@ -216,10 +216,10 @@ fn readable(data: &Page) -> Option<&'static str> {
 }
 
 /// The captures, with a choice of two to compare.
-fn history(t: Speech, data: &Page) -> Markup {
+fn history(t: Speech, data: &CapturedPage) -> Markup {
     let [from, to] = chosen(&data.captures);
     let can_compare = from.is_some();
-    let choice = |name: &str, label: &'static str, row: &Row, checked: bool| {
+    let choice = |name: &str, label: &'static str, row: &CaptureListRow, checked: bool| {
         let label = t.fill(label, &[&row.time.map(|time| t.minute(time)).unwrap_or_default()]);
         html! { td { @if row.is_version { input type="radio" name=(name) value=[row.time.map(name_of)] checked[checked] aria-label=(label); } } }
     };
@@ -268,7 +268,7 @@ fn shown_kind(kind: &'static str) -> &'static str {
 
 /// The default pair of captures to compare: the one before the newest change, and the newest. The first is `None` if
 /// there is only one version.
-fn chosen(captures: &[Row]) -> [Option<usize>; 2] {
+fn chosen(captures: &[CaptureListRow]) -> [Option<usize>; 2] {
     let mut versions = captures.iter().enumerate().filter(|(_, row)| row.is_version);
     let newest = versions.clone().next().map(|(place, _)| place);
     let second = versions.clone().nth(1).map(|(place, _)| place);
@@ -277,7 +277,7 @@ fn chosen(captures: &[Row]) -> [Option<usize>; 2] {
 }
 
 /// A table of years and months with the number of captures.
-fn calendar(t: Speech, data: &Page) -> Markup {
+fn calendar(t: Speech, data: &CapturedPage) -> Markup {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let most = data.months.iter().flat_map(|(_, months)| months).copied().max().unwrap_or(1).max(1);
@@ -299,7 +299,7 @@ fn calendar(t: Speech, data: &Page) -> Markup {
     }
 }
 
-fn reasons(t: Speech, why: &Why) -> Markup {
+fn reasons(t: Speech, why: &UrlStory) -> Markup {
     let (found, spent) = (&why.found, &why.spent);
     let depth = u64::from(found.depth);
     html! {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_ask::find::{Options, Typed};
+use archive_ask::find::{ParsedSearch, SearchOptions};
 use archive_base::error::{Classified, ErrorKind};
 use archive_peers::nodes::{AskError, Missing};
 use archive_storage::address::{host_key, site_of};
@@ -11,37 +11,38 @@ use maud::{Markup, html};
 use serde::Serialize;
 use url::Url;
 
-use super::{Problem, Reply, Request, Speech, query, search};
+use super::{PageProblem, PageRequest, Reply, Speech, query, search};
 use crate::serve::front::Front;
-use crate::serve::lately::Wanted;
+use crate::serve::lately::SearchRange;
 
 #[derive(Serialize)]
-struct Start<'a> {
-    archives: Vec<Archive<'a>>,
+struct FrontStart<'a> {
+    archives: Vec<FrontRow<'a>>,
     missing: Vec<Missing>,
 }
 
 #[derive(Serialize)]
-struct Archive<'a> {
+struct FrontRow<'a> {
     name: &'a str,
     /// Origin for browsers.
     application: Option<String>,
 }
 
 /// Answers a request.
-pub(super) fn page(front: &Front, asked: &Request<'_>) -> Option<Result<Reply, Problem>> {
+pub(super) fn page(front: &Front, asked: &PageRequest<'_>) -> Option<Result<Reply, PageProblem>> {
     let role = asked.who.role;
     let site = match asked.path {
         "/" => return Some(start(front, asked)),
         "/search" => {
-            let find = |wanted: Wanted, _: &Typed| -> Result<search::Found, Problem> {
-                let (limit, before) = (wanted.limit, wanted.before);
-                let options = Options { limit, before, facets: true, ..Options::default() };
-                let found = front.ask(role, |all| all.search(&wanted.words, options));
-                let (mut found, missing) = found.map_err(problem)?;
-                found.hits.drain(..wanted.skip.min(found.hits.len()));
-                Ok((Arc::new(found), missing))
-            };
+            let find =
+                |wanted: SearchRange, _: &ParsedSearch| -> Result<search::PartialResults, PageProblem> {
+                    let (limit, before) = (wanted.limit, wanted.before);
+                    let options = SearchOptions { limit, before, facets: true, ..SearchOptions::default() };
+                    let found = front.ask(role, |all| all.search(&wanted.words, options));
+                    let (mut found, missing) = found.map_err(problem)?;
+                    found.hits.drain(..wanted.skip.min(found.hits.len()));
+                    Ok((Arc::new(found), missing))
+                };
             let times = || Ok(front.known(role).map_err(problem)?.times().unwrap_or_default().to_vec());
             return Some(search::search(asked, find, times));
         }
@@ -65,17 +66,17 @@ pub(super) fn page(front: &Front, asked: &Request<'_>) -> Option<Result<Reply, P
         _ => return None,
     };
     let t = asked.speech;
-    let site = site.ok_or_else(|| Problem::no_url(t, asked.parameter("url")));
+    let site = site.ok_or_else(|| PageProblem::no_url(t, asked.parameter("url")));
     Some(site.and_then(|site| lead(front, asked, &site, 0)))
 }
 
 /// Redirects a request for the replay to the archive that has captured pages of the site. A capture query that no
 /// single archive can answer is sent to all of them.
-pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>) -> Reply {
+pub(in crate::serve) fn led(front: &Front, asked: &PageRequest<'_>) -> Reply {
     let (t, role) = (asked.speech, asked.who.role);
-    let missing = || Problem::Missing(t.say("There is nothing at this address.").to_owned());
+    let missing = || PageProblem::Missing(t.say("There is nothing at this address.").to_owned());
     let answer = || {
-        let (site, range) = archive_replay::site_asked(asked.whole).map_err(Problem::Mistake)?;
+        let (site, range) = archive_replay::site_asked(asked.whole).map_err(PageProblem::Mistake)?;
         let site = site.ok_or_else(missing)?;
         match range {
             Some(query) if front.known(role).map_err(problem)?.answering(&site).is_none() => {
@@ -85,30 +86,30 @@ pub(in crate::serve) fn led(front: &Front, asked: &Request<'_>) -> Reply {
             _ => lead(front, asked, &site, 1),
         }
     };
-    answer().unwrap_or_else(|problem: Problem| problem.reply(asked))
+    answer().unwrap_or_else(|problem: PageProblem| problem.reply(asked))
 }
 
 /// Redirects to the same address at the archive that answers for a site.
-fn lead(front: &Front, asked: &Request<'_>, site: &str, origin: usize) -> Result<Reply, Problem> {
+fn lead(front: &Front, asked: &PageRequest<'_>, site: &str, origin: usize) -> Result<Reply, PageProblem> {
     let t = asked.speech;
     let known = front.known(asked.who.role).map_err(problem)?;
     let origins = known.answering(site).and_then(|place| front.origins(&known, place, asked.host));
     match origins {
         Some(origins) => Ok(Reply::led_to(&format!("{}{}", origins[origin], asked.whole))),
-        None if front.missing(&known).is_empty() => Err(Problem::no_site(t, site)),
-        None => Err(Problem::Absent(
+        None if front.missing(&known).is_empty() => Err(PageProblem::no_site(t, site)),
+        None => Err(PageProblem::Absent(
             t.fill("No archive that answers now knows the site “{}”, but some do not answer.", &[&site]),
         )),
     }
 }
 
-fn start(front: &Front, asked: &Request<'_>) -> Result<Reply, Problem> {
+fn start(front: &Front, asked: &PageRequest<'_>) -> Result<Reply, PageProblem> {
     let known = front.known(asked.who.role).map_err(problem)?;
-    let archives = front.names().enumerate().map(|(place, name)| Archive {
+    let archives = front.names().enumerate().map(|(place, name)| FrontRow {
         name,
         application: front.origins(&known, place, asked.host).map(|[application, _]| application),
     });
-    let data = Start { archives: archives.collect(), missing: front.missing(&known) };
+    let data = FrontStart { archives: archives.collect(), missing: front.missing(&known) };
     let t = asked.speech;
     Ok(asked.reply(t.say("Start"), &data, || {
         html! {
@@ -116,7 +117,7 @@ fn start(front: &Front, asked: &Request<'_>) -> Result<Reply, Problem> {
             (missing(t, &data.missing))
             p { (t.say("Searches and queries here are answered by all of these archives together. Each also has its own pages:")) }
             ul {
-                @for Archive { name, application } in &data.archives {
+                @for FrontRow { name, application } in &data.archives {
                     li { @match application { Some(application) => a href=(application) { (name) }, None => (name) } }
                 }
             }
@@ -133,11 +134,11 @@ pub(super) fn missing(t: Speech, missing: &[Missing]) -> Markup {
     }
 }
 
-fn problem(error: AskError) -> Problem {
+fn problem(error: AskError) -> PageProblem {
     match error {
-        error if error.kind() == ErrorKind::Usage => Problem::Mistake(error.to_string()),
-        error @ AskError::Nobody(_) => Problem::Absent(error.to_string()),
-        error => Problem::Failed(error.to_string()),
+        error if error.kind() == ErrorKind::Usage => PageProblem::Mistake(error.to_string()),
+        error @ AskError::Nobody(_) => PageProblem::Absent(error.to_string()),
+        error => PageProblem::Failed(error.to_string()),
     }
 }
 

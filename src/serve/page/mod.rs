@@ -29,20 +29,20 @@ use maud::{DOCTYPE, Markup, html};
 use serde::Serialize;
 use url::form_urlencoded;
 
-pub(super) use self::site::Site;
+pub(super) use self::site::SiteView;
 pub(super) use self::speech::Speech;
-pub(super) use self::start::Start;
+pub(super) use self::start::StartPage;
 
 use archive_ask::query::RowsError;
 use archive_base::access::Role;
 use archive_choose::utc;
 
 use super::front::Front;
-use super::http::Received;
-use super::opened::Seen;
+use super::http::ReceivedRequest;
+use super::opened::RoleView;
 use super::people::Who;
 use super::unsent::UnsentFile;
-use super::{Review, Shared};
+use super::{ReviewOptions, ServerState};
 
 const STYLE: &str = include_str!("style.css");
 
@@ -50,7 +50,7 @@ const STYLE: &str = include_str!("style.css");
 const PATH_BYTES_MAX: usize = 16 << 10;
 
 /// A request.
-pub(super) struct Request<'a> {
+pub(super) struct PageRequest<'a> {
     /// Path and query as received.
     whole: &'a str,
     path: &'a str,
@@ -61,22 +61,22 @@ pub(super) struct Request<'a> {
     replay: &'a str,
     /// The name by which the client reaches the server.
     host: &'a str,
-    server: &'a Shared,
+    server: &'a ServerState,
     who: &'a Who,
     /// Data of a submitted form, if any.
     form: Option<Vec<(String, String)>>,
 }
 
 /// A request to an archive.
-pub(super) struct Asked<'a> {
-    request: Request<'a>,
-    opened: &'a Seen<'a>,
+pub(super) struct ArchiveRequest<'a> {
+    request: PageRequest<'a>,
+    opened: &'a RoleView<'a>,
 }
 
-impl<'a> Deref for Asked<'a> {
-    type Target = Request<'a>;
+impl<'a> Deref for ArchiveRequest<'a> {
+    type Target = PageRequest<'a>;
 
-    fn deref(&self) -> &Request<'a> {
+    fn deref(&self) -> &PageRequest<'a> {
         &self.request
     }
 }
@@ -94,7 +94,7 @@ pub(super) struct Reply {
 }
 
 /// Why a page cannot be shown.
-enum Problem {
+enum PageProblem {
     /// There is nothing with that name.
     Missing(String),
     /// The request is wrong.
@@ -109,7 +109,7 @@ enum Problem {
     Failed(String),
 }
 
-impl Problem {
+impl PageProblem {
     /// A failure to read rows.
     fn of(error: &RowsError) -> Self {
         Self::Failed(error.to_string())
@@ -134,7 +134,7 @@ impl Problem {
     }
 
     /// The error page.
-    fn reply(&self, asked: &Request<'_>) -> Reply {
+    fn reply(&self, asked: &PageRequest<'_>) -> Reply {
         let t = asked.speech;
         let (status, what, is_english) = match self {
             Self::Missing(what) => (404, what, false),
@@ -151,15 +151,15 @@ impl Problem {
     }
 }
 
-impl<E: std::error::Error> From<E> for Problem {
+impl<E: std::error::Error> From<E> for PageProblem {
     fn from(error: E) -> Self {
         Self::Failed(error.to_string())
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> PageRequest<'a> {
     /// Reads what a server received.
-    pub(super) fn new(received: &'a Received, server: &'a Shared) -> Self {
+    pub(super) fn new(received: &'a ReceivedRequest, server: &'a ServerState) -> Self {
         let whole = received.path.as_str();
         let (path, query) = whole.split_once('?').unwrap_or((whole, ""));
         let pairs = |text: &[u8]| form_urlencoded::parse(text).into_owned().collect::<Vec<_>>();
@@ -174,7 +174,7 @@ impl<'a> Request<'a> {
         // A form states the language of its page, which is also used for the reply, even for data.
         let sent = form.iter().flatten().find(|(name, _)| name == speech::PARAMETER);
         let speech = sent.map_or(speech, |(_, tag)| speech.choosing(tag));
-        let Received { replay, host, who, .. } = received;
+        let ReceivedRequest { replay, host, who, .. } = received;
         Self { whole, path, parameters, wants_json, speech, replay, host, server, who, form }
     }
 
@@ -184,8 +184,8 @@ impl<'a> Request<'a> {
     }
 
     /// Directs the request to an archive.
-    pub(super) fn of(self, opened: &'a Seen<'a>) -> Asked<'a> {
-        Asked { request: self, opened }
+    pub(super) fn of(self, opened: &'a RoleView<'a>) -> ArchiveRequest<'a> {
+        ArchiveRequest { request: self, opened }
     }
 
     /// A query parameter; empty if it is missing.
@@ -203,7 +203,7 @@ impl<'a> Request<'a> {
                 json.push(b'\n');
                 Reply::of(200, "application/json", json)
             }
-            Err(error) => Problem::from(error).reply(self),
+            Err(error) => PageProblem::from(error).reply(self),
         }
     }
 
@@ -272,7 +272,7 @@ impl Reply {
         self.with("Content-Security-Policy", policy)
     }
 
-    fn html(status: u16, t: Speech, title: &str, asked: Option<&Request<'_>>, content: &Markup) -> Self {
+    fn html(status: u16, t: Speech, title: &str, asked: Option<&PageRequest<'_>>, content: &Markup) -> Self {
         Self::of(status, "text/html; charset=utf-8", layout(t, title, asked, content).into_string())
     }
 
@@ -291,7 +291,7 @@ impl Reply {
         if wants_json { Self::no_data(status, what) } else { Self::problem(status, t, what) }
     }
 
-    fn no_page(status: u16, t: Speech, asked: Option<&Request<'_>>, why: &Markup) -> Self {
+    fn no_page(status: u16, t: Speech, asked: Option<&PageRequest<'_>>, why: &Markup) -> Self {
         let title = if status == 400 { t.say("Not understood") } else { t.say("No page") };
         Self::html(status, t, title, asked, &html! { h1 { (title) } (why) })
     }
@@ -304,7 +304,7 @@ impl Reply {
 }
 
 /// Something that is asked for under one path, or under all below one (`/*`).
-pub(super) struct Route {
+pub(super) struct PageRoute {
     pub(super) path: &'static str,
     /// The least role that sees it.
     pub(super) role: Role,
@@ -313,15 +313,15 @@ pub(super) struct Route {
     /// Other values of `format` than that of the page, or endings of the path.
     pub(super) formats: &'static [&'static str],
     is_review: bool,
-    answer: fn(&Asked<'_>) -> Result<Reply, Problem>,
+    answer: fn(&ArchiveRequest<'_>) -> Result<Reply, PageProblem>,
 }
 
-impl Route {
+impl PageRoute {
     const fn of(
         path: &'static str,
         takes: &'static [&'static str],
         formats: &'static [&'static str],
-        answer: fn(&Asked<'_>) -> Result<Reply, Problem>,
+        answer: fn(&ArchiveRequest<'_>) -> Result<Reply, PageProblem>,
     ) -> Self {
         Self { path, role: Role::Reader, takes, formats, is_review: false, answer }
     }
@@ -344,34 +344,35 @@ impl Route {
 }
 
 /// What an archive answers; the first route that fits counts.
-pub(super) const ROUTES: &[Route] = &[
-    Route::of("/review", &["by"], &["json"], review::list).for_review(),
-    Route::of("/review/scores", &["by"], &["json"], review::scores).for_review(),
-    Route::of("/review/site", &["name", "by"], &["json"], review::site).for_review(),
-    Route::of("/review/decide", &[], &[], review::decide).for_review(),
-    Route::of("/review.js", &[], &[], |_| Ok(Reply::of(200, "text/javascript", review::SCRIPT))).for_review(),
-    Route::of("/", &[], &["json"], start::page),
-    Route::of("/search", &["q", "from", "as-of"], &["json"], search::page),
-    Route::of("/query", &["q"], &["json", "csv"], query::page),
-    Route::of("/page", &["url", "from"], &["json"], captured::page),
-    Route::of("/site", &["name"], &["json"], site::page),
-    Route::of("/compare", &["url", "from", "to"], &["json"], compare::page),
-    Route::of("/read", &["url", "at"], &["json"], reading::page),
-    Route::of("/wacz", &["site", "query"], &[], package::page),
-    Route::of("/pictures", &[], &["json"], pictures::page),
-    Route::of("/runs", &["before"], &["json"], runs::list).for_role(Role::Operator),
-    Route::of("/runs/*", &[], &["json"], runs::at).for_role(Role::Operator),
-    Route::of("/runs.js", &[], &[], |_| Ok(Reply::of(200, "text/javascript", runs::SCRIPT)))
+pub(super) const ROUTES: &[PageRoute] = &[
+    PageRoute::of("/review", &["by"], &["json"], review::list).for_review(),
+    PageRoute::of("/review/scores", &["by"], &["json"], review::scores).for_review(),
+    PageRoute::of("/review/site", &["name", "by"], &["json"], review::site).for_review(),
+    PageRoute::of("/review/decide", &[], &[], review::decide).for_review(),
+    PageRoute::of("/review.js", &[], &[], |_| Ok(Reply::of(200, "text/javascript", review::SCRIPT)))
+        .for_review(),
+    PageRoute::of("/", &[], &["json"], start::page),
+    PageRoute::of("/search", &["q", "from", "as-of"], &["json"], search::page),
+    PageRoute::of("/query", &["q"], &["json", "csv"], query::page),
+    PageRoute::of("/page", &["url", "from"], &["json"], captured::page),
+    PageRoute::of("/site", &["name"], &["json"], site::page),
+    PageRoute::of("/compare", &["url", "from", "to"], &["json"], compare::page),
+    PageRoute::of("/read", &["url", "at"], &["json"], reading::page),
+    PageRoute::of("/wacz", &["site", "query"], &[], package::page),
+    PageRoute::of("/pictures", &[], &["json"], pictures::page),
+    PageRoute::of("/runs", &["before"], &["json"], runs::list).for_role(Role::Operator),
+    PageRoute::of("/runs/*", &[], &["json"], runs::at).for_role(Role::Operator),
+    PageRoute::of("/runs.js", &[], &[], |_| Ok(Reply::of(200, "text/javascript", runs::SCRIPT)))
         .for_role(Role::Operator),
-    Route::of("/settings", &[], &["json"], settings::page).for_role(Role::Operator),
-    Route::of("/metrics", &[], &[], start::metrics).for_role(Role::Operator),
-    Route::of("/watches", &[], &["json"], watches::list).for_role(Role::Reviewer),
-    Route::of("/watches/*", &[], &["json", ".atom"], watches::one).for_role(Role::Reviewer),
-    Route::of("/search.js", &[], &[], |asked| everywhere(asked)),
-    Route::of("/query.js", &[], &[], |asked| everywhere(asked)),
-    Route::of("/style.css", &[], &[], |asked| everywhere(asked)),
-    Route::of("/opensearch.xml", &[], &[], |asked| everywhere(asked)),
-    Route::of("/health", &[], &[], |asked| everywhere(asked)),
+    PageRoute::of("/settings", &[], &["json"], settings::page).for_role(Role::Operator),
+    PageRoute::of("/metrics", &[], &[], start::metrics).for_role(Role::Operator),
+    PageRoute::of("/watches", &[], &["json"], watches::list).for_role(Role::Reviewer),
+    PageRoute::of("/watches/*", &[], &["json", ".atom"], watches::one).for_role(Role::Reviewer),
+    PageRoute::of("/search.js", &[], &[], |asked| everywhere(asked)),
+    PageRoute::of("/query.js", &[], &[], |asked| everywhere(asked)),
+    PageRoute::of("/style.css", &[], &[], |asked| everywhere(asked)),
+    PageRoute::of("/opensearch.xml", &[], &[], |asked| everywhere(asked)),
+    PageRoute::of("/health", &[], &[], |asked| everywhere(asked)),
 ];
 
 /// The role required for a page of the application.
@@ -380,17 +381,17 @@ pub(super) fn role_for(path: &str) -> Role {
 }
 
 /// Answers a request to an archive.
-pub(super) fn answer(asked: &Asked<'_>) -> Reply {
+pub(super) fn answer(asked: &ArchiveRequest<'_>) -> Reply {
     if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");
     }
     let is_there =
-        |route: &&Route| route.is_at(asked.path) && (!route.is_review || asked.server.review.is_some());
+        |route: &&PageRoute| route.is_at(asked.path) && (!route.is_review || asked.server.review.is_some());
     let reply = match ROUTES.iter().find(is_there) {
         _ if asked.path == "/review/decide" && asked.form.is_none() => everywhere(asked),
         Some(route) if asked.form.is_none() || route.is_review => (route.answer)(asked),
         _ if asked.form.is_some() => {
-            Err(Problem::Wrong(asked.speech.say("Nothing can be sent to this address.").to_owned()))
+            Err(PageProblem::Wrong(asked.speech.say("Nothing can be sent to this address.").to_owned()))
         }
         _ => everywhere(asked),
     };
@@ -398,7 +399,7 @@ pub(super) fn answer(asked: &Asked<'_>) -> Reply {
 }
 
 /// Answers a request to several archives as one.
-pub(super) fn of_front(front: &Front, asked: &Request<'_>) -> Reply {
+pub(super) fn of_front(front: &Front, asked: &PageRequest<'_>) -> Reply {
     if asked.whole.len() > PATH_BYTES_MAX {
         return Reply::problem(414, asked.speech, "This address is too long.");
     }
@@ -407,7 +408,7 @@ pub(super) fn of_front(front: &Front, asked: &Request<'_>) -> Reply {
 }
 
 /// Pages that do not depend on the archive.
-fn everywhere(asked: &Request<'_>) -> Result<Reply, Problem> {
+fn everywhere(asked: &PageRequest<'_>) -> Result<Reply, PageProblem> {
     Ok(match asked.path {
         "/search.js" => Reply::of(200, "text/javascript", search::SCRIPT),
         "/query.js" => query::script(),
@@ -416,7 +417,7 @@ fn everywhere(asked: &Request<'_>) -> Result<Reply, Problem> {
             Reply::of(200, "application/opensearchdescription+xml", search::description(asked.speech))
         }
         "/health" => Reply::of(200, "text/plain", "ok\n"),
-        _ => return Err(Problem::Missing(asked.speech.say("There is no such page here.").to_owned())),
+        _ => return Err(PageProblem::Missing(asked.speech.say("There is no such page here.").to_owned())),
     })
 }
 
@@ -431,7 +432,7 @@ pub(super) use front::led;
 pub(super) use package::is_package;
 pub(super) use runs::{Which, report, run_at};
 
-fn layout(t: Speech, title: &str, asked: Option<&Request<'_>>, content: &Markup) -> Markup {
+fn layout(t: Speech, title: &str, asked: Option<&PageRequest<'_>>, content: &Markup) -> Markup {
     let words = asked.filter(|asked| asked.path == "/search").map_or("", |asked| asked.parameter("q"));
     let is_front = asked.is_some_and(|asked| asked.server.archive().is_none());
     let operates = !is_front && asked.is_none_or(|asked| asked.may(Role::Operator));

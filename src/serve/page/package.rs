@@ -10,7 +10,7 @@ use archive_grammar::Quoted;
 use archive_peers::export::{self, ExportError, Selection};
 use chrono::Utc;
 
-use super::{Asked, Problem, Reply, Speech};
+use super::{ArchiveRequest, PageProblem, Reply, Speech};
 use crate::serve::unsent::Unsent;
 
 /// Maximum size of a package in bytes.
@@ -30,7 +30,7 @@ pub(in super::super) fn is_package(path: &str) -> bool {
     path.split('?').next() == Some("/wacz")
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let t = asked.speech;
     let (site, query) = (asked.parameter("site"), asked.parameter("query"));
     let text = match (site, query) {
@@ -38,12 +38,14 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         ("", query) if !query.is_empty() => query.to_owned(),
         _ => {
             let what = "A package is of one site, ?site=, or of a query, ?query=.";
-            return Err(Problem::Wrong(t.say(what).to_owned()));
+            return Err(PageProblem::Wrong(t.say(what).to_owned()));
         }
     };
     let (store, access) = (asked.opened.store, &asked.opened.access);
     let pages = match Question::new(store, access.clone(), &text, Utc::now()) {
-        Err(error) if error.kind() == ErrorKind::Usage => return Err(Problem::Mistake(error.to_string())),
+        Err(error) if error.kind() == ErrorKind::Usage => {
+            return Err(PageProblem::Mistake(error.to_string()));
+        }
         question => question?.pages()?,
     };
     if pages.len() > PAGES_MAX {
@@ -54,7 +56,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let mut out = Unsent::new(&asked.server.limits.files, BYTES_MAX, TIME_MAX);
     match export::package(store, &selection, BufWriter::new(&mut out)) {
         Err(ExportError::Nothing(_)) => {
-            return Err(Problem::Missing(t.say("Nothing that was captured fits.").to_owned()));
+            return Err(PageProblem::Missing(t.say("Nothing that was captured fits.").to_owned()));
         }
         Err(ExportError::TooLong(_)) => return Err(too_much(t)),
         Err(_) if out.is_over() => return Err(too_much(t)),
@@ -66,7 +68,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     Ok(out.reply("application/wacz")?.with("Content-Disposition", disposition))
 }
 
-fn too_much(t: Speech) -> Problem {
+fn too_much(t: Speech) -> PageProblem {
     let what = "This package would be larger than {} or {} pages, or take too long; make it with `archive export wacz`.";
-    Problem::Wrong(t.fill(what, &[&indicatif::HumanBytes(BYTES_MAX), &PAGES_MAX]))
+    PageProblem::Wrong(t.fill(what, &[&indicatif::HumanBytes(BYTES_MAX), &PAGES_MAX]))
 }

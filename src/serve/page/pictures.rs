@@ -1,16 +1,16 @@
 //! Charts of the archive: its growth, the distribution of importance, and the freshness that budgets achieve.
 
-use archive_ask::find::Times;
+use archive_ask::find::CaptureTimes;
 use archive_choose::RefreshRules;
 use archive_choose::freshness::{self, PageModel};
-use archive_choose::plan::{Forecast, Ranking, Runs, Sample};
+use archive_choose::plan::{Forecast, ForecastSample, RunRanking, RunSeries};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use rayon::prelude::*;
 use serde::Serialize;
 
 use super::picture::Picture;
-use super::{Asked, Problem, Reply, Speech, utc};
+use super::{ArchiveRequest, PageProblem, Reply, Speech, utc};
 
 /// Maximum number of pages examined for importance and freshness; if there are more, every n-th is.
 const PAGES_MAX: usize = 2000;
@@ -51,7 +51,7 @@ struct Bar {
     pages: u64,
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let store = asked.opened.store;
     let rules = RefreshRules::kept(store.state())?;
     // A sample of pages with copies, and the number of pages that each stands for.
@@ -59,9 +59,10 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let pages = freshness::sampled_copies(store, each_page_of, Utc::now())?;
     let rule = rules.policy.rule();
     let forecast = |by| {
-        let sample = Sample::of(&pages);
-        let ranking = Ranking { by, shortest: rules.shortest_days() };
-        let runs = |part: f64| Runs { budget: (part * pages.len() as f64).round(), every: 1.0, days: DAYS };
+        let sample = ForecastSample::of(&pages);
+        let ranking = RunRanking { by, shortest: rules.shortest_days() };
+        let runs =
+            |part: f64| RunSeries { budget: (part * pages.len() as f64).round(), every: 1.0, days: DAYS };
         let scaled = |forecast: Forecast| Forecast {
             budget: forecast.budget * each_page_of as u64,
             fetches: forecast.fetches * each_page_of as u64,
@@ -81,8 +82,8 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 }
 
 /// Number of captures over time.
-fn growth(asked: &Asked<'_>) -> Result<Vec<Growth>, Problem> {
-    let times = Times::of(asked.opened.store.state())?;
+fn growth(asked: &ArchiveRequest<'_>) -> Result<Vec<Growth>, PageProblem> {
+    let times = CaptureTimes::of(asked.opened.store.state())?;
     let grown = times.each().scan(0.0, |sum, (time, each)| {
         *sum += each;
         Some(Growth { time: Some(time), captures: sum.round() as u64 })

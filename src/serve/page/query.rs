@@ -13,7 +13,7 @@ use chrono::Utc;
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json, json};
 
-use super::{Asked, Problem, Reply, Request, Speech, front};
+use super::{ArchiveRequest, PageProblem, PageRequest, Reply, Speech, front};
 use crate::serve::ask::{TIME_MAX, limits};
 use crate::serve::unsent::Unsent;
 
@@ -58,7 +58,7 @@ pub(super) fn script() -> Reply {
     Reply::of(200, "text/javascript", SCRIPT.clone())
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     query(asked, |text, rows| {
         let opened = asked.opened;
         let mut question = match Question::new(opened.store, opened.access.clone(), text, Utc::now()) {
@@ -81,9 +81,9 @@ type Answered = Result<(Option<u64>, Vec<Missing>), String>;
 
 /// The page for a query whose rows `ask` gives.
 pub(super) fn query(
-    asked: &Request<'_>,
-    ask: impl FnOnce(&str, &mut GivenRows) -> Result<Answered, Problem>,
-) -> Result<Reply, Problem> {
+    asked: &PageRequest<'_>,
+    ask: impl FnOnce(&str, &mut GivenRows) -> Result<Answered, PageProblem>,
+) -> Result<Reply, PageProblem> {
     let (t, text) = (asked.speech, asked.parameter("q"));
     if text.is_empty() {
         return Ok(asked.reply(t.say("Query"), &Json::Null, || shown(t, "", None, None)).with_script(None));
@@ -133,7 +133,7 @@ enum RowForm {
 }
 
 impl GivenRows {
-    fn of(asked: &Request<'_>) -> Self {
+    fn of(asked: &PageRequest<'_>) -> Self {
         let unsent = || Unsent::new(&asked.server.limits.files, BYTES_MAX, TIME_MAX);
         let out = match asked.parameter("format") {
             "csv" => RowForm::Csv(Box::new(csv::Writer::from_writer(unsent()))),
@@ -190,7 +190,7 @@ impl GivenRows {
     }
 }
 
-fn mistaken(asked: &Request<'_>, text: &str, mistake: &str) -> Reply {
+fn mistaken(asked: &PageRequest<'_>, text: &str, mistake: &str) -> Reply {
     if asked.wants_json {
         return Reply::no_data(400, mistake);
     }

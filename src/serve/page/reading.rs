@@ -2,14 +2,14 @@
 
 use archive_books::change::{readable, versions_meant};
 use archive_storage::address::canonical;
-use archive_web::parse::{Element, Item, Place, Readable};
+use archive_web::parse::{FeedItem, Readable, ReadableElement, SitemapUrl};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 use url::Url;
 
 use super::compare::{time, time_of};
-use super::{Asked, Problem, Reply, Speech, captured, utc};
+use super::{ArchiveRequest, PageProblem, Reply, Speech, captured, utc};
 
 /// Depth down to which elements of a tree are initially open.
 const OPEN_DEPTH: usize = 2;
@@ -23,16 +23,16 @@ struct Read {
     content: Readable,
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let (store, access) = (asked.opened.store, &asked.opened.access);
     let t = asked.speech;
     let id = captured::find(asked)?;
     let url = store.state().url(id)?;
     let versions = versions_meant(store, access, id, (None, time(t, asked.parameter("at"))?))?;
     let (_, capture) =
-        versions.ok_or_else(|| Problem::Missing(t.fill("The archive has no version of {}.", &[&url])))?;
+        versions.ok_or_else(|| PageProblem::Missing(t.fill("The archive has no version of {}.", &[&url])))?;
     let content = readable(store, access, &capture)?
-        .map_err(|why| Problem::Missing(t.say(why.sentence()).to_owned()))?;
+        .map_err(|why| PageProblem::Missing(t.say(why.sentence()).to_owned()))?;
     let data = Read { url, time: time_of(&capture), content };
     let title = match &data.content {
         Readable::Feed { title, .. } if !title.is_empty() => title.clone(),
@@ -48,14 +48,14 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }))
 }
 
-fn content_of(asked: &Asked<'_>, data: &Read) -> Markup {
+fn content_of(asked: &ArchiveRequest<'_>, data: &Read) -> Markup {
     let t = asked.speech;
     let linked = |written: &str| linked(asked, &data.url, written);
     match &data.content {
         Readable::Feed { about, items, count, .. } => html! {
             @if !about.is_empty() { p { (about) } }
             (first(t, items.len(), *count, ["{} item", "{} items", "The first {} of {} items"]))
-            ol .feed { @for Item { title, link, date, text } in items { li {
+            ol .feed { @for FeedItem { title, link, date, text } in items { li {
                 h2 { @if title.is_empty() { (t.say("Without a title")) } @else { (title) } }
                 @if !date.is_empty() { div .small { (date) } }
                 @if !link.is_empty() { div .url { (linked(link)) } }
@@ -66,7 +66,7 @@ fn content_of(asked: &Asked<'_>, data: &Read) -> Markup {
             (first(t, urls.len(), *count, ["{} URL", "{} URLs", "The first {} of {} URLs"]))
             div .wide role="region" aria-label=(t.say("URLs")) tabindex="0" { table {
                 thead { tr { th scope="col" { (t.say("URL")) } th scope="col" { (t.say("Changed")) } th scope="col" { (t.say("How often")) } th .number scope="col" { (t.say("Priority")) } } }
-                tbody { @for Place { url, modified, changes, priority } in urls { tr {
+                tbody { @for SitemapUrl { url, modified, changes, priority } in urls { tr {
                     td .url { (linked(url)) } td { (modified) } td { (changes) } td .number { (priority) }
                 } } }
             } }
@@ -85,7 +85,7 @@ fn first(t: Speech, shown: usize, all: usize, [one, many, some]: [&'static str; 
 }
 
 /// A URL as written in the document, linked to its page if the archive knows it.
-fn linked(asked: &Asked<'_>, base: &str, written: &str) -> Markup {
+fn linked(asked: &ArchiveRequest<'_>, base: &str, written: &str) -> Markup {
     let url = Url::parse(base).and_then(|base| base.join(written)).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https")).map(|url| canonical(&url));
     let is_known = |url: &String| matches!(asked.opened.store.state().find(url), Ok(Some(_)));
@@ -94,7 +94,7 @@ fn linked(asked: &Asked<'_>, base: &str, written: &str) -> Markup {
 }
 
 /// An element with its content; the depth is limited when the document is parsed.
-fn element(t: Speech, shown: &Element, depth: usize) -> Markup {
+fn element(t: Speech, shown: &ReadableElement, depth: usize) -> Markup {
     let head = html! {
         code { (shown.name) }
         @for (name, value) in &shown.attributes { " " span .small { (name) "=" } (value) }

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use archive_base::access::{Access, Role};
-use archive_base::runs::{NOT_TO_BE_KEPT, Run, Runs, Stage, Tallies, Tally};
+use archive_base::runs::{NOT_TO_BE_KEPT, ReasonTally, RunHistory, RunReport, RunStage, Tallies};
 use archive_books::ledger::Refusal;
 use chrono::{DateTime, Local, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
 use super::picture::Picture;
-use super::{Asked, Problem, Reply, Speech, utc};
+use super::{ArchiveRequest, PageProblem, Reply, Speech, utc};
 
 pub(super) const SCRIPT: &str = include_str!("runs.js");
 
@@ -43,10 +43,10 @@ pub(in crate::serve) fn run_at(path: &str) -> Option<Which> {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct RunRow {
     id: u64,
     command: String,
-    stage: Stage,
+    stage: RunStage,
     end: Option<String>,
     #[serde(serialize_with = "utc")]
     began: Option<DateTime<Utc>>,
@@ -56,23 +56,23 @@ struct Row {
     errors: u64,
 }
 
-pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn list(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let t = asked.speech;
     let before = match asked.parameter("before") {
         "" => u64::MAX,
         number => number
             .parse()
-            .map_err(|_| Problem::Wrong(t.fill("“{}” is not the number of a run.", &[&number])))?,
+            .map_err(|_| PageProblem::Wrong(t.fill("“{}” is not the number of a run.", &[&number])))?,
     };
-    let runs = Runs::of(asked.opened.store.path())?;
+    let runs = RunHistory::of(asked.opened.store.path())?;
     let older = runs.ids().partition_point(|id| *id < before);
     let mut rows = Vec::new();
     for id in runs.ids()[..older].iter().rev().take(LISTED) {
         if let Some((run, stage)) = runs.get(*id) {
-            let Run { id, command, end, began, progress, .. } = run;
+            let RunReport { id, command, end, began, progress, .. } = run;
             let (seconds, pages, bytes, errors) =
                 (progress.seconds, progress.pages, progress.bytes, progress.errors);
-            rows.push(Row { id, command, stage, end, began: Some(began), seconds, pages, bytes, errors });
+            rows.push(RunRow { id, command, stage, end, began: Some(began), seconds, pages, bytes, errors });
         }
     }
     let oldest = runs.ids()[..older].iter().rev().nth(LISTED).map(|id| id + 1);
@@ -105,26 +105,26 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
 
 /// A run as data.
 #[derive(Serialize)]
-struct Report {
-    stage: Stage,
+struct RunData {
+    stage: RunStage,
     #[serde(flatten)]
-    run: Run,
+    run: RunReport,
 }
 
-pub(super) fn at(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn at(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     run_at(asked.path).map_or_else(|| super::everywhere(asked), |which| one(asked, which))
 }
 
-fn one(asked: &Asked<'_>, which: Which) -> Result<Reply, Problem> {
+fn one(asked: &ArchiveRequest<'_>, which: Which) -> Result<Reply, PageProblem> {
     let report = find(asked.opened.store.path(), &asked.opened.access, which)?;
     let t = asked.speech;
-    let report = report.ok_or_else(|| Problem::Missing(t.say("There is no such run.").to_owned()))?;
+    let report = report.ok_or_else(|| PageProblem::Missing(t.say("There is no such run.").to_owned()))?;
     let title = t.fill("Run {}", &[&report.run.id]);
     let reply = asked.reply(&title, &report, || {
         html! {
-            @if report.stage == Stage::UnderWay || which == Which::Current { script src="/runs.js" defer {} }
+            @if report.stage == RunStage::UnderWay || which == Which::Current { script src="/runs.js" defer {} }
             div #live { (shown(t, &report)) }
-            @if report.stage == Stage::UnderWay {
+            @if report.stage == RunStage::UnderWay {
                 noscript { p { a .button href=(t.address(asked.path, &[])) { (t.say("Read the numbers again")) } } }
             }
             p { a href=(t.address("/runs", &[])) { (t.say("All runs")) } }
@@ -141,13 +141,13 @@ pub(in crate::serve) fn report(
     role: Option<Role>,
 ) -> Option<(String, bool)> {
     let report = find(archive, &Access::read(archive).ok()?.to(role), which).ok()??;
-    let is_over = report.stage != Stage::UnderWay && which != Which::Current;
+    let is_over = report.stage != RunStage::UnderWay && which != Which::Current;
     Some((shown(t, &report).into_string(), is_over))
 }
 
 /// Reads a run, with only those examples that may be shown.
-fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<Report>, Problem> {
-    let runs = Runs::of(archive)?;
+fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<RunData>, PageProblem> {
+    let runs = RunHistory::of(archive)?;
     let id = match which {
         Which::Number(id) => Some(id),
         Which::Current => runs.ids().last().copied(),
@@ -159,23 +159,23 @@ fn find(archive: &Path, access: &Access, which: Which) -> Result<Option<Report>,
                 .examples
                 .retain(|example| access.hiding(&example.url, example.time.timestamp_micros()).is_none());
         }
-        Report { stage, run }
+        RunData { stage, run }
     }))
 }
 
-fn shown(t: Speech, report: &Report) -> Markup {
-    let Report { stage, run } = report;
+fn shown(t: Speech, report: &RunData) -> Markup {
+    let RunData { stage, run } = report;
     let progress = &run.progress;
     let fact = |name: &'static str, value: String| html! { div { dt { (t.say(name)) } dd { (value) } } };
-    let is_under_way = *stage == Stage::UnderWay;
+    let is_under_way = *stage == RunStage::UnderWay;
     html! {
         h1 { (t.fill("Run {}", &[&run.id])) ": " (run.command) }
         p {
             strong { (t.say(ending(*stage, run.end.as_deref()))) } ". "
             (t.markup(match stage {
-                Stage::UnderWay => "Began {}, these numbers are of {}.",
-                Stage::Ended => "Began {}, ended {}.",
-                Stage::BrokenOff => "Began {}, last report {}.",
+                RunStage::UnderWay => "Began {}, these numbers are of {}.",
+                RunStage::Ended => "Began {}, ended {}.",
+                RunStage::BrokenOff => "Began {}, last report {}.",
             }, &[second(t, run.began), second(t, run.reported)]))
         }
         @if let Some(error) = &run.error { p .mistake lang="en" { (error) } }
@@ -222,29 +222,29 @@ fn is_one(rules: &[Refusal], name: &str) -> bool {
     rules.iter().any(|rule| rule.name() == name)
 }
 
-fn chosen(tallies: &Tallies, is_meant: impl Fn(&str) -> bool) -> Vec<&Tally> {
+fn chosen(tallies: &Tallies, is_meant: impl Fn(&str) -> bool) -> Vec<&ReasonTally> {
     tallies.0.iter().filter(|tally| is_meant(&tally.reason)).collect()
 }
 
 /// Describes how a run ended.
-fn ending(stage: Stage, end: Option<&str>) -> &'static str {
+fn ending(stage: RunStage, end: Option<&str>) -> &'static str {
     match (stage, end) {
-        (Stage::UnderWay, _) => "Under way",
-        (Stage::BrokenOff, _) => "Broken off: its program ended before it did",
-        (Stage::Ended, Some("complete")) => "Complete",
-        (Stage::Ended, Some("waiting")) => "Ended: what is left waits for its servers",
-        (Stage::Ended, Some("limit")) => "Its limit of pages was reached",
-        (Stage::Ended, Some("time")) => "Its time limit was reached",
-        (Stage::Ended, Some("found")) => "Enough pages of the topic were found",
-        (Stage::Ended, Some("harvest")) => "Too few pages were of the topic",
-        (Stage::Ended, Some("stopped")) => "Stopped by somebody",
-        (Stage::Ended, Some("failed")) => "Failed",
-        (Stage::Ended, _) => "Ended",
+        (RunStage::UnderWay, _) => "Under way",
+        (RunStage::BrokenOff, _) => "Broken off: its program ended before it did",
+        (RunStage::Ended, Some("complete")) => "Complete",
+        (RunStage::Ended, Some("waiting")) => "Ended: what is left waits for its servers",
+        (RunStage::Ended, Some("limit")) => "Its limit of pages was reached",
+        (RunStage::Ended, Some("time")) => "Its time limit was reached",
+        (RunStage::Ended, Some("found")) => "Enough pages of the topic were found",
+        (RunStage::Ended, Some("harvest")) => "Too few pages were of the topic",
+        (RunStage::Ended, Some("stopped")) => "Stopped by somebody",
+        (RunStage::Ended, Some("failed")) => "Failed",
+        (RunStage::Ended, _) => "Ended",
     }
 }
 
 /// The limits of a run, and how much of them it has used.
-fn budgets(t: Speech, run: &Run) -> Markup {
+fn budgets(t: Speech, run: &RunReport) -> Markup {
     let (limits, progress) = (&run.limits, &run.progress);
     let no_limit = t.say("no limit");
     let [hosts, sites] = BUDGETS.map(|rule| run.refused.of(&[rule.name()]));
@@ -274,8 +274,8 @@ fn budgets(t: Speech, run: &Run) -> Markup {
     } } }
 }
 
-fn reasons<'a>(t: Speech, title: &'static str, tallies: impl Iterator<Item = &'a Tally>) -> Markup {
-    let mut tallies: Vec<&Tally> = tallies.collect();
+fn reasons<'a>(t: Speech, title: &'static str, tallies: impl Iterator<Item = &'a ReasonTally>) -> Markup {
+    let mut tallies: Vec<&ReasonTally> = tallies.collect();
     tallies.sort_by_key(|tally| std::cmp::Reverse(tally.count));
     html! { div .wide role="region" aria-label=(t.say(title)) tabindex="0" { table .reasons {
         thead { tr { th scope="col" { (t.say("Why")) } th .number scope="col" { (t.say("Times")) } th scope="col" { (t.say("For example")) } } }
@@ -302,7 +302,7 @@ fn second(t: Speech, time: DateTime<Utc>) -> Markup {
 }
 
 /// A chart of pages over time.
-fn pace(t: Speech, run: &Run) -> Markup {
+fn pace(t: Speech, run: &RunReport) -> Markup {
     let points: Vec<(f64, f64)> = run.moments.iter().map(|at| (at.seconds, at.pages as f64)).collect();
     let most = points.last().map_or(0.0, |at| at.1);
     let pages = t.counted(most as u64, "{} page", "{} pages");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use archive_ask::find::{self, FindError, Results, Times, Typed};
+use archive_ask::find::{self, CaptureTimes, FindError, ParsedSearch, Results};
 use archive_ask::query::end_of;
 use archive_books::search::Snippet;
 use archive_peers::nodes::Missing;
@@ -10,9 +10,9 @@ use chrono::{DateTime, Utc};
 use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
-use super::times::{self, Step};
-use super::{Asked, Problem, Reply, Request, Speech, front, utc};
-use crate::serve::lately::Wanted;
+use super::times::{self, CalendarStep};
+use super::{ArchiveRequest, PageProblem, PageRequest, Reply, Speech, front, utc};
+use crate::serve::lately::SearchRange;
 
 /// Number of results per page. Most of the time of a search is spent on the texts of its results.
 const RESULTS: usize = 10;
@@ -46,7 +46,7 @@ const TYPED: [(&str, &str); 6] = [
 ];
 
 #[derive(Serialize, Default)]
-struct Search<'a> {
+struct SearchForm<'a> {
     words: &'a str,
     /// The time whose versions are searched; empty for the newest.
     as_of: &'a str,
@@ -55,10 +55,10 @@ struct Search<'a> {
     before: Option<DateTime<Utc>>,
     /// Possible values, if older versions can be searched.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    times: Vec<Step>,
+    times: Vec<CalendarStep>,
     /// Number of results before the first one shown.
     from: usize,
-    results: Vec<Hit>,
+    results: Vec<HitView>,
     /// Whether there are more results.
     more: bool,
     facets: Vec<(&'static str, Vec<(String, u64)>)>,
@@ -73,7 +73,7 @@ struct Search<'a> {
 }
 
 #[derive(Serialize)]
-struct Hit {
+struct HitView {
     url: String,
     also: Vec<String>,
     title: String,
@@ -90,16 +90,20 @@ struct Hit {
     all_words: bool,
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let t = asked.speech;
-    let find = |wanted: Wanted, typed: &Typed| match asked.opened.lately.find(asked.opened, wanted, typed) {
+    let find = |wanted: SearchRange, typed: &ParsedSearch| match asked.opened.lately.find(
+        asked.opened,
+        wanted,
+        typed,
+    ) {
         Err(FindError::NoIndex) => {
             let what = "This archive has no full-text index; `archive crawl` builds one unless --no-full-text is given.";
-            Err(Problem::Missing(t.say(what).to_owned()))
+            Err(PageProblem::Missing(t.say(what).to_owned()))
         }
         Err(FindError::NoVersions(_)) => {
             let what = "This archive’s index has the newest versions only; `archive rebuild --index-versions` makes older ones searchable.";
-            Err(Problem::Missing(t.say(what).to_owned()))
+            Err(PageProblem::Missing(t.say(what).to_owned()))
         }
         found => {
             let found = found?;
@@ -109,42 +113,42 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     };
     let opened = asked.opened;
     let times = || {
-        let count = || Times::searched(opened.store, opened.access.clone());
+        let count = || CaptureTimes::searched(opened.store, opened.access.clone());
         Ok(opened.lately.times.of(opened, (), |_| 0, count)?.iter().cloned().collect())
     };
     search(asked, find, times)
 }
 
 /// Results, and archives that are missing from them.
-pub(super) type Found = (Arc<Results>, Vec<Missing>);
+pub(super) type PartialResults = (Arc<Results>, Vec<Missing>);
 
 /// The page for a search by `find`. Older versions can be searched if there are `times`.
 pub(super) fn search(
-    asked: &Request<'_>,
-    find: impl Fn(Wanted, &Typed) -> Result<Found, Problem>,
-    times: impl FnOnce() -> Result<Vec<Times>, Problem>,
-) -> Result<Reply, Problem> {
+    asked: &PageRequest<'_>,
+    find: impl Fn(SearchRange, &ParsedSearch) -> Result<PartialResults, PageProblem>,
+    times: impl FnOnce() -> Result<Vec<CaptureTimes>, PageProblem>,
+) -> Result<Reply, PageProblem> {
     let (t, words) = (asked.speech, asked.parameter("q"));
     if words.starts_with("http://") || words.starts_with("https://") {
         return Ok(Reply::led_to(&t.page_of(words)));
     }
-    let mut data = Search { words, as_of: asked.parameter("as-of"), ..Search::default() };
+    let mut data = SearchForm { words, as_of: asked.parameter("as-of"), ..SearchForm::default() };
     if !words.is_empty() {
-        let mistaken = |mistake| Problem::Mistake(format!("In the search, {mistake}."));
-        let typed = Typed::parse(words).map_err(mistaken)?;
+        let mistaken = |mistake| PageProblem::Mistake(format!("In the search, {mistake}."));
+        let typed = ParsedSearch::parse(words).map_err(mistaken)?;
         data.from = asked.parameter("from").parse().unwrap_or(0).min(RESULTS_MAX - RESULTS);
         let wrong = || {
             let what = "“{}” is not a time; write it like 2026-01-31T10:00:00Z.";
-            Problem::Wrong(t.fill(what, &[&data.as_of]))
+            PageProblem::Wrong(t.fill(what, &[&data.as_of]))
         };
         let before = Some(data.as_of).filter(|time| !time.is_empty());
         data.before = before.map(|time| end_of(time).ok_or_else(wrong)).transpose()?;
         let (before, skip, limit) = (data.before, data.from, data.from + RESULTS);
-        let wanted = |words: String| Wanted { words, before, skip, limit };
+        let wanted = |words: String| SearchRange { words, before, skip, limit };
         let mut found;
         (found, data.missing) = find(wanted(words.to_owned()), &typed)?;
-        if let Some(literal) = Typed::literal(words).filter(|_| found.hits.is_empty())
-            && let Ok(typed) = Typed::parse(&literal)
+        if let Some(literal) = ParsedSearch::literal(words).filter(|_| found.hits.is_empty())
+            && let Ok(typed) = ParsedSearch::parse(&literal)
         {
             (found, data.missing) = find(wanted(literal), &typed)?;
             data.literal = !found.hits.is_empty();
@@ -159,14 +163,14 @@ pub(super) fn search(
     Ok(if data.times.is_empty() { reply } else { reply.with_script(None) })
 }
 
-fn hit(hit: find::Hit) -> Hit {
+fn hit(hit: find::Hit) -> HitView {
     let (snippet, marks) = match hit.snippet {
         Some(Snippet { text, found }) => {
             (Some(text), found.into_iter().map(|mark| (mark.start, mark.end)).collect())
         }
         None => (None, Vec::new()),
     };
-    Hit {
+    HitView {
         url: hit.url,
         also: hit.also,
         title: hit.title,
@@ -180,7 +184,7 @@ fn hit(hit: find::Hit) -> Hit {
     }
 }
 
-fn shown(asked: &Request<'_>, data: &Search<'_>) -> Markup {
+fn shown(asked: &PageRequest<'_>, data: &SearchForm<'_>) -> Markup {
     let t = asked.speech;
     let address = |words: &str, from: usize, as_of: &str| {
         let from = from.to_string();

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 
 use archive_base::files;
-use archive_base::runs::{self, Runs};
+use archive_base::runs::{self, RunHistory};
 use archive_books::ledger::{Credits, ScopeKind, ScopeRule};
 use archive_books::search;
 use archive_choose::{CrawlPolicy, RefreshRules};
@@ -12,7 +12,7 @@ use archive_crawl::publish::{self, HOST_NOTICES_MAX, NOTICES_MAX};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, Speech};
+use super::{ArchiveRequest, PageProblem, Reply, Speech};
 
 /// Maximum number of scope rules shown.
 const SCOPE_MAX: usize = 100;
@@ -21,7 +21,7 @@ const SCOPE_MAX: usize = 100;
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 #[derive(Serialize)]
-struct Settings {
+struct PageSettings {
     /// The first rules of the scope.
     scope: Vec<ScopeRule>,
     /// Total number of scope rules.
@@ -31,13 +31,13 @@ struct Settings {
     /// Content of `crawl.toml`, which overrides the command line.
     crawl_toml: Option<String>,
     /// Limits and politeness of the newest run.
-    newest_run: Option<runs::Limits>,
+    newest_run: Option<runs::RunLimits>,
     refresh: Refresh,
     access_rules: usize,
     full_text: bool,
     /// Whether people must log in.
     has_accounts: bool,
-    review: Option<Review>,
+    review: Option<ReviewRights>,
     notices: Option<Notices>,
     timegates: Vec<String>,
 }
@@ -52,7 +52,7 @@ struct Refresh {
 
 /// Who may decide on sites.
 #[derive(Serialize)]
-struct Review {
+struct ReviewRights {
     by: String,
     user_header: Option<String>,
     is_blind: bool,
@@ -67,16 +67,16 @@ struct Notices {
     fates: Vec<(&'static str, u64)>,
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let (store, t) = (asked.opened.store, asked.speech);
     let state = store.state();
     let mut scope = Credits::open(state)?.scope().rules().to_vec();
     let scope_rules = scope.len();
     scope.truncate(SCOPE_MAX);
     let rules = RefreshRules::kept(state)?;
-    let runs = Runs::of(store.path())?;
+    let runs = RunHistory::of(store.path())?;
     let newest = runs.ids().last().and_then(|id| runs.get(*id));
-    let review = asked.server.review.as_ref().map(|review| Review {
+    let review = asked.server.review.as_ref().map(|review| ReviewRights {
         by: review.by.clone(),
         user_header: asked.server.user_header.as_ref().map(ToString::to_string),
         is_blind: review.is_blind,
@@ -90,7 +90,7 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
         }),
         None => None,
     };
-    let data = Settings {
+    let data = PageSettings {
         scope,
         scope_rules,
         crawl: CrawlPolicy::of_last_crawl(state)?,
@@ -113,15 +113,15 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
 }
 
 /// Content of `crawl.toml`, if it exists.
-fn crawl_toml(asked: &Asked<'_>) -> Result<Option<String>, Problem> {
+fn crawl_toml(asked: &ArchiveRequest<'_>) -> Result<Option<String>, PageProblem> {
     match files::read(&asked.opened.store.path().join(SETTINGS_FILE), FILE_BYTES_MAX) {
         Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Problem::Failed(format!("{SETTINGS_FILE}: {error}"))),
+        Err(error) => Err(PageProblem::Failed(format!("{SETTINGS_FILE}: {error}"))),
     }
 }
 
-fn shown(t: Speech, data: &Settings) -> Markup {
+fn shown(t: Speech, data: &PageSettings) -> Markup {
     let row =
         |name: &'static str, value: Markup| html! { tr { th scope="row" { (t.say(name)) } td { (value) } } };
     let yes = |is: bool| html! { (t.say(if is { "yes" } else { "no" })) };
@@ -183,8 +183,8 @@ fn shown(t: Speech, data: &Settings) -> Markup {
             (row("Decide on sites", match &data.review {
                 None => html! { (t.say("nobody here (--review)")) },
                 Some(_) if data.has_accounts => html! { (t.say("reviewers and operators with an account, under its name")) },
-                Some(Review { user_header: Some(field), .. }) => html! { (t.markup("the person whom the field {} names, under that name", &[html! { code { (field) } }])) },
-                Some(Review { by, .. }) => html! { (t.fill("everybody who can reach this server, as {} or under another name", &[by])) },
+                Some(ReviewRights { user_header: Some(field), .. }) => html! { (t.markup("the person whom the field {} names, under that name", &[html! { code { (field) } }])) },
+                Some(ReviewRights { by, .. }) => html! { (t.fill("everybody who can reach this server, as {} or under another name", &[by])) },
             }))
             (row("Announce changes", match &data.notices {
                 None => html! { (t.say("nobody here (--pings)")) },

@@ -6,14 +6,14 @@ use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, utc};
+use super::{ArchiveRequest, PageProblem, Reply, utc};
 
 /// Maximum number of pages listed, without redirects: a redirect has the importance of its target, and both would be
 /// listed.
 const PAGES: usize = 50;
 
 #[derive(Debug, Serialize)]
-pub(in crate::serve) struct Site {
+pub(in crate::serve) struct SiteView {
     site: String,
     importance: f64,
     pages: u64,
@@ -27,11 +27,11 @@ pub(in crate::serve) struct Site {
     last_seen: Option<DateTime<Utc>>,
     /// Number of pages by status.
     statuses: Vec<(u64, u64)>,
-    most_important: Vec<Page>,
+    most_important: Vec<SitePage>,
 }
 
 #[derive(Debug, Serialize)]
-struct Page {
+struct SitePage {
     url: String,
     title: Option<String>,
     status: Option<u64>,
@@ -41,7 +41,7 @@ struct Page {
 }
 
 /// Collects the data about a site.
-fn held(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
+fn held(asked: &ArchiveRequest<'_>, name: &str) -> Result<SiteView, PageProblem> {
     let t = asked.speech;
     let quoted = Quoted(name);
     let ask =
@@ -49,7 +49,7 @@ fn held(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
     let question = ask(format!("site site = {quoted}"))?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
     let Some(site) = sites.into_iter().next() else {
-        return Err(Problem::no_site(t, name));
+        return Err(PageProblem::no_site(t, name));
     };
     let statuses =
         ask(format!("count pages site = {quoted} and status is not empty group by status"))?.answer()?;
@@ -60,7 +60,7 @@ fn held(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
     let pages = ask(format!(
         "page site = {quoted} and captures > 0 and status not between 300 and 399 order by importance desc limit {PAGES} select url, title, status, importance, last_seen"
     ))?;
-    Ok(Site {
+    Ok(SiteView {
         other: site.other(),
         site: site.name,
         importance: site.importance,
@@ -75,10 +75,10 @@ fn held(asked: &Asked<'_>, name: &str) -> Result<Site, Problem> {
     })
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let (t, name) = (asked.speech, asked.parameter("name"));
-    let bytes = |site: &Site| {
-        let page = |page: &Page| page.url.len() + page.title.as_ref().map_or(0, String::len);
+    let bytes = |site: &SiteView| {
+        let page = |page: &SitePage| page.url.len() + page.title.as_ref().map_or(0, String::len);
         site.most_important.iter().map(page).sum()
     };
     let data = asked.opened.lately.sites.of(asked.opened, name.to_owned(), bytes, || held(asked, name))?;
@@ -125,9 +125,9 @@ pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }))
 }
 
-fn found(row: &[Value]) -> Option<Page> {
+fn found(row: &[Value]) -> Option<SitePage> {
     let [Value::Text(url), title, status, importance, last_seen] = row else { return None };
-    Some(Page {
+    Some(SitePage {
         url: url.clone(),
         title: if let Value::Text(title) = title { Some(title.clone()) } else { None },
         status: status.as_number().map(|status| status as u64),

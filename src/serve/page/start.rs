@@ -6,13 +6,13 @@ use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, utc};
+use super::{ArchiveRequest, PageProblem, Reply, utc};
 
 /// Maximum number of sites, and of changed pages, listed.
 const LISTED: usize = 10;
 
 #[derive(Debug, Serialize)]
-pub(in crate::serve) struct Start {
+pub(in crate::serve) struct StartPage {
     captures: u64,
     urls: u64,
     fetched: u64,
@@ -23,19 +23,19 @@ pub(in crate::serve) struct Start {
     first: Option<DateTime<Utc>>,
     #[serde(serialize_with = "utc")]
     last: Option<DateTime<Utc>>,
-    important_sites: Vec<Site>,
-    changes: Vec<Change>,
+    important_sites: Vec<StartSite>,
+    changes: Vec<RecentChange>,
 }
 
 #[derive(Debug, Serialize)]
-struct Site {
+struct StartSite {
     site: String,
     importance: f64,
     pages: u64,
 }
 
 #[derive(Debug, Serialize)]
-struct Change {
+struct RecentChange {
     url: String,
     title: Option<String>,
     #[serde(serialize_with = "utc")]
@@ -44,11 +44,11 @@ struct Change {
 }
 
 /// Collects the data of the page.
-fn held(asked: &Asked<'_>) -> Result<Start, Problem> {
+fn held(asked: &ArchiveRequest<'_>) -> Result<StartPage, PageProblem> {
     let state = asked.opened.store.state();
     let totals = state.shown_totals();
     let (first, last) = span(state);
-    Ok(Start {
+    Ok(StartPage {
         captures: contents(state)?,
         urls: totals.urls,
         fetched: totals.fetched,
@@ -65,7 +65,7 @@ fn held(asked: &Asked<'_>) -> Result<Start, Problem> {
     })
 }
 
-pub(super) fn page(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let data = asked.opened.lately.start.of(asked.opened, (), |_| 0, || held(asked))?;
     let t = asked.speech;
     let others = asked.server.others(asked.host);
@@ -147,11 +147,11 @@ fn span(state: &State) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
     (first.and_then(DateTime::from_timestamp_micros), last.and_then(DateTime::from_timestamp_micros))
 }
 
-fn sites(asked: &Asked<'_>) -> Result<Vec<Site>, Problem> {
+fn sites(asked: &ArchiveRequest<'_>) -> Result<Vec<StartSite>, PageProblem> {
     let text = format!("site limit {LISTED}");
     let question = Question::new(asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;
-    let site = |site: archive_ask::query::SiteRow| Site {
+    let site = |site: archive_ask::query::SiteRow| StartSite {
         site: site.name,
         importance: site.importance,
         pages: site.pages,
@@ -159,13 +159,13 @@ fn sites(asked: &Asked<'_>) -> Result<Vec<Site>, Problem> {
     Ok(sites.into_iter().map(site).collect())
 }
 
-fn changes(asked: &Asked<'_>) -> Result<Vec<Change>, Problem> {
+fn changes(asked: &ArchiveRequest<'_>) -> Result<Vec<RecentChange>, PageProblem> {
     let text = format!(
         "page versions > 1 order by changed desc limit {LISTED} select url, title, changed, importance"
     );
     let question = Question::new(asked.opened.store, asked.opened.access.clone(), &text, Utc::now())?;
     let change = |row: Vec<Value>| match row.as_slice() {
-        [Value::Text(url), title, changed, importance] => Some(Change {
+        [Value::Text(url), title, changed, importance] => Some(RecentChange {
             url: url.clone(),
             title: if let Value::Text(title) = title { Some(title.clone()) } else { None },
             changed: if let Value::Time(time) = changed { Some(*time) } else { None },
@@ -177,7 +177,7 @@ fn changes(asked: &Asked<'_>) -> Result<Vec<Change>, Problem> {
 }
 
 /// Metrics for Prometheus.
-pub(super) fn metrics(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn metrics(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let state = asked.opened.store.state();
     let totals = state.shown_totals();
     let rows = [

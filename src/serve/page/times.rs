@@ -3,19 +3,19 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-use archive_ask::find::Times;
+use archive_ask::find::CaptureTimes;
 use chrono::{DateTime, Local, TimeDelta, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::Request;
+use super::PageRequest;
 
 /// Maximum number of months shown individually; beyond that, years are shown.
 const MONTHS_MAX: usize = 60;
 
 /// A month or year.
 #[derive(Serialize)]
-pub(super) struct Step {
+pub(super) struct CalendarStep {
     /// The value of `as-of` for its end.
     as_of: String,
     /// Number of captures in it.
@@ -25,18 +25,18 @@ pub(super) struct Step {
 }
 
 /// The steps with captures, in order, for one archive or several.
-pub(super) fn steps(times: &[Times]) -> Vec<Step> {
+pub(super) fn steps(times: &[CaptureTimes]) -> Vec<CalendarStep> {
     let of = |name_of: fn(DateTime<Utc>) -> String, end: &str| {
         let mut captures: BTreeMap<String, f64> = BTreeMap::new();
-        for (time, each) in times.iter().flat_map(Times::each) {
+        for (time, each) in times.iter().flat_map(CaptureTimes::each) {
             *captures.entry(name_of(time)).or_default() += each;
         }
-        let step = |(name, captures): (String, f64)| Step {
+        let step = |(name, captures): (String, f64)| CalendarStep {
             as_of: format!("{name}{end}"),
             captures: captures.round() as u64,
             name,
         };
-        captures.into_iter().map(step).collect::<Vec<Step>>()
+        captures.into_iter().map(step).collect::<Vec<CalendarStep>>()
     };
     let months = of(month, "");
     if months.len() > MONTHS_MAX { of(year, "-12") } else { months }
@@ -53,19 +53,19 @@ fn year(time: DateTime<Utc>) -> String {
 /// A time input with suggestions, a slider if scripts run, and links to the steps before and after `before`, the end of
 /// the period shown; `None` means now.
 pub(super) fn choice(
-    asked: &Request<'_>,
-    steps: &[Step],
+    asked: &PageRequest<'_>,
+    steps: &[CalendarStep],
     before: Option<DateTime<Utc>>,
     address: &dyn Fn(&str) -> String,
 ) -> Markup {
     let t = asked.speech;
     let shown = before.map(|before| month(before - TimeDelta::microseconds(1)));
     // Names of years are prefixes of the names of their months.
-    let to_shown = |step: &Step| {
+    let to_shown = |step: &CalendarStep| {
         shown.as_ref().map(|shown| step.name.as_str().cmp(shown.get(..step.name.len()).unwrap_or(shown)))
     };
-    let is_before = |step: &&Step| to_shown(step).is_none_or(Ordering::is_lt);
-    let is_after = |step: &&Step| to_shown(step).is_some_and(Ordering::is_gt);
+    let is_before = |step: &&CalendarStep| to_shown(step).is_none_or(Ordering::is_lt);
+    let is_after = |step: &&CalendarStep| to_shown(step).is_some_and(Ordering::is_gt);
     let (earlier, later) = (steps.iter().rfind(is_before), steps.iter().find(is_after));
     let at = steps.iter().take_while(|step| !is_after(step)).count();
     let at = if before.is_none() { steps.len() } else { at.saturating_sub(1) };

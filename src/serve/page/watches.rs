@@ -5,13 +5,13 @@ use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, utc};
+use super::{ArchiveRequest, PageProblem, Reply, utc};
 
 /// Maximum number of pages of a report listed.
 const NEWS_MAX: usize = 200;
 
 #[derive(Serialize)]
-struct Row {
+struct WatchListRow {
     name: String,
     query: String,
     every_seconds: u64,
@@ -22,16 +22,17 @@ struct Row {
     due: Option<DateTime<Utc>>,
 }
 
-impl From<watch::Watch> for Row {
+impl From<watch::Watch> for WatchListRow {
     fn from(watch: watch::Watch) -> Self {
         let (since, due) = (Some(watch.since), Some(watch.due_at()));
         Self { name: watch.name, query: watch.query, every_seconds: watch.every_seconds, since, due }
     }
 }
 
-pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn list(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let t = asked.speech;
-    let rows: Vec<Row> = watch::list(asked.opened.store.path())?.into_iter().map(Row::from).collect();
+    let rows: Vec<WatchListRow> =
+        watch::list(asked.opened.store.path())?.into_iter().map(WatchListRow::from).collect();
     Ok(asked.reply(t.say("Watches"), &rows, || {
         html! {
             h1 { (t.say("Watches")) }
@@ -55,15 +56,15 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     }))
 }
 
-pub(super) fn one(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn one(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let (t, archive, access) = (asked.speech, asked.opened.store.path(), &asked.opened.access);
     let name = asked.path.trim_start_matches("/watches/");
     let (name, is_feed) = name.strip_suffix(".atom").map_or((name, false), |name| (name, true));
     let found = watch::get(archive, name).map_err(|error| match error {
         WatchError::Name(_) | WatchError::Missing(_) => {
-            Problem::Missing(t.fill("There is no watch “{}”.", &[&name]))
+            PageProblem::Missing(t.fill("There is no watch “{}”.", &[&name]))
         }
-        error => Problem::from(error),
+        error => PageProblem::from(error),
     })?;
     if is_feed {
         return Ok(Reply::of(200, "application/atom+xml", watch::shown_feed(archive, &found, access)?));

@@ -18,14 +18,14 @@ const PLACES: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct Attempts {
     secret: RandomState,
-    addresses: Counters,
-    names: Counters,
+    addresses: AttemptCounters,
+    names: AttemptCounters,
 }
 
 #[derive(Debug)]
-struct Counters(Vec<(u32, Option<Instant>)>);
+struct AttemptCounters(Vec<(u32, Option<Instant>)>);
 
-impl Default for Counters {
+impl Default for AttemptCounters {
     fn default() -> Self {
         Self(vec![(0, None); PLACES])
     }
@@ -72,7 +72,7 @@ impl Attempts {
     }
 }
 
-impl Counters {
+impl AttemptCounters {
     /// The count in a slot since its window began.
     fn at(&mut self, place: usize, now: Instant) -> &mut u32 {
         let (count, since) = &mut self.0[place];

@@ -22,7 +22,7 @@ const ASIDE_MAX: u32 = 8;
 /// Kind of event.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(in crate::serve) enum What {
+pub(in crate::serve) enum AuditKind {
     Login,
     Failure,
     Limited,
@@ -34,7 +34,7 @@ pub(in crate::serve) enum What {
 /// An event. Of the user's input it contains only names of existing accounts.
 #[derive(Clone, Debug, Serialize)]
 pub(in crate::serve) struct Event<'a> {
-    pub(in crate::serve) event: What,
+    pub(in crate::serve) event: AuditKind,
     /// The account; `None` if the given name is unknown.
     pub(in crate::serve) name: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,13 +45,13 @@ pub(in crate::serve) struct Event<'a> {
 }
 
 impl<'a> Event<'a> {
-    pub(in crate::serve) fn of(event: What, name: Option<&'a str>) -> Self {
+    pub(in crate::serve) fn of(event: AuditKind, name: Option<&'a str>) -> Self {
         Self { event, name, address: None, path: None }
     }
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct AuditLine<'a> {
     time: String,
     #[serde(flatten)]
     event: &'a Event<'a>,
@@ -87,7 +87,7 @@ impl Audit {
 
     pub(super) fn write(&mut self, event: &Event<'_>) -> io::Result<()> {
         let time = Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true);
-        let mut line = serde_json::to_vec(&Line { time, event })?;
+        let mut line = serde_json::to_vec(&AuditLine { time, event })?;
         line.push(b'\n');
         if self.length + line.len() as u64 > BYTES_MAX {
             self.put_aside()?;
@@ -127,13 +127,13 @@ mod tests {
         let path = folder.path().join("audit.jsonl");
         let mut audit = Audit::open(path.clone()).unwrap();
         audit
-            .write(&Event { path: Some("/runs"), ..Event::of(What::Refused, Some("an\u{85}na\n")) })
+            .write(&Event { path: Some("/runs"), ..Event::of(AuditKind::Refused, Some("an\u{85}na\n")) })
             .unwrap();
         fs::write(&path, [&fs::read(&path).unwrap(), &b"{\"cut"[..]].concat()).unwrap();
         assert!(Audit::open(path.clone()).unwrap_err().to_string().contains("another server"));
         drop(audit);
         let mut audit = Audit::open(path.clone()).unwrap();
-        audit.write(&Event::of(What::Failure, None)).unwrap();
+        audit.write(&Event::of(AuditKind::Failure, None)).unwrap();
         let text = fs::read_to_string(&path).unwrap();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 3, "{text}");
@@ -142,7 +142,7 @@ mod tests {
         assert!(lines[2].ends_with("\"event\":\"failure\",\"name\":null}"), "{text}");
         for _ in 0..ASIDE_MAX + 2 {
             audit.length = BYTES_MAX;
-            audit.write(&Event::of(What::Login, Some("anna"))).unwrap();
+            audit.write(&Event::of(AuditKind::Login, Some("anna"))).unwrap();
         }
         let mut names: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap()).collect();
         names.sort_by_key(fs::DirEntry::file_name);

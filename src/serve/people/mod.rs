@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use archive_base::access::Role;
-use archive_base::accounts::{Account, Accounts, AccountsError};
+use archive_base::accounts::{Account, AccountList, AccountsError};
 use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use sha2::{Digest, Sha256};
@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 
 use self::attempts::Attempts;
 use self::audit::Audit;
-pub(super) use self::audit::{Event, What};
+pub(super) use self::audit::{AuditKind, Event};
 use self::sessions::Sessions;
 
 /// How long the accounts are used before the file is reread.
@@ -38,7 +38,7 @@ const BELIEVED: Duration = Duration::from_secs(300);
 const BELIEVED_MAX: usize = 256;
 
 /// A random secret, or the digest of one.
-type Key = [u8; 32];
+type SecretKey = [u8; 32];
 
 /// The person who makes a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,12 +48,12 @@ pub(super) struct Who {
     /// Their role; `None` without accounts.
     pub(super) role: Option<Role>,
     /// Their session, if they have one.
-    pub(super) session: Option<Key>,
+    pub(super) session: Option<SecretKey>,
 }
 
 /// Why a login is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum LoginRefusal {
     /// The name or the password is wrong.
     Wrong,
     /// There were too many failures from the same address, or for the same name.
@@ -66,19 +66,19 @@ pub(super) enum Refused {
 #[derive(Debug)]
 pub(super) struct People {
     path: PathBuf,
-    loaded: Mutex<(Arc<Accounts>, Instant)>,
+    loaded: Mutex<(Arc<AccountList>, Instant)>,
     sessions: Mutex<Sessions>,
     attempts: Mutex<Attempts>,
     /// Digests of credentials sent by programs, each with the person, a digest of the account, and its expiry.
-    believed: Mutex<HashMap<Key, (Who, Key, Instant)>>,
+    believed: Mutex<HashMap<SecretKey, (Who, SecretKey, Instant)>>,
     hashing: Semaphore,
     audit: Mutex<Audit>,
-    secret: Key,
+    secret: SecretKey,
 }
 
 impl People {
     pub(super) fn new(path: PathBuf, audit: PathBuf) -> Result<Self, super::ServeError> {
-        let accounts = Accounts::read(&path)?;
+        let accounts = AccountList::read(&path)?;
         let audit =
             Audit::open(audit.clone()).map_err(|source| super::ServeError::Audit { path: audit, source })?;
         Ok(Self {
@@ -94,20 +94,20 @@ impl People {
     }
 
     /// The accounts, as of at most half a second ago.
-    fn accounts(&self) -> Result<Arc<Accounts>, AccountsError> {
+    fn accounts(&self) -> Result<Arc<AccountList>, AccountsError> {
         let mut loaded = lock(&self.loaded);
         if loaded.1.elapsed() >= FRESH {
-            *loaded = (Arc::new(Accounts::read(&self.path)?), Instant::now());
+            *loaded = (Arc::new(AccountList::read(&self.path)?), Instant::now());
         }
         Ok(Arc::clone(&loaded.0))
     }
 
-    fn current(&self) -> Option<Arc<Accounts>> {
+    fn current(&self) -> Option<Arc<AccountList>> {
         self.accounts().inspect_err(|error| tracing::error!("nobody can log in: {error}")).ok()
     }
 
     /// The role of an account, if the account is unchanged.
-    fn unchanged(&self, name: &str, line: &Key) -> Option<Role> {
+    fn unchanged(&self, name: &str, line: &SecretKey) -> Option<Role> {
         let accounts = self.current()?;
         accounts
             .find(name)
@@ -116,7 +116,7 @@ impl People {
     }
 
     /// What a session is bound to besides its cookie, which another page may have put into this browser.
-    pub(super) fn client(user_agent: Option<&str>) -> Key {
+    pub(super) fn client(user_agent: Option<&str>) -> SecretKey {
         digest(user_agent.unwrap_or_default().as_bytes())
     }
 
@@ -126,11 +126,13 @@ impl People {
         &self,
         cookies: impl Iterator<Item = &'c str>,
         of_pages: bool,
-        client: &Key,
+        client: &SecretKey,
     ) -> Option<Who> {
         let found = cookies.filter_map(|cookie| {
-            let id =
-                BASE64_URL_SAFE_NO_PAD.decode(cookie).ok().filter(|id| id.len() == Key::default().len())?;
+            let id = BASE64_URL_SAFE_NO_PAD
+                .decode(cookie)
+                .ok()
+                .filter(|id| id.len() == SecretKey::default().len())?;
             lock(&self.sessions).find(&digest(&id), of_pages, client, Instant::now())
         });
         let mut found: Vec<_> = found.collect();
@@ -146,7 +148,11 @@ impl People {
     }
 
     /// Authenticates a request that carries a password, as programs send it (`Authorization: Basic`).
-    pub(super) async fn by_password(self: &Arc<Self>, field: &str, address: IpAddr) -> Result<Who, Refused> {
+    pub(super) async fn by_password(
+        self: &Arc<Self>,
+        field: &str,
+        address: IpAddr,
+    ) -> Result<Who, LoginRefusal> {
         let key = digest(&[&self.secret, field.as_bytes()].concat());
         let known = lock(&self.believed).get(&key).filter(|(.., until)| Instant::now() < *until).cloned();
         if let Some((who, line, _)) = known
@@ -154,11 +160,13 @@ impl People {
         {
             return Ok(who);
         }
-        let sent =
-            field.get(..6).filter(|scheme| scheme.eq_ignore_ascii_case("basic ")).ok_or(Refused::Wrong)?;
-        let sent = BASE64_STANDARD.decode(field[sent.len()..].trim()).map_err(|_| Refused::Wrong)?;
-        let sent = String::from_utf8(sent).map_err(|_| Refused::Wrong)?;
-        let (name, password) = sent.split_once(':').ok_or(Refused::Wrong)?;
+        let sent = field
+            .get(..6)
+            .filter(|scheme| scheme.eq_ignore_ascii_case("basic "))
+            .ok_or(LoginRefusal::Wrong)?;
+        let sent = BASE64_STANDARD.decode(field[sent.len()..].trim()).map_err(|_| LoginRefusal::Wrong)?;
+        let sent = String::from_utf8(sent).map_err(|_| LoginRefusal::Wrong)?;
+        let (name, password) = sent.split_once(':').ok_or(LoginRefusal::Wrong)?;
         let account = self.check(name, password, address).await?;
         let who = Who { name: Some(account.name.clone()), role: Some(account.role), session: None };
         let mut believed = lock(&self.believed);
@@ -175,10 +183,10 @@ impl People {
         name: &str,
         password: &str,
         address: IpAddr,
-        client: Key,
-    ) -> Result<String, Refused> {
+        client: SecretKey,
+    ) -> Result<String, LoginRefusal> {
         let account = self.check(name, password, address).await?;
-        let id = random().map_err(|_| Refused::Unable)?;
+        let id = random().map_err(|_| LoginRefusal::Unable)?;
         let line = digest(account.line().as_bytes());
         lock(&self.sessions).begin(digest(&id), account.name, [line, client], Instant::now());
         Ok(BASE64_URL_SAFE_NO_PAD.encode(id))
@@ -190,8 +198,8 @@ impl People {
         name: &str,
         password: &str,
         address: IpAddr,
-    ) -> Result<Account, Refused> {
-        let accounts = self.current().ok_or(Refused::Unable)?;
+    ) -> Result<Account, LoginRefusal> {
+        let accounts = self.current().ok_or(LoginRefusal::Unable)?;
         // An unknown name is not logged: it may be a password in the wrong field.
         let known = accounts.find(name).cloned();
         let event = |what| Event {
@@ -201,31 +209,34 @@ impl People {
         let attempt = lock(&self.attempts).begin(name, address, Instant::now());
         if let Err(is_first) = attempt {
             if is_first {
-                self.write(&event(What::Limited))?;
+                self.write(&event(AuditKind::Limited))?;
             }
-            return Err(Refused::TooMany);
+            return Err(LoginRefusal::TooMany);
         }
         let place = tokio::time::timeout(HASHING_WAIT, self.hashing.acquire()).await;
         let Ok(Ok(_place)) = place else {
             lock(&self.attempts).forgive(name, address);
-            return Err(Refused::Unable);
+            return Err(LoginRefusal::Unable);
         };
         let (asked, password) = (name.to_owned(), password.to_owned());
         let verifying = tokio::task::spawn_blocking(move || accounts.verify(&asked, &password)).await;
-        if !verifying.map_err(|_| Refused::Unable)? {
-            self.write(&event(What::Failure))?;
-            return Err(Refused::Wrong);
+        if !verifying.map_err(|_| LoginRefusal::Unable)? {
+            self.write(&event(AuditKind::Failure))?;
+            return Err(LoginRefusal::Wrong);
         }
-        self.write(&event(What::Login))?;
+        self.write(&event(AuditKind::Login))?;
         lock(&self.attempts).forgive(name, address);
-        known.ok_or(Refused::Wrong)
+        known.ok_or(LoginRefusal::Wrong)
     }
 
     /// Ends the session of the request, including access to archived pages.
     pub(super) fn log_out(&self, who: &Who, address: IpAddr) {
         if let Some(session) = &who.session {
             lock(&self.sessions).end(session);
-            self.record(&Event { address: Some(address), ..Event::of(What::Logout, who.name.as_deref()) });
+            self.record(&Event {
+                address: Some(address),
+                ..Event::of(AuditKind::Logout, who.name.as_deref())
+            });
         }
     }
 
@@ -248,13 +259,13 @@ impl People {
     }
 
     /// Logs an event that must not go unrecorded.
-    fn write(&self, event: &Event<'_>) -> Result<(), Refused> {
+    fn write(&self, event: &Event<'_>) -> Result<(), LoginRefusal> {
         let written = tokio::task::block_in_place(|| lock(&self.audit).write(event));
         written
             .inspect_err(|error| {
                 tracing::error!("nobody can log in: the audit log cannot be written: {error}");
             })
-            .map_err(|_| Refused::Unable)
+            .map_err(|_| LoginRefusal::Unable)
     }
 
     /// Logs an event that has already happened.
@@ -268,12 +279,12 @@ fn lock<T>(it: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     it.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn digest(bytes: &[u8]) -> Key {
+fn digest(bytes: &[u8]) -> SecretKey {
     Sha256::digest(bytes).into()
 }
 
-fn random() -> std::io::Result<Key> {
-    let mut key = Key::default();
+fn random() -> std::io::Result<SecretKey> {
+    let mut key = SecretKey::default();
     getrandom::fill(&mut key)?;
     Ok(key)
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use super::Key;
+use super::SecretKey;
 
 /// Maximum idle time of a session, and its maximum lifetime.
 const IDLE_MAX: Duration = Duration::from_secs(2 * 3600);
@@ -21,34 +21,40 @@ const TICKETS_MAX: usize = 1024;
 struct Session {
     name: String,
     /// Digest of the account when the session began.
-    line: Key,
+    line: SecretKey,
     /// Digest of what the browser calls itself.
-    client: Key,
+    client: SecretKey,
     began: Instant,
     used: Instant,
     /// Digest of the cookie for archived pages.
-    pages: Option<Key>,
+    pages: Option<SecretKey>,
 }
 
 #[derive(Debug)]
 struct Ticket {
-    id: Key,
-    session: Key,
+    id: SecretKey,
+    session: SecretKey,
     path: String,
     made: Instant,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    all: HashMap<Key, Session>,
+    all: HashMap<SecretKey, Session>,
     /// Sessions by the digests of their cookies for archived pages.
-    pages: HashMap<Key, Key>,
+    pages: HashMap<SecretKey, SecretKey>,
     tickets: VecDeque<Ticket>,
 }
 
 impl Sessions {
-    pub(super) fn begin(&mut self, id: Key, name: String, [line, client]: [Key; 2], now: Instant) {
-        let over: Vec<Key> =
+    pub(super) fn begin(
+        &mut self,
+        id: SecretKey,
+        name: String,
+        [line, client]: [SecretKey; 2],
+        now: Instant,
+    ) {
+        let over: Vec<SecretKey> =
             self.all.iter().filter(|(_, session)| session.is_over(now)).map(|(id, _)| *id).collect();
         over.iter().for_each(|id| self.end(id));
         let own = self.all.values().filter(|session| session.name == name).count();
@@ -66,11 +72,11 @@ impl Sessions {
     /// Finds a session by one of its two cookies: its key, the person's name, and the account's digest.
     pub(super) fn find(
         &mut self,
-        id: &Key,
+        id: &SecretKey,
         of_pages: bool,
-        client: &Key,
+        client: &SecretKey,
         now: Instant,
-    ) -> Option<(Key, String, Key)> {
+    ) -> Option<(SecretKey, String, SecretKey)> {
         let id = if of_pages { *self.pages.get(id)? } else { *id };
         let session = self.all.get_mut(&id).filter(|session| session.client == *client)?;
         if session.is_over(now) {
@@ -81,13 +87,13 @@ impl Sessions {
         Some((id, session.name.clone(), session.line))
     }
 
-    pub(super) fn end(&mut self, id: &Key) {
+    pub(super) fn end(&mut self, id: &SecretKey) {
         if let Some(pages) = self.all.remove(id).and_then(|session| session.pages) {
             self.pages.remove(&pages);
         }
     }
 
-    pub(super) fn add_ticket(&mut self, id: Key, session: Key, path: String, now: Instant) {
+    pub(super) fn add_ticket(&mut self, id: SecretKey, session: SecretKey, path: String, now: Instant) {
         if self.tickets.len() >= TICKETS_MAX {
             self.tickets.pop_front();
         }
@@ -95,14 +101,14 @@ impl Sessions {
     }
 
     /// The session and the address of a ticket, which is removed.
-    pub(super) fn take_ticket(&mut self, id: &Key, now: Instant) -> Option<(Key, String)> {
+    pub(super) fn take_ticket(&mut self, id: &SecretKey, now: Instant) -> Option<(SecretKey, String)> {
         self.tickets.retain(|ticket| now.duration_since(ticket.made) < TICKET_LIFE);
         let place = self.tickets.iter().position(|ticket| ticket.id == *id)?;
         let ticket = self.tickets.remove(place)?;
         self.all.contains_key(&ticket.session).then_some((ticket.session, ticket.path))
     }
 
-    pub(super) fn open_pages(&mut self, session: Key, cookie: Key) {
+    pub(super) fn open_pages(&mut self, session: SecretKey, cookie: SecretKey) {
         if let Some(found) = self.all.get_mut(&session) {
             found.pages = Some(cookie);
             self.pages.insert(cookie, session);
@@ -121,10 +127,10 @@ mod tests {
     use super::*;
 
     /// The account and the browser of all sessions.
-    const OWN: [Key; 2] = [[9; 32], [8; 32]];
+    const OWN: [SecretKey; 2] = [[9; 32], [8; 32]];
 
-    fn key(number: usize) -> Key {
-        let mut key = Key::default();
+    fn key(number: usize) -> SecretKey {
+        let mut key = SecretKey::default();
         key[..8].copy_from_slice(&(number as u64).to_le_bytes());
         key
     }

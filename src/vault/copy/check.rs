@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_base::control::Control;
 use serde::Serialize;
 
-use super::{CopiedFile, CopyError, Progress, Remote, transfer};
+use super::{CopiedFile, CopyError, CopyProgress, Remote, transfer};
 
 /// A problem with copies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct CopyFinding {
     /// The object, or the manifest.
     pub object: String,
     /// The archive's file in the object, if any.
@@ -21,7 +21,7 @@ pub struct Finding {
 
 /// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checked {
+pub struct CopyCheck {
     /// Number of copies.
     pub copies: u64,
     /// Number of objects that the copies refer to.
@@ -29,7 +29,7 @@ pub struct Checked {
     /// Bytes of the objects.
     pub bytes: u64,
     /// The problems found.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<CopyFinding>,
 }
 
 /// Reads every byte of one copy, or of all copies, and compares it with the manifests.
@@ -40,15 +40,15 @@ pub fn check(
     remote: &Remote,
     number: Option<u64>,
     control: &Control,
-    progress: Progress<'_>,
-) -> Result<Checked, CopyError> {
+    progress: CopyProgress<'_>,
+) -> Result<CopyCheck, CopyError> {
     let numbers = remote.numbers()?;
     let wanted: Vec<u64> =
         numbers.iter().copied().filter(|found| number.is_none_or(|wanted| wanted == *found)).collect();
     if wanted.is_empty() {
         return Err(CopyError::NoCopy { url: remote.url.clone(), number });
     }
-    let mut checked = Checked { copies: wanted.len() as u64, ..Checked::default() };
+    let mut checked = CopyCheck { copies: wanted.len() as u64, ..CopyCheck::default() };
     let mut objects: BTreeMap<String, CopiedFile> = BTreeMap::new();
     for number in &wanted {
         match remote.manifest(*number) {
@@ -83,8 +83,8 @@ pub fn check(
     Ok(checked)
 }
 
-impl Checked {
+impl CopyCheck {
     fn find(&mut self, object: String, path: Option<String>, what: String) {
-        self.findings.push(Finding { object, path, what });
+        self.findings.push(CopyFinding { object, path, what });
     }
 }

@@ -42,7 +42,7 @@ const ENDING: &str = ".jsonl";
 /// First line of a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
+struct ManifestHead {
     format: u32,
     number: u64,
     series: String,
@@ -68,7 +68,7 @@ pub struct CopiedFile {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Check {
+struct ManifestCheck {
     sha256: String,
 }
 
@@ -98,7 +98,7 @@ impl Manifest {
 
     pub(super) fn encode(&self) -> Result<Bytes, serde_json::Error> {
         let mut text = Vec::new();
-        let head = Head {
+        let head = ManifestHead {
             format: FORMAT,
             number: self.number,
             series: self.series.clone(),
@@ -113,7 +113,7 @@ impl Manifest {
             serde_json::to_writer(&mut text, file)?;
         }
         text.push(b'\n');
-        let check = Check { sha256: hex(&Digest::sha256(&text)) };
+        let check = ManifestCheck { sha256: hex(&Digest::sha256(&text)) };
         serde_json::to_writer(&mut text, &check)?;
         text.push(b'\n');
         Ok(text.into())
@@ -124,14 +124,15 @@ impl Manifest {
         let whole = bytes.strip_suffix(b"\n").ok_or("its last line has no end")?;
         let last = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let (text, check) = whole.split_at(last);
-        let check: Check =
+        let check: ManifestCheck =
             serde_json::from_slice(check).map_err(|error| format!("its last line: {error}"))?;
         if check.sha256 != hex(&Digest::sha256(text)) {
             return Err("it is damaged: its digest does not match".to_owned());
         }
         let mut lines = text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         let head = lines.next().ok_or("it is empty")?;
-        let head: Head = serde_json::from_slice(head).map_err(|error| format!("its first line: {error}"))?;
+        let head: ManifestHead =
+            serde_json::from_slice(head).map_err(|error| format!("its first line: {error}"))?;
         if head.format != FORMAT {
             return Err(format!("its format is {}; this program knows {FORMAT}", head.format));
         }
@@ -157,7 +158,7 @@ impl Manifest {
         if files.len() != head.files {
             return Err(format!("it does not list the {} files that its first line announces", head.files));
         }
-        let Head { series, copy, time, captures, .. } = head;
+        let ManifestHead { series, copy, time, captures, .. } = head;
         Ok(Self { number, series, copy, time, captures, files })
     }
 }
@@ -291,7 +292,9 @@ impl Remote {
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, CopiedFile, Digest, FILES_MAX, Manifest, PATH_BYTES_MAX, check_path, hex, number_in};
+    use super::{
+        CopiedFile, Digest, FILES_MAX, Manifest, ManifestCheck, PATH_BYTES_MAX, check_path, hex, number_in,
+    };
 
     fn entry(path: &str) -> CopiedFile {
         CopiedFile { path: path.to_owned(), bytes: 3, sha256: "0f".repeat(32), copy: 2 }
@@ -379,7 +382,7 @@ mod tests {
         let none = manifest(Vec::new()).encode().unwrap();
         let head = std::str::from_utf8(&none).unwrap().lines().next().unwrap();
         let head = head.replace("\"files\":0", &format!("\"files\":{}", FILES_MAX + 1)) + "\n";
-        let check = Check { sha256: hex(&Digest::sha256(head.as_bytes())) };
+        let check = ManifestCheck { sha256: hex(&Digest::sha256(head.as_bytes())) };
         let more = format!("{head}{}\n", serde_json::to_string(&check).unwrap());
         let problem = Manifest::decode(more.as_bytes(), 2).unwrap_err();
         assert!(problem.contains("1000001 files"), "{problem}");

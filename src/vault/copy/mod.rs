@@ -37,16 +37,16 @@ use archive_storage::StoreError;
 use object_store::ObjectStore;
 use tokio::runtime::Runtime;
 
-pub use self::check::{Checked, Finding, check};
+pub use self::check::{CopyCheck, CopyFinding, check};
 pub use self::manifest::{CopiedFile, FILES_MAX, MANIFEST_BYTES_MAX, Manifest, PATH_BYTES_MAX};
-pub use self::places::{FILE as PLACES_FILE, Place, places};
+pub use self::places::{CopyPlace, FILE as PLACES_FILE, places};
 pub use self::prune::{Removed, keep_after_erase, prune};
-pub use self::restore::{RESTORE_ENDING, Restored, restore};
-pub use self::send::{Copied, send};
-pub use self::snapshot::{FOLDER as SNAPSHOT_FOLDER, HELD_FIRST, Lock as SnapshotLock};
+pub use self::restore::{RESTORE_ENDING, RestoreSummary, restore};
+pub use self::send::{CopySummary, send};
+pub use self::snapshot::{FOLDER as SNAPSHOT_FOLDER, HELD_FIRST, HoldLock as SnapshotLock};
 
 /// Receives the bytes done so far and their total; called from several threads.
-pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+pub type CopyProgress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
 /// Why making, checking or restoring a copy failed.
 #[derive(Debug, thiserror::Error)]
@@ -158,7 +158,7 @@ pub enum CopyError {
     Store(#[from] StoreError),
     /// The full-text index failed.
     #[error(transparent)]
-    Search(#[from] search::Error),
+    Search(#[from] search::SearchError),
     /// A file of the archive, or of the restored one, cannot be read or written.
     #[error(transparent)]
     Io(#[from] FileError),

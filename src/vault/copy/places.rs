@@ -20,7 +20,7 @@ const BYTES_MAX: u64 = 16 << 20;
 
 /// A place that has copies, or for which a first copy has begun.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct CopyPlace {
     /// URL of the place.
     pub url: String,
     /// The series that the copies there share.
@@ -33,7 +33,7 @@ pub struct Place {
 ///
 /// # Errors
 /// If the file or one of its lines cannot be read.
-pub fn places(archive: &Path) -> io::Result<Vec<Place>> {
+pub fn places(archive: &Path) -> io::Result<Vec<CopyPlace>> {
     let bytes = files::read_if_there(&archive.join(FILE), BYTES_MAX)?.unwrap_or_default();
     let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     lines.map(|line| serde_json::from_slice(line).map_err(io::Error::from)).collect()
@@ -49,7 +49,7 @@ pub(super) fn note(archive: &Path, url: &str, series: &str) -> Result<(), CopyEr
         }
         known.retain(|place| place.url != url);
         let since = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-        known.push(Place { url: url.to_owned(), series: series.to_owned(), since });
+        known.push(CopyPlace { url: url.to_owned(), series: series.to_owned(), since });
         WholeFile::begin(&path)?.commit_lines(&known)
     };
     write().map_err(CopyError::io(&path))

@@ -17,7 +17,7 @@ use archive_storage::backend::{Disk, OpenMode, RealDisk, open_regular};
 use serde::Serialize;
 
 use super::snapshot::Local;
-use super::{CopiedFile, CopyError, Manifest, Progress, Remote, transfer};
+use super::{CopiedFile, CopyError, CopyProgress, Manifest, Remote, transfer};
 
 /// Suffix of the folder's name until the archive is complete.
 pub const RESTORE_ENDING: &str = ".restoring";
@@ -28,7 +28,7 @@ pub(super) const MARK: &str = "archive-copy.restoring";
 
 /// The result of a restore.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Restored {
+pub struct RestoreSummary {
     /// Number of the copy.
     pub number: u64,
     /// When the copy was made, RFC 3339.
@@ -53,15 +53,15 @@ pub fn restore(
     archive: &Path,
     number: Option<u64>,
     control: &Control,
-    progress: Progress<'_>,
-) -> Result<Restored, CopyError> {
+    progress: CopyProgress<'_>,
+) -> Result<RestoreSummary, CopyError> {
     let newest = || remote.numbers().map(|numbers| numbers.last().copied());
     let number = number.map_or_else(newest, |number| Ok(Some(number)))?;
     let number = number.ok_or_else(|| CopyError::NoCopy { url: remote.url.clone(), number: None })?;
     let manifest = remote.manifest(number)?;
     check_empty(archive)?;
     let beside = beside(archive)?;
-    let folder = Folder::begin(&beside)?;
+    let folder = RestoreFolder::begin(&beside)?;
     folder.clear_but(&manifest)?;
     check_room(&beside, &manifest)?;
     let folders = folder.make_folders(&manifest)?;
@@ -75,7 +75,7 @@ pub fn restore(
         sync(path)?;
     }
     folder.finish(archive)?;
-    Ok(Restored {
+    Ok(RestoreSummary {
         number,
         time: manifest.time.clone(),
         captures: manifest.captures,
@@ -138,12 +138,12 @@ fn sync(folder: &Path) -> Result<(), CopyError> {
 }
 
 /// The folder that is being filled.
-struct Folder {
+struct RestoreFolder {
     path: PathBuf,
     _lock: File,
 }
 
-impl Folder {
+impl RestoreFolder {
     /// Creates the folder, or opens the one that an interrupted restore left.
     fn begin(path: &Path) -> Result<Self, CopyError> {
         let failed = CopyError::io(path);

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::manifest::{self, brought_by, object};
 use super::snapshot::{Local, Snapshot};
-use super::{CopiedFile, CopyError, Manifest, Progress, Remote, places, transfer};
+use super::{CopiedFile, CopyError, CopyProgress, Manifest, Remote, places, transfer};
 
 /// Explains the copies to people without this program.
 const README: &str = "README.txt";
@@ -21,7 +21,7 @@ const README_TEXT: &str = include_str!("README.txt");
 
 /// The result of making a copy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Copied {
+pub struct CopySummary {
     /// Number of the copy, or of the newest one if nothing has changed since.
     pub number: u64,
     /// Whether a new copy was made.
@@ -50,9 +50,9 @@ pub fn send(
     remote: &Remote,
     adopt: bool,
     control: &Control,
-    progress: Progress<'_>,
+    progress: CopyProgress<'_>,
     may_copy: &dyn Fn() -> Result<(), CopyError>,
-) -> Result<Copied, CopyError> {
+) -> Result<CopySummary, CopyError> {
     let last = remote.numbers()?.last().copied();
     may_copy()?;
     let base = last.map(|number| remote.manifest(number)).transpose()?;
@@ -71,12 +71,12 @@ pub fn send(
     let mut plan = Upload::of(remote, base.as_ref(), number)?;
     let files: Vec<CopiedFile> =
         snapshot.files.iter().zip(&digests).map(|(local, sha256)| plan.entry(local, sha256)).collect();
-    let mut copied = Copied {
+    let mut copied = CopySummary {
         number,
         captures: snapshot.captures,
         files: files.len() as u64,
         bytes: files.iter().map(|file| file.bytes).sum(),
-        ..Copied::default()
+        ..CopySummary::default()
     };
     if let Some(base) = base.as_ref().filter(|base| base.files == files) {
         copied.number = base.number;
@@ -115,7 +115,7 @@ fn random() -> String {
 }
 
 /// Returns the digests of all files, as recorded or computed.
-fn digests(files: &[Local], control: &Control, progress: Progress<'_>) -> Result<Vec<String>, CopyError> {
+fn digests(files: &[Local], control: &Control, progress: CopyProgress<'_>) -> Result<Vec<String>, CopyError> {
     let done = AtomicU64::new(0);
     let total = files.iter().filter(|local| local.sha256.is_none()).map(|local| local.bytes).sum();
     transfer::each(files, control, |local| match &local.sha256 {
@@ -166,7 +166,7 @@ impl<'a> Upload<'a> {
         &self,
         remote: &Remote,
         control: &Control,
-        progress: Progress<'_>,
+        progress: CopyProgress<'_>,
     ) -> Result<(u64, u64), CopyError> {
         let total = self.missing.values().map(|local| local.bytes).sum();
         let done = AtomicU64::new(0);

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use archive_base::files::{if_there, make_folder, refuse_link};
 use archive_books::search;
 use archive_storage::backend::{OpenMode, open_regular};
-use archive_storage::{Change, CheckpointFile, Store};
+use archive_storage::{CheckpointFile, FileChange, Store};
 
 use super::manifest::{check_path, hex};
 use super::{CopyError, FILES_MAX, restore};
@@ -44,12 +44,12 @@ const UNFINISHED: [&str; 2] = [".part", ".new"];
 
 /// The exclusive right to hold an archive's files. Taking it removes what a killed holder has left.
 #[derive(Debug)]
-pub struct Lock {
+pub struct HoldLock {
     _file: File,
     folder: PathBuf,
 }
 
-impl Lock {
+impl HoldLock {
     /// Takes the lock. Returns `None` while another process has it.
     ///
     /// # Errors
@@ -71,7 +71,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for HoldLock {
     fn drop(&mut self) {
         // If this fails, the next holder removes it.
         let _ = self.clear();
@@ -80,7 +80,7 @@ impl Drop for Lock {
 
 /// Location of a file's bytes.
 #[derive(Debug)]
-enum Source {
+enum FileSource {
     File(PathBuf),
     Bytes(Vec<u8>),
 }
@@ -93,7 +93,7 @@ pub(super) struct Local {
     pub(super) bytes: u64,
     /// The expected digest, if it is recorded.
     pub(super) sha256: Option<String>,
-    source: Source,
+    source: FileSource,
 }
 
 impl Local {
@@ -102,13 +102,13 @@ impl Local {
         let found =
             fs::symlink_metadata(path).ok().filter(|found| found.is_file() && found.len() == bytes)?;
         let name = path.to_string_lossy().into_owned();
-        Some(Self { name, bytes: found.len(), sha256: None, source: Source::File(path.to_owned()) })
+        Some(Self { name, bytes: found.len(), sha256: None, source: FileSource::File(path.to_owned()) })
     }
 
     pub(super) fn open(&self) -> Result<Box<dyn Read + '_>, CopyError> {
         match &self.source {
-            Source::Bytes(bytes) => Ok(Box::new(Cursor::new(bytes))),
-            Source::File(path) => {
+            FileSource::Bytes(bytes) => Ok(Box::new(Cursor::new(bytes))),
+            FileSource::File(path) => {
                 let file = open_regular(path, OpenMode::Read).map_err(CopyError::io(&self.path()))?;
                 Ok(Box::new(file))
             }
@@ -130,19 +130,19 @@ pub(super) struct Snapshot {
     pub(super) captures: u64,
     /// Sorted by name.
     pub(super) files: Vec<Local>,
-    _lock: Lock,
+    _lock: HoldLock,
 }
 
 impl Snapshot {
     pub(super) fn take(archive: &Path) -> Result<Self, CopyError> {
-        let lock = Lock::take(archive).map_err(CopyError::io(&archive.join(FOLDER)))?;
+        let lock = HoldLock::take(archive).map_err(CopyError::io(&archive.join(FOLDER)))?;
         let lock = lock.ok_or_else(|| CopyError::UnderWay(archive.to_owned()))?;
         // An erase needs this lock too, so none can be running.
         if archive.join(erase::INTENT_FILE).exists() {
             return Err(CopyError::EraseUnfinished);
         }
         fs::create_dir(&lock.folder).map_err(CopyError::io(&lock.folder))?;
-        let mut held = Held { archive, folder: &lock.folder, files: Vec::new() };
+        let mut held = SnapshotHold { archive, folder: &lock.folder, files: Vec::new() };
         let store = Store::read_only(archive)?;
         let captures = store.state().totals().captures;
         let listed = store.files()?;
@@ -152,7 +152,7 @@ impl Snapshot {
             held.hold(file)?;
         }
         for (name, bytes) in listed.written {
-            let (length, source) = (bytes.len() as u64, Source::Bytes(bytes));
+            let (length, source) = (bytes.len() as u64, FileSource::Bytes(bytes));
             held.files.push(Local { name, bytes: length, sha256: None, source });
         }
         INDEXES.into_iter().try_for_each(|index| held.index(index))?;
@@ -171,25 +171,25 @@ impl Snapshot {
     }
 }
 
-struct Held<'a> {
+struct SnapshotHold<'a> {
     archive: &'a Path,
     folder: &'a Path,
     files: Vec<Local>,
 }
 
-impl Held<'_> {
+impl SnapshotHold<'_> {
     /// Holds a file in its current state.
     fn hold(&mut self, file: CheckpointFile) -> Result<(), CopyError> {
         let CheckpointFile { name, source, length, change, sha256 } = file;
         let own = self.folder.join(self.files.len().to_string());
         let kept = match keep(&source, &own, length, change) {
             // The segment has just been closed.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && change == Change::Grows => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && change == FileChange::Grows => {
                 keep(&source.with_extension(""), &own, length, change)
             }
             kept => kept,
         };
-        let source = Source::File(kept.map_err(CopyError::io(&source))?);
+        let source = FileSource::File(kept.map_err(CopyError::io(&source))?);
         let sha256 = sha256.map(|digest| hex(&digest));
         self.files.push(Local { name, bytes: length, sha256, source });
         Ok(())
@@ -204,7 +204,7 @@ impl Held<'_> {
             let entry = entry.map_err(CopyError::io(&to))?;
             let bytes = entry.metadata().map_err(CopyError::io(&to))?.len();
             let name = format!("{from}/{}", entry.file_name().to_string_lossy());
-            self.files.push(Local { name, bytes, sha256: None, source: Source::File(entry.path()) });
+            self.files.push(Local { name, bytes, sha256: None, source: FileSource::File(entry.path()) });
         }
         Ok(())
     }
@@ -232,7 +232,8 @@ impl Held<'_> {
                     open.push(name);
                     continue;
                 }
-                let change = if metadata.len() <= SMALL_BYTES_MAX { Change::InPlace } else { Change::Never };
+                let change =
+                    if metadata.len() <= SMALL_BYTES_MAX { FileChange::InPlace } else { FileChange::Never };
                 let file =
                     CheckpointFile { name, source: path, length: metadata.len(), change, sha256: None };
                 match self.hold(file) {
@@ -246,16 +247,16 @@ impl Held<'_> {
 }
 
 /// Hard-links a file, or copies it. Returns the path to read from.
-fn keep(source: &Path, own: &Path, length: u64, change: Change) -> io::Result<PathBuf> {
+fn keep(source: &Path, own: &Path, length: u64, change: FileChange) -> io::Result<PathBuf> {
     refuse_link(source)?;
-    if change == Change::InPlace {
+    if change == FileChange::InPlace {
         return copy(source, own, length).map(|()| own.to_owned());
     }
     match fs::hard_link(source, own) {
         Ok(()) => Ok(own.to_owned()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(error),
         // The file gets another name when its segment is closed.
-        Err(_) if change == Change::Grows => copy(source, own, length).map(|()| own.to_owned()),
+        Err(_) if change == FileChange::Grows => copy(source, own, length).map(|()| own.to_owned()),
         Err(_) => Ok(source.to_owned()),
     }
 }

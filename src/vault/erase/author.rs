@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use archive_base::erased::forgotten_name;
-use archive_books::ledger::{Erasure, Facts};
+use archive_books::ledger::{CrawlerFacts, ErasureRecord};
 use archive_storage::digest::Algorithm;
 use archive_storage::segment::{
     Author, CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, ReplayedCapture, SegmentError,
@@ -14,11 +14,11 @@ use archive_storage::{CaptureId, CaptureKind, Digest, Location, SegmentId, State
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use super::{EraseError, Intent};
+use super::{EraseError, EraseIntent};
 
 /// What happens to a capture.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Fate {
+pub(super) enum CaptureFate {
     /// It is replaced by a tombstone.
     Tombstone {
         /// Whether it belongs to another page and depended on an erased payload.
@@ -38,7 +38,7 @@ enum Instead {
 }
 
 /// Writes the replacements of captures.
-pub(super) struct Writer<'a> {
+pub(super) struct ReplacementWriter<'a> {
     reader: SegmentReader,
     algorithm: Algorithm,
     time: String,
@@ -49,19 +49,21 @@ pub(super) struct Writer<'a> {
     progress: &'a mut dyn FnMut(u64),
 }
 
-impl<'a> Writer<'a> {
+impl<'a> ReplacementWriter<'a> {
     pub(super) fn new(
         store: &Store,
-        intent: &Intent,
-        fates: &[(CaptureId, Location, Fate)],
+        intent: &EraseIntent,
+        fates: &[(CaptureId, Location, CaptureFate)],
         progress: &'a mut dyn FnMut(u64),
     ) -> Result<Self, EraseError> {
         let mut instead = HashMap::new();
         for (id, place, fate) in fates {
             let what = match fate {
-                Fate::Tombstone { is_copy } => Instead::Tombstone { is_copy: *is_copy },
-                Fate::Own => Instead::Own { revisit: *place, original: original_of(store.state(), *id)? },
-                Fate::Refer(holder) => refer(store, *place, *holder)?,
+                CaptureFate::Tombstone { is_copy } => Instead::Tombstone { is_copy: *is_copy },
+                CaptureFate::Own => {
+                    Instead::Own { revisit: *place, original: original_of(store.state(), *id)? }
+                }
+                CaptureFate::Refer(holder) => refer(store, *place, *holder)?,
             };
             instead.insert((place.segment, place.offset), what);
         }
@@ -79,12 +81,12 @@ impl<'a> Writer<'a> {
 
     fn tombstone(&self, capture: &ReplayedCapture, is_copy: bool) -> CaptureGroup {
         let (time, reason, by) = (self.time.clone(), self.reason.clone(), self.by.clone());
-        let erased = Erasure { time, is_copy, reason, by };
+        let erased = ErasureRecord { time, is_copy, reason, by };
         // The page of a copy is not forgotten.
         let url =
             if self.forget_url && !is_copy { forgotten_name(&capture.url) } else { capture.url.clone() };
-        let robots = Facts::from_fields(&capture.metadata).robots;
-        let facts = Facts { erased: Some(erased), robots, ..Facts::default() };
+        let robots = CrawlerFacts::from_fields(&capture.metadata).robots;
+        let facts = CrawlerFacts { erased: Some(erased), robots, ..CrawlerFacts::default() };
         CaptureGroup {
             url,
             time: capture.time,
@@ -112,7 +114,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Author for Writer<'_> {
+impl Author for ReplacementWriter<'_> {
     fn replaces(&mut self, capture: &ReplayedCapture) -> Result<bool, SegmentError> {
         Ok(self.instead.contains_key(&(capture.main.segment, capture.main.offset)))
     }

@@ -13,7 +13,7 @@ use archive_storage::warc::RecordType;
 use archive_storage::{SegmentId, Store};
 use memchr::memmem;
 
-use super::{EraseError, Intent};
+use super::{EraseError, EraseIntent};
 
 /// Number of bytes that a fingerprint is computed from.
 const GRAM_BYTES: usize = 20;
@@ -36,7 +36,7 @@ const URLS_MAX: usize = 1000;
 type Places = HashMap<SegmentId, HashSet<u64>>;
 
 /// Returns the segments whose dictionaries contain bytes of the captures, or URLs that are to be forgotten.
-pub(super) fn holding(store: &Store, intent: &Intent) -> Result<Vec<SegmentId>, EraseError> {
+pub(super) fn holding(store: &Store, intent: &EraseIntent) -> Result<Vec<SegmentId>, EraseError> {
     let mut urls = Vec::new();
     for page in intent.pages.iter().filter(|_| intent.forget_url) {
         urls.push(store.state().url(*page)?);

@@ -19,7 +19,7 @@ const BYTES_MAX: u64 = 256 << 20;
 /// An erase that was begun. Its numbers are those of the state, which only an erase changes while the file exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Intent {
+pub struct EraseIntent {
     /// When it began, RFC 3339.
     pub(super) time: String,
     /// Identity of the state that the numbers refer to.
@@ -43,7 +43,7 @@ pub struct Intent {
     pub(super) dictionaries: Option<Vec<SegmentId>>,
 }
 
-impl Intent {
+impl EraseIntent {
     pub(super) fn of(plan: &ErasePlan) -> Self {
         Self {
             time: Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true),
@@ -85,7 +85,7 @@ impl Intent {
 ///
 /// # Errors
 /// If the file cannot be read.
-pub fn interrupted(archive: &Path) -> Result<Option<Intent>, EraseError> {
+pub fn interrupted(archive: &Path) -> Result<Option<EraseIntent>, EraseError> {
     let path = archive.join(FILE);
     let bytes = files::read_if_there(&path, BYTES_MAX).map_err(FileError::at(&path))?;
     let Some(bytes) = bytes else { return Ok(None) };

@@ -1,7 +1,7 @@
 //! The list of erased URLs, made again from the tombstones.
 
 use archive_base::erased::{self, Erased, ErasedError, FORGOTTEN};
-use archive_books::ledger::{Facts, capture_flags};
+use archive_books::ledger::{CrawlerFacts, capture_flags};
 use archive_books::recorder::RecorderError;
 use archive_storage::{Capture, StateError, Store};
 
@@ -33,7 +33,7 @@ pub fn restore_list(store: &Store) -> Result<usize, RecorderError> {
         if erased.of(&url).is_some() {
             continue;
         }
-        let facts = Facts::from_fields(&store.metadata(&capture)?);
+        let facts = CrawlerFacts::from_fields(&store.metadata(&capture)?);
         // The page of a copy may come back.
         if let Some(erasure) = facts.erased.filter(|erasure| !erasure.is_copy) {
             let time = erasure.time.parse().unwrap_or_default();

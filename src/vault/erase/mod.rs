@@ -37,17 +37,17 @@ use archive_books::prepared;
 use archive_books::recorder::{self, RecorderError};
 use archive_books::search;
 use archive_storage::segment::{RewriteOptions, SegmentError, SegmentInfo, SegmentOptions};
-use archive_storage::warc::ReadError;
+use archive_storage::warc::RecordError;
 use archive_storage::{CaptureId, Location, Rebuild, Scrub, SegmentId, State, StateError, Store, UrlId};
 use chrono::{DateTime, Utc};
 
-use self::author::{Fate, Writer};
-pub use self::intent::{FILE as INTENT_FILE, Intent, interrupted};
+use self::author::{CaptureFate, ReplacementWriter};
+pub use self::intent::{EraseIntent, FILE as INTENT_FILE, interrupted};
 pub use self::list::{list_damage, restore_list};
-pub use self::plan::{ErasePlan, Order};
+pub use self::plan::{ErasePlan, EraseRequest};
 pub use self::traces::{Forget, Traces};
 
-use super::copy::{self, Place, SnapshotLock};
+use super::copy::{self, CopyPlace, SnapshotLock};
 use super::exports;
 pub use super::exports::Export;
 use super::verify::INDEXES;
@@ -79,7 +79,7 @@ pub enum EraseError {
         /// The segment.
         segment: SegmentId,
         /// What is wrong with its next record.
-        source: ReadError,
+        source: RecordError,
     },
     /// The archive is being copied; the copy would contain the captures.
     #[error("{} is being copied; wait for the end of `archive copy`, or stop it", .0.display())]
@@ -99,7 +99,7 @@ impl<E: Into<RecorderError>> From<E> for EraseError {
 
 /// What an erase has to know beyond its plan.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct EraseOptions {
     /// How new segments are written.
     pub segments: SegmentOptions,
     /// The files of other parts of the program that name pages: of all parts, or erased pages stay in them.
@@ -132,7 +132,7 @@ pub struct Done {
     /// Recorded exports that were made since the first of the captures.
     pub exports: Vec<Export>,
     /// Copies of the archive, which hold the erased captures until they are replaced by newer copies.
-    pub copies: Vec<Place>,
+    pub copies: Vec<CopyPlace>,
 }
 
 /// Erases what `plan` lists from the archive in `path`, which no other process may own. `progress` gets the bytes
@@ -142,12 +142,12 @@ pub struct Done {
 /// If the disk fails. An erase that was begun is finished by [`resume`].
 pub fn run(
     path: &Path,
-    options: &Options,
+    options: &EraseOptions,
     plan: &ErasePlan,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Done, EraseError> {
     let _lock = keep_from_copies(path)?;
-    let intent = Intent::of(plan);
+    let intent = EraseIntent::of(plan);
     intent.save(path)?;
     carry_out(path, options, intent, progress)
 }
@@ -158,7 +158,7 @@ pub fn run(
 /// As [`run`].
 pub fn resume(
     path: &Path,
-    options: &Options,
+    options: &EraseOptions,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Option<Done>, EraseError> {
     match interrupted(path)? {
@@ -178,8 +178,8 @@ fn keep_from_copies(path: &Path) -> Result<SnapshotLock, EraseError> {
 
 fn carry_out(
     path: &Path,
-    options: &Options,
-    mut intent: Intent,
+    options: &EraseOptions,
+    mut intent: EraseIntent,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Done, EraseError> {
     let mut store = recorder::open(path, options.segments.clone())?.store;
@@ -216,7 +216,7 @@ fn carry_out(
 }
 
 /// Puts the pages on the list of pages that must not come back.
-fn forbid(path: &Path, state: &State, intent: &Intent) -> Result<(), EraseError> {
+fn forbid(path: &Path, state: &State, intent: &EraseIntent) -> Result<(), EraseError> {
     let mut erased = Erased::of_archive(path, state)?;
     for page in &intent.pages {
         let url = state.url(*page)?;
@@ -229,12 +229,12 @@ fn forbid(path: &Path, state: &State, intent: &Intent) -> Result<(), EraseError>
 }
 
 /// Returns the URLs of the pages.
-fn urls(state: &State, intent: &Intent) -> Result<HashSet<String>, StateError> {
+fn urls(state: &State, intent: &EraseIntent) -> Result<HashSet<String>, StateError> {
     intent.pages.iter().map(|page| state.url(*page)).collect()
 }
 
 /// Returns the time of the oldest capture that is erased.
-fn first_time(state: &State, intent: &Intent) -> Result<Option<DateTime<Utc>>, StateError> {
+fn first_time(state: &State, intent: &EraseIntent) -> Result<Option<DateTime<Utc>>, StateError> {
     let mut first = None;
     for id in intent.all() {
         let time = state.capture(id)?.time;
@@ -246,7 +246,7 @@ fn first_time(state: &State, intent: &Intent) -> Result<Option<DateTime<Utc>>, S
 /// Replaces the captures by tombstones.
 fn bury(
     store: &mut Store,
-    intent: &Intent,
+    intent: &EraseIntent,
     done: &mut Done,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<(), EraseError> {
@@ -255,7 +255,7 @@ fn bury(
         for id in ids {
             let capture = store.state().capture(*id)?;
             if !capture_flags::is_erased(&capture) {
-                fates.push((*id, capture.location, Fate::Tombstone { is_copy }));
+                fates.push((*id, capture.location, CaptureFate::Tombstone { is_copy }));
             }
         }
     }
@@ -267,8 +267,8 @@ fn bury(
 /// with them.
 fn rewrite(
     store: &mut Store,
-    intent: &Intent,
-    fates: &[(CaptureId, Location, Fate)],
+    intent: &EraseIntent,
+    fates: &[(CaptureId, Location, CaptureFate)],
     others: &[SegmentId],
     done: &mut Done,
     progress: &mut dyn FnMut(u64, u64),
@@ -317,15 +317,15 @@ fn batches(segments: &[SegmentInfo]) -> impl Iterator<Item = &[SegmentInfo]> {
 /// Rewrites some segments, or copies them except for captures with fates.
 fn rewrite_batch(
     store: &mut Store,
-    intent: &Intent,
-    fates: &[(CaptureId, Location, Fate)],
+    intent: &EraseIntent,
+    fates: &[(CaptureId, Location, CaptureFate)],
     (batch, verbatim): (&[SegmentInfo], bool),
     done: &mut Done,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(), EraseError> {
     let ids: Vec<SegmentId> = batch.iter().map(|info| info.id).collect();
     let mine: Vec<_> = fates.iter().filter(|(_, place, _)| ids.contains(&place.segment)).copied().collect();
-    let mut writer = Writer::new(store, intent, &mine, progress)?;
+    let mut writer = ReplacementWriter::new(store, intent, &mine, progress)?;
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let options = RewriteOptions { threads, verbatim, ..RewriteOptions::default() };
     let rewritten = store.rewrite(&ids, &options, &mut writer)?;
@@ -333,12 +333,12 @@ fn rewrite_batch(
     for (id, _, fate) in &mine {
         let state = store.state_mut();
         match fate {
-            Fate::Tombstone { .. } => {
+            CaptureFate::Tombstone { .. } => {
                 state.erase_capture(*id)?;
                 state.set_capture_flags(*id, capture_flags::ERASED)?;
             }
-            Fate::Own => state.keep_copy(*id, None)?,
-            Fate::Refer(holder) => state.keep_copy(*id, Some(*holder))?,
+            CaptureFate::Own => state.keep_copy(*id, None)?,
+            CaptureFate::Refer(holder) => state.keep_copy(*id, Some(*holder))?,
         }
     }
     let (before, after) = rewritten.bytes();
@@ -348,7 +348,7 @@ fn rewrite_batch(
 }
 
 /// Replaces the state by a copy without the erased data.
-fn renew_state(mut store: Store, intent: &Intent, urls: &HashSet<String>) -> Result<(), EraseError> {
+fn renew_state(mut store: Store, intent: &EraseIntent, urls: &HashSet<String>) -> Result<(), EraseError> {
     let path = store.path().to_owned();
     let mut pages: HashSet<UrlId> = intent.pages.iter().copied().collect();
     for id in &intent.copies {
@@ -386,10 +386,10 @@ fn renew_state(mut store: Store, intent: &Intent, urls: &HashSet<String>) -> Res
     }
     renewal.store().checkpoint_waiting()?;
     for (name, _) in INDEXES.into_iter().filter(|(name, _)| path.join(name).is_dir()) {
-        let options = search::Options {
+        let options = search::IndexOptions {
             state: renewal.store().state().identity(),
             of_versions: name == search::VERSIONS_FOLDER,
-            ..search::Options::default()
+            ..search::IndexOptions::default()
         };
         search::copy_without(&path.join(name), &folder.join(name), scrub.pages.iter().copied(), options)
             .map_err(RecorderError::from)?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A request to erase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Order {
+pub struct EraseRequest {
     /// Reason for the erase.
     pub reason: String,
     /// Who erases; empty in orders of earlier versions.
@@ -24,7 +24,7 @@ pub struct Order {
 /// What an erase removes, and what it leaves.
 #[derive(Debug, Clone)]
 pub struct ErasePlan {
-    pub(super) order: Order,
+    pub(super) order: EraseRequest,
     /// Identity of the state that the numbers refer to.
     pub(super) identity: u64,
     /// The pages.
@@ -49,7 +49,7 @@ impl ErasePlan {
     ///
     /// # Errors
     /// If the state cannot be read.
-    pub fn of(store: &Store, pages: BTreeSet<UrlId>, order: Order) -> Result<Self, StoreError> {
+    pub fn of(store: &Store, pages: BTreeSet<UrlId>, order: EraseRequest) -> Result<Self, StoreError> {
         let state = store.state();
         let mut plan = Self {
             order,

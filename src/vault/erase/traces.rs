@@ -16,7 +16,7 @@ use archive_storage::{SegmentId, State};
 use regex::bytes::Regex;
 use regex::escape;
 
-use super::{Done, EraseError, Intent};
+use super::{Done, EraseError, EraseIntent};
 use crate::exports;
 
 /// Maximum bytes of a file that people write, in which a forgotten URL is looked for.
@@ -46,7 +46,7 @@ pub struct Traces {
 pub(super) fn remove(
     archive: &Path,
     all: &[Traces],
-    intent: &Intent,
+    intent: &EraseIntent,
     urls: &HashSet<String>,
     done: &mut Done,
 ) -> Result<(), EraseError> {

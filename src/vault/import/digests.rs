@@ -49,7 +49,7 @@ impl Body<'_> {
         }
     }
 
-    fn has(&self, stated: &Stated) -> io::Result<bool> {
+    fn has(&self, stated: &StatedDigest) -> io::Result<bool> {
         let mut hasher = (stated.kind.hasher)();
         self.each(&mut |piece| hasher.update(piece))?;
         Ok(*hasher.finalize() == *stated.value)
@@ -63,7 +63,7 @@ impl Body<'_> {
 }
 
 /// The parts of a record. For a record without HTTP, the head is derived from its `Content-Type`.
-pub(super) struct Payload {
+pub(super) struct RecordParts {
     pub(super) head: HttpHead,
     /// The payload without transfer coding, or the beginning of a long one.
     pub(super) beginning: Bytes,
@@ -75,7 +75,7 @@ pub(super) struct Payload {
     pub(super) payload: Option<Digest>,
 }
 
-impl Payload {
+impl RecordParts {
     /// Splits a record; at most `bytes_max` bytes of a payload in a file are read into memory.
     pub(super) fn of(main: &Record, digests: &Digests, bytes_max: usize) -> io::Result<Self> {
         let (head, received) = received(main);
@@ -154,12 +154,12 @@ const KINDS: [DigestKind; 5] = [
 ];
 
 /// A digest that a record states.
-struct Stated {
+struct StatedDigest {
     kind: &'static DigestKind,
     value: Vec<u8>,
 }
 
-impl Stated {
+impl StatedDigest {
     /// Parses a stated digest, or returns why it cannot be checked.
     fn read(text: &str) -> Result<Self, &'static str> {
         let (label, value) = text.trim().split_once(':').ok_or("does not name its algorithm")?;
@@ -189,7 +189,7 @@ impl Digests {
         let (mut notes, mut fields) = (Vec::new(), Vec::new());
         let is_revisit = main.header.record_type() == RecordType::Revisit;
         let body = Body { beginning: main.content.clone(), rest: main.rest.as_deref(), is_chunked: false };
-        let mut check = |names, of, has: &dyn Fn(&Stated) -> io::Result<bool>| {
+        let mut check = |names, of, has: &dyn Fn(&StatedDigest) -> io::Result<bool>| {
             check(main, names, of, has, &mut notes, &mut fields)
         };
         let block = check(STATED[0], "block", &|stated| body.has(stated))?;
@@ -216,13 +216,13 @@ fn check(
     main: &Record,
     (name, field): (&str, &str),
     of: &str,
-    has: &dyn Fn(&Stated) -> io::Result<bool>,
+    has: &dyn Fn(&StatedDigest) -> io::Result<bool>,
     notes: &mut Vec<(NoteKind, String)>,
     fields: &mut Vec<(String, String)>,
 ) -> io::Result<Option<Digest>> {
     let Some(text) = main.header.get(name) else { return Ok(None) };
     let shown: String = text.chars().take(STATED_CHARACTERS_MAX).collect();
-    let note = match Stated::read(text) {
+    let note = match StatedDigest::read(text) {
         Ok(stated) => match (has(&stated)?, text.parse().ok()) {
             (true, Some(digest)) => return Ok(Some(digest)),
             // It is correct, but of a kind that the archive does not use.
@@ -293,7 +293,7 @@ mod tests {
                 digests.payload.is_none(),
                 "{stated}: what is not stated by the record is in the metadata"
             );
-            let payload = Payload::of(&record, &digests, 0).unwrap();
+            let payload = RecordParts::of(&record, &digests, 0).unwrap();
             assert_eq!(payload.entity, Digest::sha256(b"abc"));
             assert!(payload.payload.unwrap().matches(b"abc"));
         }
@@ -324,7 +324,7 @@ mod tests {
                 }
                 let found = [&short, &long].map(|record| {
                     let digests = Digests::of(record, Algorithm::Sha256).unwrap();
-                    let payload = Payload::of(record, &digests, usize::MAX).unwrap();
+                    let payload = RecordParts::of(record, &digests, usize::MAX).unwrap();
                     (digests.block, digests.payload, digests.notes, payload.entity, payload.payload, payload.beginning, payload.length)
                 });
                 prop_assert_eq!(found[0].0, block_digest);

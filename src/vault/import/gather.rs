@@ -27,7 +27,7 @@ const RECORD_BYTES: usize = 1024;
 
 /// The records of a capture.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Group {
+pub(super) struct CaptureRecords {
     /// Response, revisit, resource or conversion; `None` if there was no response.
     pub(super) main: Option<Record>,
     /// The request.
@@ -42,7 +42,7 @@ pub(super) struct Group {
     pub(super) bytes: Bytes,
 }
 
-impl Group {
+impl CaptureRecords {
     fn records(&self) -> impl Iterator<Item = &Record> {
         self.main.iter().chain(&self.request).chain(&self.metadata)
     }
@@ -114,9 +114,9 @@ impl Group {
 }
 
 /// Something that the records of a file yield.
-pub(super) enum Gathered {
+pub(super) enum ImportYield {
     /// A capture.
-    Group(Box<Group>),
+    Group(Box<CaptureRecords>),
     /// A record that belongs to no capture.
     LeftOut(RecordType),
 }
@@ -124,7 +124,7 @@ pub(super) enum Gathered {
 /// The open captures of one file.
 #[derive(Debug)]
 pub(super) struct Gatherer {
-    open: VecDeque<Group>,
+    open: VecDeque<CaptureRecords>,
     /// Bytes in memory beyond which the oldest capture is emitted.
     bytes_max: u64,
 }
@@ -135,7 +135,7 @@ impl Gatherer {
     }
 
     /// Takes the next record, and emits captures to stay within the limits.
-    pub(super) fn take(&mut self, record: Record, out: &mut Vec<Gathered>) {
+    pub(super) fn take(&mut self, record: Record, out: &mut Vec<ImportYield>) {
         let record_type = record.header.record_type();
         let is_main = match record_type {
             RecordType::Response | RecordType::Revisit | RecordType::Resource | RecordType::Conversion => {
@@ -143,7 +143,7 @@ impl Gatherer {
             }
             RecordType::Request | RecordType::Metadata => false,
             _ => {
-                out.push(Gathered::LeftOut(record_type));
+                out.push(ImportYield::LeftOut(record_type));
                 return;
             }
         };
@@ -153,7 +153,7 @@ impl Gatherer {
             refers.extend(header.get("WARC-Refers-To").map(bare));
         }
         let id = header.record_id();
-        let has_room = |group: &Group| match record_type {
+        let has_room = |group: &CaptureRecords| match record_type {
             RecordType::Request => group.request.is_none(),
             RecordType::Metadata => true,
             _ => group.main.is_none(),
@@ -161,7 +161,7 @@ impl Gatherer {
         let place = self.open.iter().position(|group| has_room(group) && group.relates(id, &refers));
         let place = place.or_else(|| {
             let is_alone = refers.is_empty();
-            let is_its = |group: &Group| {
+            let is_its = |group: &CaptureRecords| {
                 let answer = group.main.as_ref().map(is_fetched);
                 let is_part = if is_main { is_fetched(&record) } else { answer == Some(true) };
                 is_alone && has_room(group) && group.is_of(&record) && is_part
@@ -171,30 +171,30 @@ impl Gatherer {
         match place.and_then(|place| self.open.get_mut(place)) {
             Some(group) => group.add(record, refers),
             None => {
-                let mut group = Group::default();
+                let mut group = CaptureRecords::default();
                 group.add(record, refers);
                 self.open.push_back(group);
             }
         }
-        let held = |open: &VecDeque<Group>| open.iter().map(|group| group.bytes.memory).sum::<u64>();
+        let held = |open: &VecDeque<CaptureRecords>| open.iter().map(|group| group.bytes.memory).sum::<u64>();
         while self.open.len() > OPEN_MAX || held(&self.open) > self.bytes_max {
             self.give_out(out);
         }
     }
 
     /// Emits all open captures at the end of a file.
-    pub(super) fn finish(&mut self, out: &mut Vec<Gathered>) {
+    pub(super) fn finish(&mut self, out: &mut Vec<ImportYield>) {
         while !self.open.is_empty() {
             self.give_out(out);
         }
     }
 
-    fn give_out(&mut self, out: &mut Vec<Gathered>) {
+    fn give_out(&mut self, out: &mut Vec<ImportYield>) {
         let Some(mut group) = self.open.pop_front() else { return };
         if let Some(place) = self.open.iter().position(|other| group.completes(other)) {
             group.join(self.open.remove(place).unwrap_or_default());
         }
-        out.push(Gathered::Group(Box::new(group)));
+        out.push(ImportYield::Group(Box::new(group)));
     }
 }
 
@@ -212,11 +212,11 @@ pub(super) fn bare(id: &str) -> String {
 mod tests {
     use archive_storage::warc::RecordReader;
 
-    use super::{Gathered, Gatherer, Group};
+    use super::{CaptureRecords, Gatherer, ImportYield};
 
     /// `TYPE ID [CONCURRENT]`, one record each. The URL is the id without its first letter, up to a blank; the second is
     /// what follows the blank.
-    fn gather(records: &[(&str, &str, &str)]) -> Vec<Group> {
+    fn gather(records: &[(&str, &str, &str)]) -> Vec<CaptureRecords> {
         let mut file = String::new();
         for (kind, id, concurrent) in records {
             let concurrent = match *concurrent {
@@ -235,8 +235,8 @@ mod tests {
         }
         gatherer.finish(&mut out);
         let groups = out.into_iter().filter_map(|gathered| match gathered {
-            Gathered::Group(group) => Some(*group),
-            Gathered::LeftOut(_) => None,
+            ImportYield::Group(group) => Some(*group),
+            ImportYield::LeftOut(_) => None,
         });
         groups.collect()
     }

@@ -10,14 +10,14 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use archive_storage::warc::Date;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, Store, StoreError, UrlId};
 
-use super::prepare::{IMPORTED_ID, Prepared};
+use super::prepare::{IMPORTED_ID, PreparedCapture};
 
 /// Maximum number of cached marks of captures; beyond it, the cache is cleared.
 const MARKS_MAX: usize = 1 << 20;
 
 /// Distinguishes captures of the same URL and time.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Identity {
+pub(super) struct CaptureIdentity {
     /// `WARC-Record-ID`.
     pub(super) id: Option<String>,
     /// The date, unless it equals the time; it may be less or more precise.
@@ -28,7 +28,7 @@ pub(super) struct Identity {
 
 /// Result of looking up a capture that is to be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum ImportMatch {
     /// The archive already has this capture.
     Before,
     /// Another record has the same identifier.
@@ -38,7 +38,7 @@ pub(super) enum Seen {
 }
 
 /// What an import has found in the archive or added to it.
-pub(super) struct Known {
+pub(super) struct ImportedCaptures {
     hasher: RandomState,
     /// Marks of the captures of a URL and a time.
     moments: HashMap<(UrlId, i64), HashSet<u64>>,
@@ -49,7 +49,7 @@ pub(super) struct Known {
     payloads: Recent<[u8; 16], CaptureId>,
 }
 
-impl Known {
+impl ImportedCaptures {
     /// Creates a cache of at most `bytes` bytes, plus the marks of captures.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
@@ -67,8 +67,8 @@ impl Known {
 
     /// Returns the hashes that identify a capture: of everything, of everything but its identifier, and of its
     /// identifier.
-    fn marks(&self, identity: &Identity) -> [Option<u64>; 3] {
-        let Identity { id, date, content } = identity;
+    fn marks(&self, identity: &CaptureIdentity) -> [Option<u64>; 3] {
+        let CaptureIdentity { id, date, content } = identity;
         [
             id.as_ref().map(|id| self.mark((0, id, date, content))),
             Some(self.mark((1, date, content))),
@@ -77,7 +77,11 @@ impl Known {
     }
 
     /// Looks up a capture, and caches its identifier.
-    pub(super) fn look(&mut self, store: &Store, prepared: &Prepared) -> Result<Seen, StoreError> {
+    pub(super) fn look(
+        &mut self,
+        store: &Store,
+        prepared: &PreparedCapture,
+    ) -> Result<ImportMatch, StoreError> {
         let identity = &prepared.identity;
         let [whole, nameless, name] = self.marks(identity);
         let is_namesake = name.is_some_and(|name| self.ids.get(&name).is_some());
@@ -86,27 +90,29 @@ impl Known {
         }
         let state = store.state();
         let time = prepared.outcome.time.timestamp_micros();
-        let Some(url) = state.find(&prepared.outcome.name())? else { return Ok(Seen::of(is_namesake)) };
+        let Some(url) = state.find(&prepared.outcome.name())? else {
+            return Ok(ImportMatch::of(is_namesake));
+        };
         if !self.moments.contains_key(&(url, time)) {
             let Some((newest, _)) = state.nearest(url, time)?.filter(|(_, nearest)| nearest.time == time)
             else {
-                return Ok(Seen::of(is_namesake));
+                return Ok(ImportMatch::of(is_namesake));
             };
             self.read_moment(store, (url, time), newest)?;
         }
         let moment = self.moments.get(&(url, time));
         let has = |mark: u64| moment.is_some_and(|moment| moment.contains(&mark));
-        let renamed = self.marks(&Identity { id: prepared.new_id(), ..identity.clone() });
+        let renamed = self.marks(&CaptureIdentity { id: prepared.new_id(), ..identity.clone() });
         let is_same = match whole {
             Some(whole) => has(whole) || renamed[0].is_some_and(has),
             None => nameless.is_some_and(has),
         };
-        Ok(if is_same { Seen::Before } else { Seen::of(is_namesake || name.is_some_and(has)) })
+        Ok(if is_same { ImportMatch::Before } else { ImportMatch::of(is_namesake || name.is_some_and(has)) })
     }
 
     /// Whether the archive has the capture that a conversion was made from: one of its URL and second by another kind of
     /// record, or the record that it names, if this import has read it.
-    pub(super) fn has_source(&self, store: &Store, prepared: &Prepared) -> Result<bool, StoreError> {
+    pub(super) fn has_source(&self, store: &Store, prepared: &PreparedCapture) -> Result<bool, StoreError> {
         let named = prepared.made_from.as_ref().map(|id| self.mark((2, id)));
         if named.is_some_and(|name| self.ids.get(&name).is_some()) {
             return Ok(true);
@@ -147,7 +153,7 @@ impl Known {
     pub(super) fn add(
         &mut self,
         store: &Store,
-        prepared: &Prepared,
+        prepared: &PreparedCapture,
         capture: CaptureId,
     ) -> Result<(), StoreError> {
         let Capture { url, time, digest, .. } = store.state().capture(capture)?;
@@ -173,19 +179,19 @@ impl Known {
     }
 }
 
-impl Seen {
+impl ImportMatch {
     const fn of(is_namesake: bool) -> Self {
         if is_namesake { Self::Namesake } else { Self::Never }
     }
 }
 
 /// Returns the identity of a stored capture.
-fn stored(store: &Store, capture: &Capture) -> Result<Identity, StoreError> {
+fn stored(store: &Store, capture: &Capture) -> Result<CaptureIdentity, StoreError> {
     if capture.kind == CaptureKind::Failed {
         let record = store.record(capture.location)?;
         let fields = record.fields();
         let field = |name: &str| fields.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
-        return Ok(Identity {
+        return Ok(CaptureIdentity {
             id: field(IMPORTED_ID),
             date: String::new(),
             content: field("error").unwrap_or_default(),
@@ -196,7 +202,7 @@ fn stored(store: &Store, capture: &Capture) -> Result<Identity, StoreError> {
     // A record without a block need not state its digest.
     let block = digest("WARC-Block-Digest").filter(|_| header.content_length() != Some(0));
     let payload = digest("WARC-Payload-Digest").filter(|_| !capture.kind.has_payload());
-    Ok(Identity {
+    Ok(CaptureIdentity {
         id: header.record_id().map(str::to_owned),
         date: header.get("WARC-Date").map(unusual_date).unwrap_or_default(),
         content: content(block, payload),

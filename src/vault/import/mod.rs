@@ -26,7 +26,7 @@ pub use store::run;
 
 /// What to import, and how.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ImportOptions {
     /// WARC files and WACZ packages; they are read in the order of the dates of their first records.
     pub files: Vec<PathBuf>,
     /// Number of threads that parse and compress.
@@ -43,7 +43,7 @@ pub struct Options {
 
 /// Progress of an import and, at its end, the result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Status {
+pub struct ImportStatus {
     /// Files read to their end.
     pub files: u64,
     /// Compressed bytes read.
@@ -101,7 +101,7 @@ pub enum NoteKind {
 
 /// A message for the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Note {
+pub struct ImportNote {
     /// The file.
     pub file: String,
     /// Compressed bytes before the record; `None` if the note is about the whole file.
@@ -113,9 +113,9 @@ pub struct Note {
 }
 
 /// Receives progress and notes while an import runs.
-pub trait Listener {
+pub trait ImportObserver {
     /// Called with the progress, a few times a second.
-    fn status(&mut self, status: &Status);
+    fn status(&mut self, status: &ImportStatus);
     /// Called with each note.
-    fn note(&mut self, note: &Note);
+    fn note(&mut self, note: &ImportNote);
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 use std::sync::Arc;
 
-use archive_books::ledger::{Facts, Outcome, canonical_of, is_own_robots_txt};
+use archive_books::ledger::{CrawlerFacts, FetchOutcome, canonical_of, is_own_robots_txt};
 use archive_books::originals::Reference;
 use archive_books::recorder::Text;
 use archive_storage::Digest;
@@ -12,17 +12,17 @@ use archive_storage::NAME_BYTES_MAX;
 use archive_storage::address::{HOST_BYTES_MAX, canonical, is_url_in_bounds, url_hash};
 use archive_storage::digest::Algorithm;
 use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, ImportedRecord, ReplayedCapture};
-use archive_storage::warc::{Date, Header, Record, RecordType, fields, page_of_request, split};
+use archive_storage::warc::{Date, Record, RecordHeader, RecordType, fields, page_of_request, split};
 use archive_web::parse::{HashedAlready, http_date};
-use archive_web::reading::{Page, Reader};
+use archive_web::reading::{CallerReader, RawPage};
 use bytes::Bytes;
 use chrono::{DateTime, SecondsFormat, Utc};
 use url::Url;
 
 use super::NoteKind;
-use super::digests::{Digests, Payload, is_http};
-use super::gather::{Group, bare};
-use super::known::{Identity, content, unusual_date};
+use super::digests::{Digests, RecordParts, is_http};
+use super::gather::{CaptureRecords, bare};
+use super::known::{CaptureIdentity, content, unusual_date};
 
 /// Metadata field with the identifier that a record had in its file, if it could not be kept.
 pub(super) const IMPORTED_ID: &str = "importedRecordId";
@@ -47,13 +47,13 @@ const OWN_FIELDS: [&str; 9] = [
 ];
 
 /// A capture that is ready to be stored.
-pub(super) struct Prepared {
+pub(super) struct PreparedCapture {
     pub(super) file: Arc<str>,
     /// Offset of its main record in the file.
     pub(super) offset: u64,
     /// Number of records that it consists of.
     pub(super) count: u64,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: FetchOutcome,
     /// Its records. Those of a revisit are compressed when its original is known.
     pub(super) records: Encoded,
     /// Facts for finding the original of a revisit.
@@ -61,7 +61,7 @@ pub(super) struct Prepared {
     /// The payload digest that the main record states.
     pub(super) stated: Option<Digest>,
     /// Distinguishes it from other captures of the same URL and time.
-    pub(super) identity: Identity,
+    pub(super) identity: CaptureIdentity,
     /// Text for the full-text index.
     pub(super) text: Option<Text>,
     /// Notes for the user.
@@ -86,7 +86,7 @@ pub(super) struct Revisit {
 
 /// How records are read.
 #[derive(Clone)]
-pub(super) struct Reading {
+pub(super) struct RecordReading {
     /// Maximum number of bytes of a body that are parsed.
     pub(super) body_bytes_max: usize,
     /// Whether text is kept for the full-text index.
@@ -96,22 +96,22 @@ pub(super) struct Reading {
 }
 
 /// Why a capture cannot be imported.
-pub(super) struct Refused {
+pub(super) struct ImportRefusal {
     pub(super) offset: u64,
     /// Number of records of the rejected capture.
     pub(super) records: u64,
-    pub(super) why: Why,
+    pub(super) why: RejectionReason,
 }
 
 /// The reason for a rejection.
-pub(super) enum Why {
+pub(super) enum RejectionReason {
     /// The capture is broken; a message.
     Broken(String),
     /// The records are no capture; counted as this type.
     NoCapture(RecordType),
 }
 
-impl From<&str> for Why {
+impl From<&str> for RejectionReason {
     fn from(what: &str) -> Self {
         Self::Broken(what.to_owned())
     }
@@ -120,10 +120,10 @@ impl From<&str> for Why {
 /// Prepares a capture.
 pub(super) fn prepare(
     file: &Arc<str>,
-    group: &Group,
-    reading: &Reading,
-    reader: &Reader,
-) -> Result<Prepared, Refused> {
+    group: &CaptureRecords,
+    reading: &RecordReading,
+    reader: &CallerReader,
+) -> Result<PreparedCapture, ImportRefusal> {
     let records = group.count();
     let mut left_out = Vec::new();
     let (request, long) = match &group.request {
@@ -133,37 +133,37 @@ pub(super) fn prepare(
     left_out.extend(long.map(|request| request.header.record_type()));
     let first = group.main.as_ref().or(request).or(group.metadata.first());
     let offset = first.map_or(0, |record| record.offset);
-    let refuse = |why: Why| Refused { offset, records, why };
-    let Some(first) = first else { return Err(refuse(Why::NoCapture(RecordType::Request))) };
+    let refuse = |why: RejectionReason| ImportRefusal { offset, records, why };
+    let Some(first) = first else { return Err(refuse(RejectionReason::NoCapture(RecordType::Request))) };
     let (understood, strange): (Vec<_>, Vec<_>) = group.metadata.iter().partition(|record| is_fields(record));
     left_out.extend(strange.iter().map(|record| record.header.record_type()));
     let fields = understood.iter().flat_map(|record| fields(&record.content)).take(METADATA_FIELDS_MAX);
     // Pages are parsed again, so stated links are needed only where that gives none.
-    let (links, fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| Facts::is_link(name));
+    let (links, fields): (Vec<_>, Vec<_>) = fields.partition(|(name, _)| CrawlerFacts::is_link(name));
     if group.main.is_none() && !fields.iter().any(|(name, _)| name == "error") {
         // What became of a request without an answer is unknown: nobody said that it failed.
-        return Err(refuse(Why::NoCapture(first.header.record_type())));
+        return Err(refuse(RejectionReason::NoCapture(first.header.record_type())));
     }
     let Some(uri) = first.header.target_uri() else {
         return Err(refuse("the record has no WARC-Target-URI".into()));
     };
     let Ok(url) = Url::parse(uri) else {
         let what = format!("'{}' is not a URL", uri.chars().take(200).collect::<String>());
-        return Err(refuse(Why::Broken(what)));
+        return Err(refuse(RejectionReason::Broken(what)));
     };
     if !is_url_in_bounds(&canonical(&url), NAME_BYTES_MAX) {
         let why =
             format!("its URL has more than {NAME_BYTES_MAX} bytes, or its host more than {HOST_BYTES_MAX}");
-        return Err(refuse(Why::Broken(why)));
+        return Err(refuse(RejectionReason::Broken(why)));
     }
     let stated = first.header.get("WARC-Date").unwrap_or_default().trim();
     let Some(date) = Date::parse(stated) else {
         return Err(refuse("the record has no WARC-Date that can be read".into()));
     };
-    let mut facts = Facts { imported: Some(file.to_string()), ..Facts::from_fields(&fields) };
+    let mut facts = CrawlerFacts { imported: Some(file.to_string()), ..CrawlerFacts::from_fields(&fields) };
     facts.robots |= is_own_robots_txt(&canonical(&url));
-    let kept = fields.into_iter().filter(|(name, _)| !Facts::is_field(name));
-    let capture = Capture {
+    let kept = fields.into_iter().filter(|(name, _)| !CrawlerFacts::is_field(name));
+    let capture = CaptureFacts {
         url: &url,
         uri: without_controls(uri),
         date: (stated, date),
@@ -181,10 +181,11 @@ pub(super) fn prepare(
         Some(main) => capture.of_main(main),
         None => Ok(capture.of_failure(first)),
     };
-    let prepared = prepared.map_err(|error| refuse(Why::Broken(format!("cannot be read again: {error}"))))?;
+    let prepared = prepared
+        .map_err(|error| refuse(RejectionReason::Broken(format!("cannot be read again: {error}"))))?;
     let prepared = prepared.ok_or_else(|| refuse("the record is malformed".into()))?;
     let notes = [notes, prepared.notes].concat();
-    Ok(Prepared { file: file.clone(), offset, count: records, notes, left_out, ..prepared })
+    Ok(PreparedCapture { file: file.clone(), offset, count: records, notes, left_out, ..prepared })
 }
 
 fn is_web(url: &str) -> bool {
@@ -219,14 +220,14 @@ fn without_controls(uri: &str) -> String {
 }
 
 /// Facts about a capture before its main record is read.
-struct Capture<'a> {
+struct CaptureFacts<'a> {
     url: &'a Url,
     /// The URL as its stored record will state it.
     uri: String,
     /// The date, as stated and as parsed.
     date: (&'a str, Date),
     /// The facts, without links.
-    facts: Facts,
+    facts: CrawlerFacts,
     /// Metadata fields of the links that the other tool found.
     links: Vec<(String, String)>,
     /// Number of these that are not kept.
@@ -234,11 +235,11 @@ struct Capture<'a> {
     /// Other metadata fields, which are kept as they are.
     kept: Vec<(String, String)>,
     request: Option<Bytes>,
-    reading: &'a Reading,
-    reader: &'a Reader,
+    reading: &'a RecordReading,
+    reader: &'a CallerReader,
 }
 
-impl Capture<'_> {
+impl CaptureFacts<'_> {
     /// Returns the notes about its URL and date.
     fn notes(&self, stated: &str) -> Vec<(NoteKind, String)> {
         let mut notes = Vec::new();
@@ -259,7 +260,7 @@ impl Capture<'_> {
         notes
     }
 
-    fn of_main(mut self, main: &Record) -> io::Result<Option<Prepared>> {
+    fn of_main(mut self, main: &Record) -> io::Result<Option<PreparedCapture>> {
         let record_type = main.header.record_type();
         let is_revisit = record_type == RecordType::Revisit;
         let digests = Digests::of(main, self.reading.algorithm)?;
@@ -268,7 +269,7 @@ impl Capture<'_> {
             self.take_stated_links();
             digests.stated
         } else {
-            let payload = Payload::of(main, &digests, self.reading.body_bytes_max.saturating_add(1))?;
+            let payload = RecordParts::of(main, &digests, self.reading.body_bytes_max.saturating_add(1))?;
             self.facts.entity_digest = (digests.stated != Some(payload.entity)).then_some(payload.entity);
             length = Some(payload.length);
             text = self.read(main, &payload);
@@ -301,21 +302,21 @@ impl Capture<'_> {
         };
         let block = Some(digests.block).filter(|_| main.content_length() > 0);
         let content = content(block, digests.stated.filter(|_| is_revisit));
-        prepared.identity = Identity { id, date, content };
+        prepared.identity = CaptureIdentity { id, date, content };
         let is_conversion = main.header.record_type() == RecordType::Conversion;
         let made_from = main.header.get("WARC-Refers-To").map(bare);
-        Ok(Some(Prepared { text, notes: digests.notes, is_conversion, made_from, ..prepared }))
+        Ok(Some(PreparedCapture { text, notes: digests.notes, is_conversion, made_from, ..prepared }))
     }
 
     /// Makes a capture without a response from the record that reports it.
-    fn of_failure(mut self, first: &Record) -> Option<Prepared> {
+    fn of_failure(mut self, first: &Record) -> Option<PreparedCapture> {
         self.take_stated_links();
         let id = first.header.record_id().map(str::to_owned);
         self.kept.extend(id.clone().map(|id| (IMPORTED_ID.to_owned(), id)));
         let empty = Record { content: Bytes::new(), header: as_metadata(first), ..first.clone() };
         let mut prepared = self.finish(&empty, CaptureBody::Failed, None, None, None)?;
         let content = prepared.outcome.facts.error.clone().unwrap_or_default();
-        prepared.identity = Identity { id, date: String::new(), content };
+        prepared.identity = CaptureIdentity { id, date: String::new(), content };
         Some(prepared)
     }
 
@@ -330,15 +331,15 @@ impl Capture<'_> {
         payload_digest: Option<Digest>,
         reference: Option<Reference>,
         length: Option<u64>,
-    ) -> Option<Prepared> {
+    ) -> Option<PreparedCapture> {
         let mut metadata = self.facts.to_fields();
-        let facts = metadata.iter().filter(|(name, _)| !Facts::is_link(name)).cloned().collect();
+        let facts = metadata.iter().filter(|(name, _)| !CrawlerFacts::is_link(name)).cloned().collect();
         let mut capture = ReplayedCapture::of_foreign(main, facts)?;
         capture.request.clone_from(&self.request);
         let stated = std::mem::replace(&mut capture.payload_digest, payload_digest);
         capture.payload_length = length.or(capture.payload_length);
         // Takes the facts as the stored record will state them, that is with long values cut; links are not cut.
-        let facts = Facts { links: self.facts.links, ..Facts::from_fields(&capture.metadata) };
+        let facts = CrawlerFacts { links: self.facts.links, ..CrawlerFacts::from_fields(&capture.metadata) };
         metadata.extend(self.kept);
         let group = CaptureGroup {
             url: self.uri,
@@ -350,15 +351,15 @@ impl Capture<'_> {
             protocols: Vec::new(),
             metadata,
         };
-        Some(Prepared {
+        Some(PreparedCapture {
             file: Arc::from(""),
             offset: 0,
             count: 0,
-            outcome: Outcome::with_facts(&capture, facts, None),
+            outcome: FetchOutcome::with_facts(&capture, facts, None),
             records: Encoded::later(group),
             stated,
             revisit: reference.map(|reference| Box::new(Revisit { stated: capture, reference })),
-            identity: Identity::default(),
+            identity: CaptureIdentity::default(),
             text: None,
             notes: Vec::new(),
             left_out: Vec::new(),
@@ -378,7 +379,7 @@ impl Capture<'_> {
         let mut own: HashSet<u64, HashedAlready> = self.facts.links.iter().map(|link| link.hash).collect();
         let has_own = !own.is_empty();
         let mut unused = lines;
-        for mut link in Facts::from_fields(&self.links).links {
+        for mut link in CrawlerFacts::from_fields(&self.links).links {
             if !own.contains(&link.hash) {
                 link.url = canonical_of(&link.url);
                 link.hash = url_hash(&link.url);
@@ -395,7 +396,7 @@ impl Capture<'_> {
     }
 
     /// Parses a payload. Returns its text for the full-text index, if wanted.
-    fn read(&mut self, main: &Record, payload: &Payload) -> Option<Text> {
+    fn read(&mut self, main: &Record, payload: &RecordParts) -> Option<Text> {
         let head = &payload.head;
         let status = if is_http(main) { head.status().unwrap_or(0) } else { 200 };
         self.facts.last_modified = head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp());
@@ -404,7 +405,7 @@ impl Capture<'_> {
             self.take_stated_links();
             return None;
         }
-        let mut parsed = self.reader.page(&Page {
+        let mut parsed = self.reader.page(&RawPage {
             url: self.url.clone(),
             status,
             head: Arc::new(head.clone()),
@@ -427,7 +428,7 @@ impl Capture<'_> {
 }
 
 /// Returns the header of the metadata record that describes a capture without a response.
-fn as_metadata(first: &Record) -> Header {
+fn as_metadata(first: &Record) -> RecordHeader {
     let mut header = first.header.clone();
     for (name, value) in &mut header.fields {
         if name.eq_ignore_ascii_case("WARC-Type") {
@@ -437,7 +438,7 @@ fn as_metadata(first: &Record) -> Header {
     header
 }
 
-impl Prepared {
+impl PreparedCapture {
     /// Bytes that the capture takes in addition to the records it was made from.
     pub(super) fn grown_bytes(&self) -> u64 {
         let links = &self.outcome.facts.links;
@@ -451,7 +452,7 @@ impl Prepared {
     /// Returns the identifier that its main record gets if another record has the same one. It is always the same for
     /// the same capture, so that another import recognises it.
     pub(super) fn new_id(&self) -> Option<String> {
-        let Identity { id, date, content } = &self.identity;
+        let CaptureIdentity { id, date, content } = &self.identity;
         let (url, time) = (&self.outcome.url, self.outcome.time.timestamp_micros());
         let name = format!("{}\n{url}\n{time}\n{date}\n{content}", id.as_ref()?);
         let mut bytes = Digest::sha256(name.as_bytes()).prefix();

@@ -10,13 +10,13 @@ use archive_base::control::Control;
 use archive_books::recorder::Memory;
 use archive_storage::backend::RealDisk;
 use archive_storage::segment::Truncated;
-use archive_storage::warc::{ReadError, ReadLimits, Record, RecordReader, RecordType};
+use archive_storage::warc::{ReadLimits, Record, RecordError, RecordReader, RecordType};
 use crossbeam::channel::Sender;
 
-use super::gather::{Gathered, Gatherer, Group};
-use super::room::{Bytes, Place, Room};
-use super::sources::{Source, in_order};
-use super::{Note, NoteKind};
+use super::gather::{CaptureRecords, Gatherer, ImportYield};
+use super::room::{Bytes, Room, RoomLease};
+use super::sources::{ImportSource, in_order};
+use super::{ImportNote, NoteKind};
 
 /// Maximum bytes on disk of contents that are too long for memory, between reading and storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;
@@ -26,20 +26,20 @@ const ITEM_BYTES: u64 = 1024;
 
 /// An item on its way to the store, where items are handled in the order in which they were read. One slow capture can
 /// delay any number of others, so every item holds a place until it is handled.
-pub(super) struct Queued<T> {
+pub(super) struct QueuedItem<T> {
     /// Position in the order.
     pub(super) number: u64,
     pub(super) what: T,
     /// The memory and disk space that it occupies.
-    pub(super) place: Option<Place>,
+    pub(super) place: Option<RoomLease>,
 }
 
 /// An item that was read.
-pub(super) enum Item {
+pub(super) enum ReadItem {
     /// A capture of a file.
-    Group(Arc<str>, Box<Group>),
+    Group(Arc<str>, Box<CaptureRecords>),
     /// A note for the user.
-    Note(Note),
+    Note(ImportNote),
     /// A record that belongs to no capture.
     LeftOut(RecordType),
     /// The reader has left a file.
@@ -51,7 +51,7 @@ pub(super) enum Item {
     },
 }
 
-impl Item {
+impl ReadItem {
     /// The minimum of memory and disk space that it takes.
     fn bytes(&self) -> Bytes {
         let (text, group) = match self {
@@ -65,7 +65,7 @@ impl Item {
 }
 
 /// The inputs of the reading thread.
-pub(super) struct Reader<'a> {
+pub(super) struct ImportReader<'a> {
     pub(super) files: &'a [PathBuf],
     /// Whether a record that is cut by the end of its file is read.
     pub(super) keep_cut: bool,
@@ -77,17 +77,17 @@ pub(super) struct Reader<'a> {
     pub(super) spools: PathBuf,
 }
 
-impl Reader<'_> {
+impl ImportReader<'_> {
     /// Reads the files in order. Ends early if the receiver is gone or a stop is requested.
-    pub(super) fn run(&self, items: &Sender<Queued<Item>>) {
+    pub(super) fn run(&self, items: &Sender<QueuedItem<ReadItem>>) {
         let memory = self.memory.bodies() as u64 / 2;
         let room = Room::new(Bytes { memory, disk: SPOOLED_BYTES_MAX });
         let mut number = 0;
-        let mut send = |item: Item| {
+        let mut send = |item: ReadItem| {
             // All items that hold places were sent, and earlier items never wait for later ones, so places will become
             // free.
             let place = room.take(item.bytes());
-            let queued = Queued { number, what: item, place: Some(place) };
+            let queued = QueuedItem { number, what: item, place: Some(place) };
             number += 1;
             !self.stop.is_stopped() && items.send(queued).is_ok()
         };
@@ -99,20 +99,21 @@ impl Reader<'_> {
     }
 
     /// Reads a file. Returns whether the receiver is still there.
-    fn read_file(&self, source: &Source, send: &mut impl FnMut(Item) -> bool) -> bool {
+    fn read_file(&self, source: &ImportSource, send: &mut impl FnMut(ReadItem) -> bool) -> bool {
         let mut whole = true;
-        let mut send_on = |item: Item| {
-            whole &= !matches!(&item, Item::Note(note) if note.kind == NoteKind::File);
+        let mut send_on = |item: ReadItem| {
+            whole &= !matches!(&item, ReadItem::Note(note) if note.kind == NoteKind::File);
             send(item)
         };
         let is_heard = self.read_records(source, &mut send_on);
-        is_heard && send(Item::FileEnd { name: source.name.clone(), is_whole: whole })
+        is_heard && send(ReadItem::FileEnd { name: source.name.clone(), is_whole: whole })
     }
 
-    fn read_records(&self, source: &Source, send: &mut impl FnMut(Item) -> bool) -> bool {
+    fn read_records(&self, source: &ImportSource, send: &mut impl FnMut(ReadItem) -> bool) -> bool {
         let name = &source.name;
-        let note =
-            |offset, kind, what: String| Item::Note(Note { file: name.to_string(), offset, kind, what });
+        let note = |offset, kind, what: String| {
+            ReadItem::Note(ImportNote { file: name.to_string(), offset, kind, what })
+        };
         let source = match source.open() {
             Ok(file) => source.unpacked(Counted { file, bytes: self.bytes.clone() }),
             Err(what) => return send(note(None, NoteKind::File, what)),
@@ -127,7 +128,7 @@ impl Reader<'_> {
         for record in records {
             match record {
                 Ok(record) => gatherer.take(record, &mut gathered),
-                Err(ReadError::Broken(place)) => {
+                Err(RecordError::Broken(place)) => {
                     let kept = place.cut.and_then(|record| kept(*record)).filter(|_| self.keep_cut);
                     let said = kept.as_ref().map_or(String::new(), |(_, said)| format!("; {said}"));
                     let what = place.what + &said;
@@ -166,11 +167,15 @@ fn kept(mut record: Record) -> Option<(Record, String)> {
 /// Field of a record that lacks bytes.
 const TRUNCATED: &str = "WARC-Truncated";
 
-fn send_all(file: &Arc<str>, gathered: &mut Vec<Gathered>, send: &mut impl FnMut(Item) -> bool) -> bool {
+fn send_all(
+    file: &Arc<str>,
+    gathered: &mut Vec<ImportYield>,
+    send: &mut impl FnMut(ReadItem) -> bool,
+) -> bool {
     gathered.drain(..).all(|gathered| {
         send(match gathered {
-            Gathered::Group(group) => Item::Group(file.clone(), group),
-            Gathered::LeftOut(record_type) => Item::LeftOut(record_type),
+            ImportYield::Group(group) => ReadItem::Group(file.clone(), group),
+            ImportYield::LeftOut(record_type) => ReadItem::LeftOut(record_type),
         })
     })
 }

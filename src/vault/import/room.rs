@@ -19,7 +19,7 @@ pub(super) struct Bytes {
 
 /// Room that a capture occupies until this is dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct RoomLease {
     room: Arc<Room>,
     bytes: Bytes,
 }
@@ -30,7 +30,7 @@ impl Room {
     }
 
     /// Waits until there is room. A request that exceeds the limit waits until everything is free.
-    pub(super) fn take(self: &Arc<Self>, bytes: Bytes) -> Place {
+    pub(super) fn take(self: &Arc<Self>, bytes: Bytes) -> RoomLease {
         let is_over = |taken: u64, more: u64, most: u64| taken > 0 && more > 0 && taken + more > most;
         let is_full = |taken: &mut Bytes| {
             is_over(taken.memory, bytes.memory, self.most.memory)
@@ -40,7 +40,7 @@ impl Room {
         let mut taken = taken.unwrap_or_else(PoisonError::into_inner);
         taken.memory += bytes.memory;
         taken.disk += bytes.disk;
-        Place { room: Arc::clone(self), bytes }
+        RoomLease { room: Arc::clone(self), bytes }
     }
 
     fn taken(&self) -> MutexGuard<'_, Bytes> {
@@ -48,7 +48,7 @@ impl Room {
     }
 }
 
-impl Place {
+impl RoomLease {
     /// Takes more memory even if the limit is exceeded, because the holder of a place must not wait for others.
     pub(super) fn grow(&mut self, memory: u64) {
         self.room.taken().memory += memory;
@@ -56,7 +56,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for RoomLease {
     fn drop(&mut self) {
         let mut taken = self.room.taken();
         taken.memory -= self.bytes.memory;

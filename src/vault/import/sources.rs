@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_storage::warc::{ReadError, ReadLimits, RecordReader};
+use archive_storage::warc::{ReadLimits, RecordError, RecordReader};
 use chrono::{DateTime, Utc};
 use flate2::read::{DeflateDecoder, MultiGzDecoder};
 use zip::{CompressionMethod, ZipArchive};
@@ -43,7 +43,7 @@ const DIRECTORY_BYTES_MAX: u64 = 8 << 20;
 const DATED_BYTES_MAX: u64 = 64 << 10;
 
 /// A file of records, or one that cannot be read.
-pub(super) struct Source {
+pub(super) struct ImportSource {
     /// Name in notes: the path, followed by the path within the package.
     pub(super) name: Arc<str>,
     path: PathBuf,
@@ -52,7 +52,7 @@ pub(super) struct Source {
     is_deflated: bool,
 }
 
-impl Source {
+impl ImportSource {
     /// Opens the byte range of the records.
     ///
     /// # Errors
@@ -95,7 +95,7 @@ impl Source {
         records.take(DATED_WITHIN).find_map(|record| match record {
             Ok(record) => record.header.date(),
             // The content was too long to be decompressed.
-            Err(ReadError::Broken(place)) => place.header?.date(),
+            Err(RecordError::Broken(place)) => place.header?.date(),
             Err(_) => None,
         })
     }
@@ -103,21 +103,21 @@ impl Source {
 
 /// Returns the sources in the order of the dates of their first records. Those without a date come first and are
 /// reported.
-pub(super) fn in_order(files: &[PathBuf]) -> Vec<Source> {
+pub(super) fn in_order(files: &[PathBuf]) -> Vec<ImportSource> {
     let mut sources: Vec<_> = files.iter().flat_map(|file| sources(file)).collect();
-    sources.sort_by_cached_key(Source::first_date);
+    sources.sort_by_cached_key(ImportSource::first_date);
     sources
 }
 
-fn sources(path: &Path) -> Vec<Source> {
+fn sources(path: &Path) -> Vec<ImportSource> {
     let name = path.display().to_string();
-    let source = |name: String, packed: Result<(Range<u64>, Packing), String>| {
-        let is_deflated = packed.as_ref().is_ok_and(|(_, packing)| *packing == Packing::Deflated);
+    let source = |name: String, packed: Result<(Range<u64>, PackageContent), String>| {
+        let is_deflated = packed.as_ref().is_ok_and(|(_, packing)| *packing == PackageContent::Deflated);
         let bytes = packed.map(|(bytes, _)| bytes);
-        Source { name: name.into(), path: path.to_owned(), bytes, is_deflated }
+        ImportSource { name: name.into(), path: path.to_owned(), bytes, is_deflated }
     };
     match package(path, &(0..u64::MAX), 0) {
-        Ok(None) => vec![source(name, Ok((0..u64::MAX, Packing::Stored)))],
+        Ok(None) => vec![source(name, Ok((0..u64::MAX, PackageContent::Stored)))],
         Ok(Some(records)) if records.is_empty() => {
             let what = "this ZIP file is not a WACZ package: it has no WARC files in a folder `archive`";
             vec![source(name, Err(what.to_owned()))]
@@ -131,7 +131,7 @@ fn sources(path: &Path) -> Vec<Source> {
 
 /// What a package contains in a range of its bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Packing {
+enum PackageContent {
     /// Records as they are.
     Stored,
     /// Records that the package has compressed.
@@ -141,17 +141,17 @@ enum Packing {
 }
 
 /// A file within a package: its name, and where it is or why it cannot be read.
-type Packed = (String, Result<(Range<u64>, Packing), String>);
+type PackagedFile = (String, Result<(Range<u64>, PackageContent), String>);
 
 /// Returns the files of records in a package that lies within a file, and those of the packages in it; `None` if it is not
 /// a ZIP file. `depth` is the number of packages around it.
-fn package(path: &Path, within: &Range<u64>, depth: usize) -> io::Result<Option<Vec<Packed>>> {
+fn package(path: &Path, within: &Range<u64>, depth: usize) -> io::Result<Option<Vec<PackagedFile>>> {
     let mut start = Vec::new();
     part(path, within)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;
     if start != ZIP_START {
         return Ok(None);
     }
-    let window = Window::open(path, within)?;
+    let window = FileRange::open(path, within)?;
     let mut zip = ZipArchive::new(Metered { file: BufReader::new(window), left: DIRECTORY_BYTES_MAX })?;
     let mut files = Vec::new();
     for place in 0..zip.len() {
@@ -162,9 +162,9 @@ fn package(path: &Path, within: &Range<u64>, depth: usize) -> io::Result<Option<
             continue;
         }
         let packing = match (file.compression(), file.encrypted()) {
-            (CompressionMethod::Stored, false) if is_package => Some(Packing::Package),
-            (CompressionMethod::Stored, false) => Some(Packing::Stored),
-            (CompressionMethod::Deflated, false) if !is_package => Some(Packing::Deflated),
+            (CompressionMethod::Stored, false) if is_package => Some(PackageContent::Package),
+            (CompressionMethod::Stored, false) => Some(PackageContent::Stored),
+            (CompressionMethod::Deflated, false) if !is_package => Some(PackageContent::Deflated),
             _ => None,
         };
         let packed = packing.zip(file.data_start()).map(|(packing, start)| {
@@ -179,7 +179,7 @@ fn package(path: &Path, within: &Range<u64>, depth: usize) -> io::Result<Option<
     let mut records = Vec::with_capacity(files.len());
     for (name, packed) in files {
         match packed {
-            Ok((range, Packing::Package)) => match package(path, &range, depth + 1) {
+            Ok((range, PackageContent::Package)) => match package(path, &range, depth + 1) {
                 Ok(inner) => {
                     let inner = inner.unwrap_or_default().into_iter();
                     records.extend(inner.map(|(within, packed)| (format!("{name}/{within}"), packed)));
@@ -193,8 +193,8 @@ fn package(path: &Path, within: &Range<u64>, depth: usize) -> io::Result<Option<
 }
 
 /// Refuses files that overlap another file, which could make a package yield far more bytes than it has.
-fn refuse_overlaps(files: &mut [Packed]) {
-    let start = |(_, packed): &Packed| packed.as_ref().map_or(0, |(bytes, _)| bytes.start);
+fn refuse_overlaps(files: &mut [PackagedFile]) {
+    let start = |(_, packed): &PackagedFile| packed.as_ref().map_or(0, |(bytes, _)| bytes.start);
     files.sort_by_key(start);
     let mut end = 0;
     for (_, packed) in files {
@@ -209,14 +209,14 @@ fn refuse_overlaps(files: &mut [Packed]) {
 }
 
 /// A range of a file as a file of its own.
-struct Window {
+struct FileRange {
     file: File,
     range: Range<u64>,
     /// Position in the range.
     at: u64,
 }
 
-impl Window {
+impl FileRange {
     fn open(path: &Path, range: &Range<u64>) -> io::Result<Self> {
         let mut file = File::open(path)?;
         let end = range.end.min(file.metadata()?.len());
@@ -225,7 +225,7 @@ impl Window {
     }
 }
 
-impl Read for Window {
+impl Read for FileRange {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = (self.range.end - self.range.start).saturating_sub(self.at);
         let count = (&mut self.file).take(left).read(buffer)?;
@@ -234,7 +234,7 @@ impl Read for Window {
     }
 }
 
-impl Seek for Window {
+impl Seek for FileRange {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let at = match to {
             SeekFrom::Start(at) => Some(at),
@@ -250,7 +250,7 @@ impl Seek for Window {
 
 /// A file from which only a limited number of bytes is read.
 struct Metered {
-    file: BufReader<Window>,
+    file: BufReader<FileRange>,
     left: u64,
 }
 

@@ -8,25 +8,25 @@ use std::time::{Duration, Instant};
 
 use archive_base::control::Control;
 use archive_base::erased::Erased;
-use archive_books::ledger::{Candidate, Outcome, fetched_url};
+use archive_books::ledger::{Candidate, FetchOutcome, fetched_url};
 use archive_books::originals;
-use archive_books::recorder::{Recorder, RecorderError, Settings};
+use archive_books::recorder::{Recorder, RecorderError, RecorderSettings};
 use archive_storage::address::without_request;
 use archive_storage::segment::{self, CaptureBody, Encoder, ReplayedCapture, SegmentError};
 use archive_storage::warc::RecordType;
 use archive_storage::{Capture, CaptureId, Digest, Store};
-use archive_web::parse::Limits;
+use archive_web::parse::ParseLimits;
 use archive_web::reading::{self, Crew, Work};
 use chrono::{DateTime, SecondsFormat};
 use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 
-use super::gather::Group;
-use super::known::{Known, Seen};
+use super::gather::CaptureRecords;
+use super::known::{ImportMatch, ImportedCaptures};
 use super::left_out::LeftOut;
-use super::prepare::{Prepared, Reading, Refused, Why, prepare};
-use super::read::{Item, Queued, Reader};
-use super::room::Place;
-use super::{Listener, Note, NoteKind, Options, Status};
+use super::prepare::{ImportRefusal, PreparedCapture, RecordReading, RejectionReason, prepare};
+use super::read::{ImportReader, QueuedItem, ReadItem};
+use super::room::RoomLease;
+use super::{ImportNote, ImportObserver, ImportOptions, ImportStatus, NoteKind};
 
 /// Interval between two progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -38,10 +38,10 @@ const WAITING_PER_THREAD: usize = 1;
 const READY_PER_THREAD: usize = 16;
 
 /// The output of the preparing threads.
-enum Ready {
-    Capture(Box<Prepared>),
-    Refused(Arc<str>, Refused),
-    Other(Item),
+enum PreparedItem {
+    Capture(Box<PreparedCapture>),
+    Refused(Arc<str>, ImportRefusal),
+    Other(ReadItem),
     /// A capture could not be encoded; the store is at fault.
     Failed(SegmentError),
 }
@@ -54,40 +54,40 @@ enum Ready {
 /// If the store, the index or a thread fails. What was imported before is kept, and another import adds the rest.
 pub fn run(
     store: &mut Store,
-    options: &Options,
+    options: &ImportOptions,
     stop: &Control,
-    listener: &mut dyn Listener,
-) -> Result<(bool, Status), RecorderError> {
+    listener: &mut dyn ImportObserver,
+) -> Result<(bool, ImportStatus), RecorderError> {
     let memory = options.memory;
     let threads = options.threads.clamp(1, memory.documents());
     let (item_sender, items) = bounded(threads * WAITING_PER_THREAD);
     let (ready_sender, ready) = bounded(threads * READY_PER_THREAD);
     let bytes = Arc::new(AtomicU64::new(0));
-    let Options { checkpoint_every, full_text, .. } = *options;
+    let ImportOptions { checkpoint_every, full_text, .. } = *options;
     let erased = Erased::of_archive(store.path(), store.state())?;
-    let recorder = Recorder::open(store, Settings { memory, checkpoint_every, full_text })?;
-    let body_bytes_max = memory.document().min(Limits::default().body_bytes_max);
+    let recorder = Recorder::open(store, RecorderSettings { memory, checkpoint_every, full_text })?;
+    let body_bytes_max = memory.document().min(ParseLimits::default().body_bytes_max);
     thread::scope(|scope| {
         let spools = recorder.store().path().join(segment::FOLDER);
         let (files, keep_cut) = (&options.files, options.keep_cut);
-        let reader = Reader { files, keep_cut, bytes: Arc::clone(&bytes), stop, memory, spools };
+        let reader = ImportReader { files, keep_cut, bytes: Arc::clone(&bytes), stop, memory, spools };
         let thread = thread::Builder::new().name("read".to_owned());
         thread.spawn_scoped(scope, move || reader.run(&item_sender)).map_err(RecorderError::Thread)?;
         let encoder = recorder.store().encoder()?;
-        let reading = Reading { body_bytes_max, full_text, algorithm: encoder.algorithm() };
-        let limits = Limits { body_bytes_max, ..Limits::default() };
+        let reading = RecordReading { body_bytes_max, full_text, algorithm: encoder.algorithm() };
+        let limits = ParseLimits { body_bytes_max, ..ParseLimits::default() };
         let preparing = Preparing { encoder, reading };
         let path = recorder.store().path();
         let _crew = Crew::start(preparing, threads, path, limits, &items, &ready_sender)
             .map_err(RecorderError::Thread)?;
         drop(ready_sender);
         drop(items);
-        let mut import = Import {
+        let mut import = RunningImport {
             recorder,
-            known: Known::new(memory.state() / 4),
+            known: ImportedCaptures::new(memory.state() / 4),
             erased,
             candidates: Vec::new(),
-            status: Status::default(),
+            status: ImportStatus::default(),
             left_out: LeftOut::default(),
             unused_links: 0,
         };
@@ -102,57 +102,67 @@ pub fn run(
 #[derive(Clone)]
 struct Preparing {
     encoder: Encoder,
-    reading: Reading,
+    reading: RecordReading,
 }
 
 /// A capture that is waiting to be prepared.
 #[derive(Clone)]
-struct Waiting {
+struct WaitingCapture {
     number: u64,
     file: Arc<str>,
-    group: Box<Group>,
+    group: Box<CaptureRecords>,
     /// Taken when it is finished.
-    place: Arc<Mutex<Option<Place>>>,
+    place: Arc<Mutex<Option<RoomLease>>>,
 }
 
 impl Work for Preparing {
-    type Item = Queued<Item>;
-    type Job = Waiting;
-    type Read = Result<Prepared, Refused>;
-    type Done = Queued<Ready>;
+    type Item = QueuedItem<ReadItem>;
+    type Job = WaitingCapture;
+    type Read = Result<PreparedCapture, ImportRefusal>;
+    type Done = QueuedItem<PreparedItem>;
 
-    fn take(Queued { number, what, place }: Queued<Item>) -> Option<Result<Waiting, Queued<Ready>>> {
+    fn take(
+        QueuedItem { number, what, place }: QueuedItem<ReadItem>,
+    ) -> Option<Result<WaitingCapture, QueuedItem<PreparedItem>>> {
         Some(match what {
-            Item::Group(file, group) => {
-                Ok(Waiting { number, file, group, place: Arc::new(Mutex::new(place)) })
+            ReadItem::Group(file, group) => {
+                Ok(WaitingCapture { number, file, group, place: Arc::new(Mutex::new(place)) })
             }
-            other => Err(Queued { number, what: Ready::Other(other), place }),
+            other => Err(QueuedItem { number, what: PreparedItem::Other(other), place }),
         })
     }
 
-    fn read(&mut self, job: &Waiting, reader: &reading::Reader) -> Result<Prepared, Refused> {
+    fn read(
+        &mut self,
+        job: &WaitingCapture,
+        reader: &reading::CallerReader,
+    ) -> Result<PreparedCapture, ImportRefusal> {
         prepare(&job.file, &job.group, &self.reading, reader)
     }
 
-    fn finish(&mut self, job: Waiting, prepared: Result<Prepared, Refused>) -> Queued<Ready> {
+    fn finish(
+        &mut self,
+        job: WaitingCapture,
+        prepared: Result<PreparedCapture, ImportRefusal>,
+    ) -> QueuedItem<PreparedItem> {
         let mut place = job.place.lock().unwrap_or_else(PoisonError::into_inner).take();
         let what = match prepared.map(|prepared| self.pack(prepared)) {
             Ok(Ok(prepared)) => {
                 if let Some(place) = &mut place {
                     place.grow(prepared.grown_bytes());
                 }
-                Ready::Capture(Box::new(prepared))
+                PreparedItem::Capture(Box::new(prepared))
             }
-            Ok(Err(error)) => Ready::Failed(error),
-            Err(refused) => Ready::Refused(job.file, refused),
+            Ok(Err(error)) => PreparedItem::Failed(error),
+            Err(refused) => PreparedItem::Refused(job.file, refused),
         };
-        Queued { number: job.number, what, place }
+        QueuedItem { number: job.number, what, place }
     }
 }
 
 impl Preparing {
     /// Compresses the records of a capture, except those of a revisit, whose original must be found first.
-    fn pack(&self, mut prepared: Prepared) -> Result<Prepared, SegmentError> {
+    fn pack(&self, mut prepared: PreparedCapture) -> Result<PreparedCapture, SegmentError> {
         if prepared.revisit.is_none() {
             self.encoder.pack(&mut prepared.records)?;
         }
@@ -161,29 +171,29 @@ impl Preparing {
 }
 
 /// A running import.
-struct Import<'a> {
+struct RunningImport<'a> {
     recorder: Recorder<'a>,
-    known: Known,
+    known: ImportedCaptures,
     /// URLs that must not come back.
     erased: Erased,
     candidates: Vec<Candidate>,
-    status: Status,
+    status: ImportStatus,
     /// Records left out from the current file.
     left_out: LeftOut,
     /// Links that are not kept of the current file.
     unused_links: u64,
 }
 
-impl Import<'_> {
+impl RunningImport<'_> {
     #[expect(
         clippy::needless_pass_by_value,
         reason = "dropping it ends the threads that send, also after an error"
     )]
     fn drive(
         &mut self,
-        ready: Receiver<Queued<Ready>>,
+        ready: Receiver<QueuedItem<PreparedItem>>,
         bytes: &AtomicU64,
-        listener: &mut dyn Listener,
+        listener: &mut dyn ImportObserver,
     ) -> Result<(), RecorderError> {
         // Threads finish in any order; captures are stored in the order of the files.
         let (mut waiting, mut next) = (BTreeMap::new(), 0);
@@ -194,7 +204,7 @@ impl Import<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
-            while let Some(Queued { what, place, .. }) = waiting.remove(&next) {
+            while let Some(QueuedItem { what, place, .. }) = waiting.remove(&next) {
                 next += 1;
                 self.take(what, listener)?;
                 drop(place);
@@ -211,30 +221,30 @@ impl Import<'_> {
         }
     }
 
-    fn take(&mut self, done: Ready, listener: &mut dyn Listener) -> Result<(), RecorderError> {
+    fn take(&mut self, done: PreparedItem, listener: &mut dyn ImportObserver) -> Result<(), RecorderError> {
         match done {
-            Ready::Capture(prepared) => self.capture(*prepared, listener)?,
-            Ready::Refused(file, Refused { offset, records, why }) => {
+            PreparedItem::Capture(prepared) => self.capture(*prepared, listener)?,
+            PreparedItem::Refused(file, ImportRefusal { offset, records, why }) => {
                 self.status.records += records;
                 match why {
-                    Why::Broken(what) => {
+                    RejectionReason::Broken(what) => {
                         self.status.broken += 1;
                         let (file, offset) = (file.to_string(), Some(offset));
-                        listener.note(&Note { file, offset, kind: NoteKind::Broken, what });
+                        listener.note(&ImportNote { file, offset, kind: NoteKind::Broken, what });
                     }
-                    Why::NoCapture(record_type) => self.leave_out(&record_type, records),
+                    RejectionReason::NoCapture(record_type) => self.leave_out(&record_type, records),
                 }
             }
-            Ready::Other(Item::Note(note)) => {
+            PreparedItem::Other(ReadItem::Note(note)) => {
                 self.status.broken += u64::from(note.kind == NoteKind::Broken);
                 self.status.refused_files += u64::from(note.kind == NoteKind::File);
                 listener.note(&note);
             }
-            Ready::Other(Item::LeftOut(record_type)) => {
+            PreparedItem::Other(ReadItem::LeftOut(record_type)) => {
                 self.status.records += 1;
                 self.leave_out(&record_type, 1);
             }
-            Ready::Other(Item::FileEnd { name, is_whole }) => {
+            PreparedItem::Other(ReadItem::FileEnd { name, is_whole }) => {
                 self.status.files += u64::from(is_whole);
                 let links = std::mem::take(&mut self.unused_links);
                 let links = (links > 0).then(|| {
@@ -244,12 +254,12 @@ impl Import<'_> {
                 });
                 for what in std::mem::take(&mut self.left_out).words().into_iter().chain(links) {
                     let (file, kind) = (name.to_string(), NoteKind::LeftOut);
-                    listener.note(&Note { file, offset: None, kind, what });
+                    listener.note(&ImportNote { file, offset: None, kind, what });
                 }
             }
             // Groups have become captures or refusals.
-            Ready::Other(Item::Group(..)) => {}
-            Ready::Failed(error) => return Err(error.into()),
+            PreparedItem::Other(ReadItem::Group(..)) => {}
+            PreparedItem::Failed(error) => return Err(error.into()),
         }
         Ok(())
     }
@@ -259,7 +269,11 @@ impl Import<'_> {
         self.status.left_out.add(record_type, records);
     }
 
-    fn capture(&mut self, mut prepared: Prepared, listener: &mut dyn Listener) -> Result<(), RecorderError> {
+    fn capture(
+        &mut self,
+        mut prepared: PreparedCapture,
+        listener: &mut dyn ImportObserver,
+    ) -> Result<(), RecorderError> {
         self.status.records += prepared.count;
         for record_type in std::mem::take(&mut prepared.left_out) {
             self.leave_out(&record_type, 1);
@@ -273,12 +287,12 @@ impl Import<'_> {
             return Ok(());
         }
         match self.known.look(self.recorder.store(), &prepared)? {
-            Seen::Before => {
+            ImportMatch::Before => {
                 self.status.duplicates += 1;
                 return Ok(());
             }
-            Seen::Namesake => prepared.rename(),
-            Seen::Never => {}
+            ImportMatch::Namesake => prepared.rename(),
+            ImportMatch::Never => {}
         }
         self.unused_links += prepared.unused_links;
         self.status.unused_links += prepared.unused_links;
@@ -286,7 +300,7 @@ impl Import<'_> {
             self.status.wrong_digests += u64::from(kind == NoteKind::Digest);
             self.status.renamed += u64::from(kind == NoteKind::RecordId);
             let (file, offset) = (prepared.file.to_string(), Some(prepared.offset));
-            listener.note(&Note { file, offset, kind, what });
+            listener.note(&ImportNote { file, offset, kind, what });
         }
         let mut is_open = false;
         if let Some(revisit) = prepared.revisit.take() {
@@ -297,7 +311,7 @@ impl Import<'_> {
             }
             self.status.revisits += 1;
         }
-        let Prepared { records, outcome, .. } = &mut prepared;
+        let PreparedCapture { records, outcome, .. } = &mut prepared;
         let id = self.recorder.record(records, outcome, &mut self.candidates)?;
         self.candidates.clear();
         self.known.add(self.recorder.store(), &prepared, id)?;
@@ -314,12 +328,12 @@ impl Import<'_> {
     /// Adds a reference to the original to a revisit's record, unless the record has one.
     fn refer(
         &self,
-        prepared: &mut Prepared,
+        prepared: &mut PreparedCapture,
         stated: &ReplayedCapture,
         (id, original): (CaptureId, Capture),
     ) -> Result<(), RecorderError> {
         let facts = std::mem::take(&mut prepared.outcome.facts);
-        prepared.outcome = Outcome::with_facts(stated, facts, Some((id, original)));
+        prepared.outcome = FetchOutcome::with_facts(stated, facts, Some((id, original)));
         if stated.original.is_some() {
             return Ok(());
         }
@@ -335,7 +349,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, listener: &mut dyn Listener) -> Result<(), RecorderError> {
+    fn finish(&mut self, listener: &mut dyn ImportObserver) -> Result<(), RecorderError> {
         if self.status.open_revisits > 0 || originals::open_count(self.recorder.state()) > 0 {
             let open =
                 originals::resolve_open(self.recorder.store_mut(), &|digest| self.known.payload(digest))?;
@@ -354,7 +368,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    fn open_note(&self, capture: &Capture) -> Result<Note, RecorderError> {
+    fn open_note(&self, capture: &Capture) -> Result<ImportNote, RecorderError> {
         let url = self.recorder.state().url(capture.url)?;
         let time = DateTime::from_timestamp_micros(capture.time).unwrap_or_default();
         let time = time.to_rfc3339_opts(SecondsFormat::AutoSi, true);
@@ -362,6 +376,6 @@ impl Import<'_> {
             "the revisit of {url} at {time} refers to a capture that the archive does not have; import the file that has it"
         );
         let file = self.recorder.store().path().display().to_string();
-        Ok(Note { file, offset: None, kind: NoteKind::Revisit, what })
+        Ok(ImportNote { file, offset: None, kind: NoteKind::Revisit, what })
     }
 }

@@ -14,7 +14,7 @@ use archive_base::spare::Spare;
 use archive_storage::segment::{Author, ReplayedCapture, Rewriter, Rewritten, SegmentError};
 use archive_storage::{Store, StoreError};
 
-use super::{Batch, Done, Options, plan};
+use super::{RepackBatch, RepackOptions, Repacked, plan};
 
 /// The lowest priority.
 const NICENESS: i32 = 19;
@@ -25,33 +25,33 @@ const END_WAIT: Duration = Duration::from_secs(5);
 
 /// The result of a poll.
 #[derive(Debug)]
-pub enum Turn {
+pub enum PollResult {
     /// A batch that the next checkpoint puts in place.
-    Repacked(Done),
+    Repacked(Repacked),
     /// Repacking ends with this error, and nothing was changed.
     GaveUp(SegmentError),
 }
 
 /// A batch that is being rewritten.
 #[derive(Debug)]
-struct UnderWay {
-    batch: Batch,
+struct RunningBatch {
+    batch: RepackBatch,
     thread: JoinHandle<Result<Rewritten, SegmentError>>,
 }
 
 /// Repacks batch after batch in spare time.
 #[derive(Debug)]
 pub struct Beside {
-    options: Options,
+    options: RepackOptions,
     spare: Spare,
     is_over: Arc<AtomicBool>,
-    under_way: Option<UnderWay>,
+    under_way: Option<RunningBatch>,
 }
 
 impl Beside {
     /// Creates a repacker. It begins nothing before the first [`Beside::look`].
     #[must_use]
-    pub fn new(options: Options, spare: Spare) -> Self {
+    pub fn new(options: RepackOptions, spare: Spare) -> Self {
         Self { options, spare, is_over: Arc::default(), under_way: None }
     }
 
@@ -60,13 +60,13 @@ impl Beside {
     ///
     /// # Errors
     /// If the state fails; the archive must then be opened again.
-    pub fn look(&mut self, store: &mut Store, free: u64) -> Result<Option<Turn>, StoreError> {
+    pub fn look(&mut self, store: &mut Store, free: u64) -> Result<Option<PollResult>, StoreError> {
         if let Some(work) = self.under_way.take_if(|work| work.thread.is_finished()) {
             return self.hand_over(store, work);
         }
         let may_begin = self.under_way.is_none() && !store.is_exchanging() && self.spare.is_there();
         if may_begin && !self.is_over.load(Ordering::Relaxed) {
-            let options = Options { room: self.options.room.min(free), ..self.options.clone() };
+            let options = RepackOptions { room: self.options.room.min(free), ..self.options.clone() };
             if let Some(batch) = plan(&store.closed_segments(), &options).0.into_iter().next() {
                 return self.begin(store, batch);
             }
@@ -74,11 +74,11 @@ impl Beside {
         Ok(None)
     }
 
-    fn begin(&mut self, store: &mut Store, batch: Batch) -> Result<Option<Turn>, StoreError> {
+    fn begin(&mut self, store: &mut Store, batch: RepackBatch) -> Result<Option<PollResult>, StoreError> {
         let begun =
             store.rewriter(&batch.segments).and_then(|rewriter| Ok(self.start(rewriter, &batch, store)?));
         match begun {
-            Ok(thread) => self.under_way = Some(UnderWay { batch, thread }),
+            Ok(thread) => self.under_way = Some(RunningBatch { batch, thread }),
             Err(error) => return self.give_up(error),
         }
         Ok(None)
@@ -87,7 +87,7 @@ impl Beside {
     fn start(
         &self,
         rewriter: Rewriter,
-        batch: &Batch,
+        batch: &RepackBatch,
         store: &Store,
     ) -> Result<JoinHandle<Result<Rewritten, SegmentError>>, SegmentError> {
         let mut author = Patient { is_over: self.is_over.clone(), spare: self.spare.clone() };
@@ -106,7 +106,7 @@ impl Beside {
         })
     }
 
-    fn hand_over(&mut self, store: &mut Store, work: UnderWay) -> Result<Option<Turn>, StoreError> {
+    fn hand_over(&mut self, store: &mut Store, work: RunningBatch) -> Result<Option<PollResult>, StoreError> {
         let outcome = match work.thread.join() {
             Ok(Ok(rewritten)) if rewritten.is_worse() => store.leave(&rewritten).map(|()| rewritten),
             Ok(Ok(rewritten)) => store.exchange_next(&rewritten).map(|()| rewritten),
@@ -114,17 +114,17 @@ impl Beside {
             Err(_) => Err(SegmentError::Poisoned.into()),
         };
         match outcome {
-            Ok(rewritten) => Ok(Some(Turn::Repacked(Done::of(&work.batch, &rewritten)))),
+            Ok(rewritten) => Ok(Some(PollResult::Repacked(Repacked::of(&work.batch, &rewritten)))),
             Err(StoreError::Segment(SegmentError::Stopped)) => Ok(None),
             Err(error) => self.give_up(error),
         }
     }
 
     /// Begins no more batches: an error that occurred once would occur every second.
-    fn give_up(&mut self, error: StoreError) -> Result<Option<Turn>, StoreError> {
+    fn give_up(&mut self, error: StoreError) -> Result<Option<PollResult>, StoreError> {
         self.is_over.store(true, Ordering::Relaxed);
         match error {
-            StoreError::Segment(error) => Ok(Some(Turn::GaveUp(error))),
+            StoreError::Segment(error) => Ok(Some(PollResult::GaveUp(error))),
             error => Err(error),
         }
     }
@@ -134,7 +134,7 @@ impl Beside {
     ///
     /// # Errors
     /// As [`Beside::look`].
-    pub fn end(&mut self, store: &mut Store) -> Result<Option<Turn>, StoreError> {
+    pub fn end(&mut self, store: &mut Store) -> Result<Option<PollResult>, StoreError> {
         self.is_over.store(true, Ordering::Relaxed);
         let begun = Instant::now();
         while let Some(work) = &self.under_way {

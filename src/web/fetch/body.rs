@@ -39,8 +39,8 @@ impl BodyMemory {
     }
 
     /// Returns an empty hold on this account.
-    pub(super) fn hold(&self) -> Held {
-        Held { held: Arc::clone(&self.held), bytes: 0 }
+    pub(super) fn hold(&self) -> ChargedBytes {
+        ChargedBytes { held: Arc::clone(&self.held), bytes: 0 }
     }
 
     /// Whether a body with this many bytes in memory must go to a file.
@@ -51,12 +51,12 @@ impl BodyMemory {
 
 /// Bytes charged to the account until dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct ChargedBytes {
     held: Arc<AtomicUsize>,
     bytes: usize,
 }
 
-impl Held {
+impl ChargedBytes {
     fn set(&mut self, bytes: usize) {
         self.held.fetch_add(bytes, Ordering::Relaxed);
         self.held.fetch_sub(self.bytes, Ordering::Relaxed);
@@ -65,13 +65,13 @@ impl Held {
 }
 
 /// A clone belongs to the same account, but has no bytes charged.
-impl Clone for Held {
+impl Clone for ChargedBytes {
     fn clone(&self) -> Self {
         Self { held: Arc::clone(&self.held), bytes: 0 }
     }
 }
 
-impl Drop for Held {
+impl Drop for ChargedBytes {
     fn drop(&mut self) {
         self.held.fetch_sub(self.bytes, Ordering::Relaxed);
     }
@@ -79,7 +79,7 @@ impl Drop for Held {
 
 /// A response as received, without interim responses.
 #[derive(Debug, Clone)]
-pub enum Message {
+pub enum HttpMessage {
     /// Head and body in one buffer.
     Whole(Bytes),
     /// A head, and a body that was too long for memory.
@@ -91,7 +91,7 @@ pub enum Message {
     },
 }
 
-impl Message {
+impl HttpMessage {
     /// Bytes received.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "a response has at least a head")]
@@ -107,7 +107,7 @@ impl Message {
 #[derive(Debug)]
 pub(super) struct Incoming<'m> {
     memory: &'m BodyMemory,
-    held: Held,
+    held: ChargedBytes,
     /// Bytes of the head, at the start of the buffer.
     head_length: usize,
     buffer: BytesMut,
@@ -163,17 +163,17 @@ impl<'m> Incoming<'m> {
     }
 
     /// Returns the message, its body cut to `body_length` bytes.
-    pub(super) fn finish(mut self, body_length: u64) -> io::Result<(Message, Held)> {
+    pub(super) fn finish(mut self, body_length: u64) -> io::Result<(HttpMessage, ChargedBytes)> {
         let left = usize::try_from(body_length.saturating_sub(self.spooled())).unwrap_or(usize::MAX);
         self.buffer.truncate(self.head_length.saturating_add(left));
         let message = match self.spool {
-            None => Message::Whole(self.buffer.freeze()),
+            None => HttpMessage::Whole(self.buffer.freeze()),
             Some(mut spool) => {
                 spool.append(&self.buffer[self.head_length..])?;
                 spool.truncate(body_length);
                 self.buffer.truncate(self.head_length);
                 self.held.set(0);
-                Message::Spooled { head: Bytes::copy_from_slice(&self.buffer), body: Arc::new(spool) }
+                HttpMessage::Spooled { head: Bytes::copy_from_slice(&self.buffer), body: Arc::new(spool) }
             }
         };
         Ok((message, self.held))
@@ -200,7 +200,7 @@ mod tests {
         assert!(incoming.spooled() > 2_000_000);
         let (message, held) = incoming.finish(2_900_000).unwrap();
         assert_eq!(message.len(), 2_900_004);
-        let Message::Spooled { head, body } = message else { panic!("the body was kept in memory") };
+        let HttpMessage::Spooled { head, body } = message else { panic!("the body was kept in memory") };
         assert_eq!(&head[..], b"head");
         assert_eq!(body.beginning(usize::MAX).unwrap(), [&piece[..]; 29].concat());
         drop(held);
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(incoming.settle(1000).unwrap(), 0);
         assert_eq!(memory.held(), 1000);
         let (message, held) = incoming.finish(1000).unwrap();
-        assert!(matches!(message, Message::Whole(http) if http.len() == 1000));
+        assert!(matches!(message, HttpMessage::Whole(http) if http.len() == 1000));
         drop(held);
         assert_eq!(memory.held(), 0);
     }

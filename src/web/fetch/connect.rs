@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use super::error::Unreached;
-use super::{ConnectTo, FetchError, Settings, is_public};
+use super::{ConnectTo, FetchError, FetchSettings, is_public};
 
 /// Maximum number of addresses of a host that are tried.
 const ADDRESSES_MAX: usize = 8;
@@ -45,7 +45,7 @@ pub struct Endpoint {
 }
 
 /// Makes connections.
-pub(super) struct Connector {
+pub(super) struct FetchConnector {
     tls: TlsConnector,
     /// The same without verification of certificates, for `insecure` hosts.
     lax: TlsConnector,
@@ -57,8 +57,8 @@ pub(super) struct Connector {
     several: RefCell<LruCache<Box<str>, Vec<IpAddr>>>,
 }
 
-impl Connector {
-    pub(super) fn new(settings: &Settings) -> Self {
+impl FetchConnector {
+    pub(super) fn new(settings: &FetchSettings) -> Self {
         let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         roots.add_parsable_certificates(settings.authorities.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -292,8 +292,8 @@ mod tests {
     use std::net::SocketAddr;
     use std::time::Duration;
 
-    use super::{Connector, Endpoint, FetchError, Settings};
-    use crate::fetch::Limits;
+    use super::{Endpoint, FetchConnector, FetchError, FetchSettings};
+    use crate::fetch::ResponseLimits;
 
     #[test]
     fn the_next_address_of_a_host_is_tried() {
@@ -302,9 +302,9 @@ mod tests {
         let (alive, dead) = (listener.local_addr().unwrap(), "127.0.0.2".parse().unwrap());
         let endpoint =
             Endpoint { secure: false, host: "two.test".into(), address: SocketAddr::new(dead, alive.port()) };
-        let connector = Connector::new(&Settings {
-            limits: Limits { connect: Duration::from_secs(5), ..Limits::default() },
-            ..Settings::default()
+        let connector = FetchConnector::new(&FetchSettings {
+            limits: ResponseLimits { connect: Duration::from_secs(5), ..ResponseLimits::default() },
+            ..FetchSettings::default()
         });
         let connect = || {
             let connected = connector.connect(&endpoint);
@@ -333,7 +333,7 @@ mod tests {
     fn what_is_guarded_is_the_address_that_is_connected_to() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let resolve = |host: &str, allow_private: bool| {
-            let connector = Connector::new(&Settings { allow_private, ..Settings::default() });
+            let connector = FetchConnector::new(&FetchSettings { allow_private, ..FetchSettings::default() });
             runtime.block_on(connector.resolve(host, 80))
         };
         for host in

@@ -10,10 +10,10 @@ use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
 
 use super::FetchError;
-use super::body::{BodyMemory, Held, Incoming, Message};
+use super::body::{BodyMemory, ChargedBytes, HttpMessage, Incoming};
 use super::connect::Connection;
-use super::framing::{Chunks, Framing, Head, HeadState, Progress, blank_bytes, read_head};
-use super::service::Limits;
+use super::framing::{ChunkProgress, Chunks, Framing, HeadState, ResponseHead, blank_bytes, read_head};
+use super::service::ResponseLimits;
 
 /// Bytes of buffer reserved before each read when the length of the body is unknown.
 const READ_BYTES: usize = 16 * 1024;
@@ -30,9 +30,9 @@ pub struct Exchange {
     /// The request as sent.
     pub request: Bytes,
     /// The response as received: head and body with all codings, without interim (1xx) responses.
-    pub http: Message,
+    pub http: HttpMessage,
     /// The memory that the body occupies; drop it together with the body.
-    pub held: Held,
+    pub held: ChargedBytes,
     /// The status code.
     pub status: u16,
     /// Why the body is incomplete, if it is.
@@ -52,10 +52,10 @@ pub struct Exchange {
 }
 
 /// A response, and whether the connection can be reused.
-pub(super) struct Received {
-    pub(super) http: Message,
-    pub(super) held: Held,
-    pub(super) head: Head,
+pub(super) struct ReceivedResponse {
+    pub(super) http: HttpMessage,
+    pub(super) held: ChargedBytes,
+    pub(super) head: ResponseHead,
     pub(super) truncated: Option<Truncated>,
     pub(super) reusable: bool,
 }
@@ -71,9 +71,9 @@ pub(super) enum Failed {
 pub(super) async fn exchange(
     connection: &mut Connection,
     request: &[u8],
-    limits: &Limits,
+    limits: &ResponseLimits,
     memory: &BodyMemory,
-) -> Result<Received, Failed> {
+) -> Result<ReceivedResponse, Failed> {
     let deadline = Instant::now() + limits.total;
     match timeout_at(deadline, connection.write_all(request)).await {
         Ok(Ok(())) => {}
@@ -88,7 +88,7 @@ pub(super) async fn exchange(
     // Bytes after the end of the message belong to no response; a connection that sends any is not reused.
     let reusable = truncated.is_none() && head.keep_alive && incoming.body_length() == body_bytes;
     let (http, held) = incoming.finish(body_bytes).map_err(|error| on_disk(&error))?;
-    Ok(Received { http, held, head, truncated, reusable })
+    Ok(ReceivedResponse { http, held, head, truncated, reusable })
 }
 
 fn on_disk(error: &io::Error) -> Failed {
@@ -98,9 +98,9 @@ fn on_disk(error: &io::Error) -> Failed {
 async fn receive_head(
     connection: &mut Connection,
     buffer: &mut BytesMut,
-    limits: &Limits,
+    limits: &ResponseLimits,
     deadline: Instant,
-) -> Result<Head, Failed> {
+) -> Result<ResponseHead, Failed> {
     let mut interim = 0;
     let head_deadline = deadline.min(Instant::now() + limits.head);
     loop {
@@ -136,8 +136,8 @@ async fn receive_head(
 async fn receive_body(
     connection: &mut Connection,
     incoming: &mut Incoming<'_>,
-    head: &Head,
-    limits: &Limits,
+    head: &ResponseHead,
+    limits: &ResponseLimits,
     deadline: Instant,
 ) -> io::Result<(u64, Option<Truncated>)> {
     let mut chunks = Chunks::default();
@@ -153,9 +153,9 @@ async fn receive_body(
                 usize::try_from(missing).unwrap_or(usize::MAX).min(READ_BYTES_MAX)
             }
             Framing::Chunked => match chunks.advance(incoming.tail()) {
-                Progress::End(end) => return Ok((incoming.spooled() + end as u64, None)),
-                Progress::Broken => return Ok((body.min(body_max), Some(Truncated::Unspecified))),
-                Progress::More => READ_BYTES,
+                ChunkProgress::End(end) => return Ok((incoming.spooled() + end as u64, None)),
+                ChunkProgress::Broken => return Ok((body.min(body_max), Some(Truncated::Unspecified))),
+                ChunkProgress::More => READ_BYTES,
             },
             Framing::UntilClose => READ_BYTES,
         };

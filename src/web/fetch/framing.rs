@@ -7,7 +7,7 @@ const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
 /// Facts from a response head.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct ResponseHead {
     /// Bytes of the head, including the empty line.
     pub(super) length: usize,
     pub(super) status: u16,
@@ -27,7 +27,7 @@ pub(super) enum Framing {
 /// State of the head, given the bytes received so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum HeadState {
-    Whole(Head),
+    Whole(ResponseHead),
     Partial,
     NotHttp,
     /// It gives several lengths.
@@ -49,7 +49,7 @@ pub(super) fn read_head(bytes: &[u8]) -> HeadState {
     let head = HttpHead::parse(&bytes[..length]);
     let Some(status) = head.status() else { return HeadState::NotHttp };
     match framing(status, &head) {
-        Some((framing, keep_alive)) => HeadState::Whole(Head { length, status, framing, keep_alive }),
+        Some((framing, keep_alive)) => HeadState::Whole(ResponseHead { length, status, framing, keep_alive }),
         None => HeadState::Contradictory,
     }
 }
@@ -106,7 +106,7 @@ enum ChunkState {
 
 /// Progress through a chunked body.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum ChunkProgress {
     More,
     /// The body ends at this byte.
     End(usize),
@@ -116,7 +116,7 @@ pub(super) enum Progress {
 
 impl Chunks {
     /// Continues in `body`: all bytes received since the head, except forgotten ones.
-    pub(super) fn advance(&mut self, body: &[u8]) -> Progress {
+    pub(super) fn advance(&mut self, body: &[u8]) -> ChunkProgress {
         loop {
             match self.state {
                 ChunkState::Data(left) => {
@@ -125,7 +125,7 @@ impl Chunks {
                     self.position += usize::try_from(taken).unwrap_or(usize::MAX);
                     if taken < left {
                         self.state = ChunkState::Data(left - taken);
-                        return Progress::More;
+                        return ChunkProgress::More;
                     }
                     self.state = ChunkState::DataEnd;
                 }
@@ -133,17 +133,17 @@ impl Chunks {
                     let Some(line) = self.next_line(body) else {
                         let waiting = body.len().saturating_sub(self.position);
                         return if waiting > CHUNK_LINE_BYTES_MAX {
-                            Progress::Broken
+                            ChunkProgress::Broken
                         } else {
-                            Progress::More
+                            ChunkProgress::More
                         };
                     };
                     match self.after_line(line) {
                         Some(state) => self.state = state,
                         None if matches!(self.state, ChunkState::Trailer) => {
-                            return Progress::End(self.position);
+                            return ChunkProgress::End(self.position);
                         }
-                        None => return Progress::Broken,
+                        None => return ChunkProgress::Broken,
                     }
                 }
             }
@@ -194,9 +194,9 @@ impl Chunks {
 
 #[cfg(test)]
 mod tests {
-    use super::{Chunks, Framing, HeadState, Progress, blank_bytes, read_head};
+    use super::{ChunkProgress, Chunks, Framing, HeadState, blank_bytes, read_head};
 
-    fn head(text: &str) -> super::Head {
+    fn head(text: &str) -> super::ResponseHead {
         match read_head(text.as_bytes()) {
             HeadState::Whole(head) => head,
             other => panic!("{text}: {other:?}"),
@@ -280,7 +280,7 @@ mod tests {
             ("30", false),
         ] {
             let mut chunks = Chunks::default();
-            assert_eq!(chunks.advance(body.as_bytes()), Progress::More);
+            assert_eq!(chunks.advance(body.as_bytes()), ChunkProgress::More);
             assert_eq!(chunks.has_all_data(body.as_bytes()), is_whole, "{body}");
         }
     }
@@ -291,16 +291,16 @@ mod tests {
         let end = body.len() - 4;
         for cut in 0..end {
             let mut chunks = Chunks::default();
-            assert_eq!(chunks.advance(&body[..cut]), Progress::More, "{cut}");
-            assert_eq!(chunks.advance(body), Progress::End(end), "{cut}");
+            assert_eq!(chunks.advance(&body[..cut]), ChunkProgress::More, "{cut}");
+            assert_eq!(chunks.advance(body), ChunkProgress::End(end), "{cut}");
         }
     }
 
     #[test]
     fn bad_chunks_are_reported() {
         for body in [&b"zz\r\nabc"[..], b"4\r\nWikiX\r\n", b"\r\n", b"-4\r\n", &[b'1'; 5000]] {
-            assert_eq!(Chunks::default().advance(body), Progress::Broken);
+            assert_eq!(Chunks::default().advance(body), ChunkProgress::Broken);
         }
-        assert_eq!(Chunks::default().advance(b"ffffffffffffffff\r\nabc"), Progress::More);
+        assert_eq!(Chunks::default().advance(b"ffffffffffffffff\r\nabc"), ChunkProgress::More);
     }
 }

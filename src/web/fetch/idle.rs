@@ -17,15 +17,15 @@ const ENDPOINTS_MAX: usize = 256;
 const AGE_MAX: Duration = Duration::from_secs(15);
 
 /// Idle connections, each with the time since when it has been idle.
-pub(super) struct Idle<C>(HashMap<Endpoint, Vec<(Instant, C)>>);
+pub(super) struct IdleConnections<C>(HashMap<Endpoint, Vec<(Instant, C)>>);
 
-impl<C> Default for Idle<C> {
+impl<C> Default for IdleConnections<C> {
     fn default() -> Self {
         Self(HashMap::new())
     }
 }
 
-impl<C> Idle<C> {
+impl<C> IdleConnections<C> {
     /// Takes the most recently used connection to a server.
     pub(super) fn take(&mut self, endpoint: &Endpoint) -> Option<C> {
         let connections = self.0.get_mut(endpoint)?;
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn connections_and_servers_are_limited() {
-        let mut idle = Idle::default();
+        let mut idle = IdleConnections::default();
         for number in 0..PER_ENDPOINT_MAX + 5 {
             idle.put(endpoint(0), number);
         }

@@ -17,11 +17,11 @@ mod request;
 pub mod robots;
 mod service;
 
-pub use body::{BodyMemory, Held, Message};
+pub use body::{BodyMemory, ChargedBytes, HttpMessage};
 pub use connect::Endpoint;
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use error::FetchError;
 pub use exchange::Exchange;
 pub use guard::is_public;
-pub use request::Request;
-pub use service::{Answer, Fetcher, FetcherEnded, Job, Limits, Settings, Task};
+pub use request::FetchRequest;
+pub use service::{FetchSettings, FetchTask, Fetcher, FetcherEnded, Job, JobResult, ResponseLimits};

@@ -5,7 +5,7 @@ use url::{Position, Url};
 
 /// A request to a server.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct FetchRequest {
     /// The URL, without fragment.
     pub url: Url,
     /// Validator of the stored version; the server may answer 304 (RFC 9110, section 13.1.2).
@@ -14,13 +14,13 @@ pub struct Request {
     pub if_modified_since: Option<String>,
     /// The page that needs what is requested, as far as the server may know it.
     pub referer: Option<String>,
-    /// Maximum bytes of the body as received, if less than [`super::Limits::body_bytes`].
+    /// Maximum bytes of the body as received, if less than [`super::ResponseLimits::body_bytes`].
     pub body_bytes_max: Option<u64>,
     /// Encoded fields of a form to send by POST (`application/x-www-form-urlencoded`).
     pub form: Option<Box<str>>,
 }
 
-impl Request {
+impl FetchRequest {
     /// Creates an unconditional request.
     #[must_use]
     pub fn new(url: Url) -> Self {
@@ -78,11 +78,11 @@ impl Request {
 
 #[cfg(test)]
 mod tests {
-    use super::Request;
+    use super::FetchRequest;
 
     #[test]
     fn a_request_names_host_and_target_only() {
-        let mut request = Request::new("http://user:pass@Example.org:8080/a?b=c#d".parse().unwrap());
+        let mut request = FetchRequest::new("http://user:pass@Example.org:8080/a?b=c#d".parse().unwrap());
         request.if_none_match = Some("\"x\"".to_owned());
         let bytes = request.to_bytes("test/1");
         let text = std::str::from_utf8(&bytes).unwrap();
@@ -97,14 +97,15 @@ mod tests {
             ("http://a.test:81/x", "https://a.test/1.png", Some("http://a.test:81/")),
             ("https://a.test/x", "http://a.test/1.png", None),
         ] {
-            let mut request = Request::new(target.parse().unwrap());
+            let mut request = FetchRequest::new(target.parse().unwrap());
             request.set_referer(&page.parse().unwrap());
             assert_eq!(request.referer.as_deref(), referer, "{page} {target}");
             let sent = String::from_utf8(request.to_bytes("test/1").to_vec()).unwrap();
             assert_eq!(sent.lines().find_map(|line| line.strip_prefix("Referer: ")), referer);
         }
         let form = Some("a=1&b=%C3%A9".into());
-        let bytes = Request { form, ..Request::new("http://hub.test".parse().unwrap()) }.to_bytes("test/1");
+        let bytes =
+            FetchRequest { form, ..FetchRequest::new("http://hub.test".parse().unwrap()) }.to_bytes("test/1");
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(text.starts_with("POST / HTTP/1.1\r\n"), "{text}");
         assert!(text.ends_with("Content-Length: 12\r\n\r\na=1&b=%C3%A9"), "{text}");

@@ -22,13 +22,13 @@ const DELAY_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// The rules of one host for one robot.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Robots {
-    rules: Vec<Rule>,
+    rules: Vec<RobotsRule>,
     crawl_delay: Option<Duration>,
     sitemaps: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Rule {
+struct RobotsRule {
     allows: bool,
     /// Line number, from 1.
     line: u32,
@@ -37,7 +37,7 @@ struct Rule {
 
 /// Whether a URL may be fetched, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict<'r> {
+pub struct RobotsVerdict<'r> {
     /// Whether it may be fetched.
     pub allowed: bool,
     /// Line number, from 1, and pattern as written of the rule that decides, if one does.
@@ -49,7 +49,7 @@ impl Robots {
     #[must_use]
     pub fn parse(body: &[u8], robot: &str) -> Self {
         let text = decode(&body[..body.len().min(ROBOTS_BYTES_MAX)]);
-        let mut reader = Reader { robot, ..Reader::default() };
+        let mut reader = RobotsParser { robot, ..RobotsParser::default() };
         // A carriage return alone ends a line too (RFC 9309, section 2.2: EOL).
         for (index, line) in
             text.split('\n').flat_map(|line| line.trim_end_matches('\r').split('\r')).enumerate()
@@ -61,23 +61,25 @@ impl Robots {
 
     /// Whether a URL of this host may be fetched.
     #[must_use]
-    pub fn check(&self, url: &Url) -> Verdict<'_> {
+    pub fn check(&self, url: &Url) -> RobotsVerdict<'_> {
         self.check_path(&url[url::Position::BeforePath..url::Position::AfterQuery])
     }
 
     /// Whether a path, with its query, may be fetched.
     #[must_use]
-    pub fn check_path(&self, path: &str) -> Verdict<'_> {
+    pub fn check_path(&self, path: &str) -> RobotsVerdict<'_> {
         if path == "/robots.txt" {
             // It may always be fetched.
-            return Verdict { allowed: true, rule: None };
+            return RobotsVerdict { allowed: true, rule: None };
         }
         let path = normal_path(if path.is_empty() { "/" } else { path });
         // The longest matching pattern wins; between equals, one that allows (section 2.2.2).
         let matching = self.rules.iter().filter(|rule| rule.matches(&path));
         match matching.max_by_key(|rule| (rule.pattern.length(), rule.allows)) {
-            Some(rule) => Verdict { allowed: rule.allows, rule: Some((rule.line, &*rule.pattern.written)) },
-            None => Verdict { allowed: true, rule: None },
+            Some(rule) => {
+                RobotsVerdict { allowed: rule.allows, rule: Some((rule.line, &*rule.pattern.written)) }
+            }
+            None => RobotsVerdict { allowed: true, rule: None },
         }
     }
 
@@ -104,9 +106,9 @@ impl Robots {
     pub fn memory_bytes(&self) -> usize {
         /// Overhead of the allocator per text.
         const ALLOCATION_BYTES: usize = 16;
-        let of_rule = |rule: &Rule| {
+        let of_rule = |rule: &RobotsRule| {
             let normal = rule.pattern.normal.as_ref().map_or(0, |normal| normal.len() + ALLOCATION_BYTES);
-            size_of::<Rule>() + rule.pattern.written.len() + ALLOCATION_BYTES + normal
+            size_of::<RobotsRule>() + rule.pattern.written.len() + ALLOCATION_BYTES + normal
         };
         let sitemaps = self.sitemaps.iter().map(|url| size_of::<String>() + url.len() + ALLOCATION_BYTES);
         size_of::<Self>() + self.rules.iter().map(of_rule).sum::<usize>() + sitemaps.sum::<usize>()
@@ -119,7 +121,7 @@ impl Robots {
     }
 }
 
-impl Rule {
+impl RobotsRule {
     fn matches(&self, path: &str) -> bool {
         self.pattern.matches(path) || (self.allows && self.pattern.matches_directory(path))
     }
@@ -240,10 +242,10 @@ fn decode(body: &[u8]) -> Cow<'_, str> {
 
 /// Parses a file line by line.
 #[derive(Default)]
-struct Reader<'n> {
+struct RobotsParser<'n> {
     robot: &'n str,
-    own: Group,
-    any: Group,
+    own: RobotsGroup,
+    any: RobotsGroup,
     /// Whether a group names the robot, even if the group has no rules.
     is_named: bool,
     in_own: bool,
@@ -255,27 +257,27 @@ struct Reader<'n> {
 
 /// The rules of all groups for one name, merged.
 #[derive(Default)]
-struct Group {
-    rules: Vec<Rule>,
+struct RobotsGroup {
+    rules: Vec<RobotsRule>,
     delay: Option<Duration>,
 }
 
-impl Reader<'_> {
+impl RobotsParser<'_> {
     fn line(&mut self, line: &str, number: u32) {
         let line = line.split('#').next().unwrap_or_default().trim();
         let Some((name, value)) = split_record(line) else { return };
-        match Field::of(name) {
-            Field::UserAgent => self.user_agent(value),
-            Field::Allow => self.rule(true, value, number),
-            Field::Disallow => self.rule(false, value, number),
-            Field::CrawlDelay => self.delay(parse_delay(value)),
-            Field::RequestRate => self.delay(parse_rate(value)),
-            Field::Sitemap => {
+        match RobotsField::of(name) {
+            RobotsField::UserAgent => self.user_agent(value),
+            RobotsField::Allow => self.rule(true, value, number),
+            RobotsField::Disallow => self.rule(false, value, number),
+            RobotsField::CrawlDelay => self.delay(parse_delay(value)),
+            RobotsField::RequestRate => self.delay(parse_rate(value)),
+            RobotsField::Sitemap => {
                 if !value.is_empty() && self.sitemaps.len() < SITEMAPS_MAX {
                     self.sitemaps.push(value.to_owned());
                 }
             }
-            Field::Other => {}
+            RobotsField::Other => {}
         }
     }
 
@@ -302,7 +304,7 @@ impl Reader<'_> {
         }
         for (applies, group) in [(self.in_own, &mut self.own), (self.in_any, &mut self.any)] {
             if applies {
-                group.rules.push(Rule { allows, line, pattern: Pattern::new(value) });
+                group.rules.push(RobotsRule { allows, line, pattern: Pattern::new(value) });
             }
         }
     }
@@ -324,7 +326,7 @@ impl Reader<'_> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum RobotsField {
     UserAgent,
     Allow,
     Disallow,
@@ -334,24 +336,24 @@ enum Field {
     Other,
 }
 
-impl Field {
+impl RobotsField {
     fn of(name: &str) -> Self {
-        const NAMES: [(&str, Field); 15] = [
-            ("user-agent", Field::UserAgent),
-            ("useragent", Field::UserAgent),
-            ("user agent", Field::UserAgent),
-            ("allow", Field::Allow),
-            ("disallow", Field::Disallow),
-            ("dissallow", Field::Disallow),
-            ("dissalow", Field::Disallow),
-            ("disalow", Field::Disallow),
-            ("diasllow", Field::Disallow),
-            ("disallaw", Field::Disallow),
-            ("crawl-delay", Field::CrawlDelay),
-            ("crawldelay", Field::CrawlDelay),
-            ("request-rate", Field::RequestRate),
-            ("sitemap", Field::Sitemap),
-            ("site-map", Field::Sitemap),
+        const NAMES: [(&str, RobotsField); 15] = [
+            ("user-agent", RobotsField::UserAgent),
+            ("useragent", RobotsField::UserAgent),
+            ("user agent", RobotsField::UserAgent),
+            ("allow", RobotsField::Allow),
+            ("disallow", RobotsField::Disallow),
+            ("dissallow", RobotsField::Disallow),
+            ("dissalow", RobotsField::Disallow),
+            ("disalow", RobotsField::Disallow),
+            ("diasllow", RobotsField::Disallow),
+            ("disallaw", RobotsField::Disallow),
+            ("crawl-delay", RobotsField::CrawlDelay),
+            ("crawldelay", RobotsField::CrawlDelay),
+            ("request-rate", RobotsField::RequestRate),
+            ("sitemap", RobotsField::Sitemap),
+            ("site-map", RobotsField::Sitemap),
         ];
         let found = NAMES.iter().find(|(listed, _)| name.eq_ignore_ascii_case(listed));
         found.map_or(Self::Other, |&(_, field)| field)

@@ -13,14 +13,14 @@ use rustls::pki_types::CertificateDer;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::connect::{Connection, Connector};
+use super::connect::{Connection, FetchConnector};
 use super::exchange::{Exchange, Failed, exchange};
-use super::idle::Idle;
-use super::{BodyMemory, ConnectTo, Endpoint, FetchError, Request};
+use super::idle::IdleConnections;
+use super::{BodyMemory, ConnectTo, Endpoint, FetchError, FetchRequest};
 
 /// Limits on the time and size of a response.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ResponseLimits {
     /// Timeout for connecting; TLS has another timeout of the same length.
     pub connect: Duration,
     /// Timeout from the request to a complete head.
@@ -35,7 +35,7 @@ pub struct Limits {
     pub body_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for ResponseLimits {
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(15),
@@ -50,7 +50,7 @@ impl Default for Limits {
 
 /// Settings of the fetcher.
 #[derive(Debug, Clone, Default)]
-pub struct Settings {
+pub struct FetchSettings {
     /// `User-Agent` of the crawler.
     pub user_agent: String,
     /// Redirections of connections.
@@ -62,12 +62,12 @@ pub struct Settings {
     /// Hosts whose certificates are not verified; `*` for all.
     pub insecure: Vec<String>,
     /// Limits of a response.
-    pub limits: Limits,
+    pub limits: ResponseLimits,
     /// The clock that gives the time of every capture.
     pub clock: Clock,
 }
 
-impl Settings {
+impl FetchSettings {
     /// Returns where a request to `host:port` goes if the host has this address: a redirection may apply to one port
     /// only.
     #[must_use]
@@ -81,7 +81,7 @@ impl Settings {
 
 /// A task for the fetcher.
 #[derive(Debug)]
-pub enum Task {
+pub enum FetchTask {
     /// Resolve the address of a host.
     Resolve {
         /// Name or address in the URL.
@@ -94,7 +94,7 @@ pub enum Task {
         /// Server to connect to.
         endpoint: Endpoint,
         /// Request to send.
-        request: Box<Request>,
+        request: Box<FetchRequest>,
     },
 }
 
@@ -102,14 +102,14 @@ pub enum Task {
 #[derive(Debug)]
 pub struct Job<T> {
     /// What to do.
-    pub task: Task,
+    pub task: FetchTask,
     /// Returned with the answer.
     pub tag: T,
 }
 
 /// Result of a job.
 #[derive(Debug)]
-pub enum Answer {
+pub enum JobResult {
     /// The host's address.
     Resolved(Result<SocketAddr, FetchError>),
     /// The response.
@@ -135,12 +135,16 @@ impl<T: Send + 'static> Fetcher<T> {
     ///
     /// # Errors
     /// When the operating system cannot create the thread or its event queue.
-    pub fn start(settings: Settings, memory: BodyMemory, answers: Sender<(T, Answer)>) -> io::Result<Self> {
+    pub fn start(
+        settings: FetchSettings,
+        memory: BodyMemory,
+        answers: Sender<(T, JobResult)>,
+    ) -> io::Result<Self> {
         let (jobs, mut queue) = mpsc::unbounded_channel::<Job<T>>();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         thread::Builder::new().name("fetch".to_owned()).spawn(move || {
             let local = tokio::task::LocalSet::new();
-            let client = Rc::new(Client::new(settings, memory));
+            let client = Rc::new(FetchClient::new(settings, memory));
             local.block_on(&runtime, async move {
                 while let Some(Job { task, tag }) = queue.recv().await {
                     let client = Rc::clone(&client);
@@ -165,29 +169,31 @@ impl<T: Send + 'static> Fetcher<T> {
     }
 }
 
-struct Client {
-    settings: Settings,
+struct FetchClient {
+    settings: FetchSettings,
     memory: BodyMemory,
-    connector: Connector,
-    idle: RefCell<Idle<Connection>>,
+    connector: FetchConnector,
+    idle: RefCell<IdleConnections<Connection>>,
 }
 
-impl Client {
-    fn new(settings: Settings, memory: BodyMemory) -> Self {
-        let connector = Connector::new(&settings);
+impl FetchClient {
+    fn new(settings: FetchSettings, memory: BodyMemory) -> Self {
+        let connector = FetchConnector::new(&settings);
         Self { settings, memory, connector, idle: RefCell::default() }
     }
 
-    async fn run(&self, task: Task) -> Answer {
+    async fn run(&self, task: FetchTask) -> JobResult {
         match task {
-            Task::Resolve { host, port } => Answer::Resolved(self.connector.resolve(&host, port).await),
-            Task::Fetch { endpoint, request } => {
-                Answer::Fetched(self.fetch(endpoint, &request).await.map(Box::new))
+            FetchTask::Resolve { host, port } => {
+                JobResult::Resolved(self.connector.resolve(&host, port).await)
+            }
+            FetchTask::Fetch { endpoint, request } => {
+                JobResult::Fetched(self.fetch(endpoint, &request).await.map(Box::new))
             }
         }
     }
 
-    async fn fetch(&self, mut endpoint: Endpoint, request: &Request) -> Result<Exchange, FetchError> {
+    async fn fetch(&self, mut endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
         let sent = request.to_bytes(&self.settings.user_agent);
         let mut limits = self.settings.limits.clone();
         limits.body_bytes =

@@ -123,7 +123,7 @@ fn decode_one(body: &[u8], coding: Coding, limit: usize) -> Decoding {
         Coding::Deflate => decode_deflate(body, limit),
         Coding::Brotli => {
             const BUFFER_BYTES: usize = 4096;
-            let reader = brotli::Decompressor::new(body.chain(Cut), BUFFER_BYTES);
+            let reader = brotli::Decompressor::new(body.chain(AfterBody), BUFFER_BYTES);
             unmarked(read_all(reader, coding, body.len(), limit), body, coding)
         }
         Coding::Zstd => match zstd::stream::read::Decoder::with_buffer(body) {
@@ -137,9 +137,9 @@ fn decode_one(body: &[u8], coding: Coding, limit: usize) -> Decoding {
 }
 
 /// What follows the end of a body: tells a cut brotli stream from an invalid one.
-struct Cut;
+struct AfterBody;
 
-impl Read for Cut {
+impl Read for AfterBody {
     fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
         Err(io::ErrorKind::UnexpectedEof.into())
     }

@@ -15,13 +15,13 @@ pub(crate) fn urls(css: &str, mut found: impl FnMut(&str, LinkKind)) {
 
 /// Calls `found` with every URL as written, as a slice of `css`.
 pub fn references<'a>(css: &'a str, mut found: impl FnMut(&'a str, LinkKind)) {
-    let mut scanner = Scanner { css, at: 0, context: Context::Plain, brackets: 0 };
+    let mut scanner = Scanner { css, at: 0, context: StringContext::Plain, brackets: 0 };
     scanner.run(&mut found);
 }
 
 /// Meaning of a string in the current context.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Context {
+enum StringContext {
     /// No meaning.
     Plain,
     /// The URL of an import.
@@ -35,7 +35,7 @@ enum Context {
 struct Scanner<'a> {
     css: &'a str,
     at: usize,
-    context: Context,
+    context: StringContext,
     brackets: u32,
 }
 
@@ -48,22 +48,22 @@ impl<'a> Scanner<'a> {
                 b'"' | b'\'' => {
                     let text = self.string(byte);
                     match self.context {
-                        Context::Import => {
+                        StringContext::Import => {
                             found(text, LinkKind::StyleImport);
-                            self.context = Context::Plain;
+                            self.context = StringContext::Plain;
                         }
                         // A string in deeper brackets is the type of an image.
-                        Context::ImageSet(depth) if depth == self.brackets => {
+                        StringContext::ImageSet(depth) if depth == self.brackets => {
                             found(text, LinkKind::StyleResource);
                         }
-                        Context::ImageSet(_) | Context::Plain | Context::Namespace => {}
+                        StringContext::ImageSet(_) | StringContext::Plain | StringContext::Namespace => {}
                     }
                 }
                 b'@' => self.at_keyword(),
                 b'(' => self.open(found),
                 b')' => self.close(),
                 b';' | b'{' | b'}' => {
-                    self.context = Context::Plain;
+                    self.context = StringContext::Plain;
                     self.brackets = 0;
                     self.at += 1;
                 }
@@ -107,9 +107,9 @@ impl<'a> Scanner<'a> {
             rest.get(..keyword.len()).is_some_and(|start| start.eq_ignore_ascii_case(keyword.as_bytes()))
         };
         if is("import") {
-            self.context = Context::Import;
+            self.context = StringContext::Import;
         } else if is("namespace") {
-            self.context = Context::Namespace;
+            self.context = StringContext::Namespace;
         }
         self.at += 1;
     }
@@ -130,14 +130,14 @@ impl<'a> Scanner<'a> {
             || ends_with(b"src")
             || ends_with(b"image")
             || ends_with(b"alphaimageloader");
-        if names_images && self.context == Context::Plain {
-            self.context = Context::ImageSet(self.brackets);
+        if names_images && self.context == StringContext::Plain {
+            self.context = StringContext::ImageSet(self.brackets);
         }
     }
 
     fn close(&mut self) {
-        if self.context == Context::ImageSet(self.brackets) {
-            self.context = Context::Plain;
+        if self.context == StringContext::ImageSet(self.brackets) {
+            self.context = StringContext::Plain;
         }
         self.brackets = self.brackets.saturating_sub(1);
         self.at += 1;
@@ -155,12 +155,12 @@ impl<'a> Scanner<'a> {
             _ => self.bare_url(),
         };
         match context {
-            Context::Namespace => {}
-            Context::Import => found(text, LinkKind::StyleImport),
-            Context::Plain | Context::ImageSet(_) => found(text, LinkKind::StyleResource),
+            StringContext::Namespace => {}
+            StringContext::Import => found(text, LinkKind::StyleImport),
+            StringContext::Plain | StringContext::ImageSet(_) => found(text, LinkKind::StyleResource),
         }
-        if context == Context::Import {
-            self.context = Context::Plain;
+        if context == StringContext::Import {
+            self.context = StringContext::Plain;
         }
         let rest = self.css.as_bytes().get(self.at..).unwrap_or_default();
         self.at = memchr::memchr3(b')', b';', b'}', rest)

@@ -5,21 +5,22 @@ use std::borrow::Cow;
 use encoding_rs::{Encoding, UTF_8};
 
 use super::charset::{self, Charset};
-use super::html::{self, Marks, Syntax};
+use super::html::{self, MarkupSyntax, TextMarks};
 use super::outlinks::Outlinks;
 use super::{
-    DocumentKind, Limits, Parsed, Problem, Source, css, decode_content, json, language, signature, xml,
+    DocumentKind, FetchedDocument, ParseLimits, ParseProblem, ParsedDocument, css, decode_content, json,
+    language, signature, xml,
 };
 
 /// A document being read.
 pub(super) struct Document<'s> {
-    pub(super) source: &'s Source<'s>,
-    pub(super) limits: &'s Limits,
+    pub(super) source: &'s FetchedDocument<'s>,
+    pub(super) limits: &'s ParseLimits,
     /// Whether only the text is wanted.
     pub(super) is_text_alone: bool,
     pub(super) media_type: &'s str,
     pub(super) charset_label: Option<&'s str>,
-    pub(super) parsed: Parsed,
+    pub(super) parsed: ParsedDocument,
     pub(super) outlinks: Outlinks,
 }
 
@@ -48,25 +49,25 @@ impl Document<'_> {
         let charset = self.charset(body);
         let (text, had_errors) = charset::decode(body, &charset);
         if had_errors {
-            self.parsed.problems.push(Problem::Encoding { encoding: charset.encoding.name() });
+            self.parsed.problems.push(ParseProblem::Encoding { encoding: charset.encoding.name() });
         }
         (text, charset.encoding)
     }
 
     fn read_html(&mut self, body: &[u8]) {
         let (html, encoding) = self.decode(body);
-        let syntax = if self.media_type.ends_with("+xml") { Syntax::Xml } else { Syntax::Html };
+        let syntax = if self.media_type.ends_with("+xml") { MarkupSyntax::Xml } else { MarkupSyntax::Html };
         self.read_html_text(&html, encoding, syntax);
     }
 
-    pub(super) fn read_html_text(&mut self, html: &str, encoding: &'static Encoding, syntax: Syntax) {
+    pub(super) fn read_html_text(&mut self, html: &str, encoding: &'static Encoding, syntax: MarkupSyntax) {
         if self.is_text_alone {
-            return self.set_text(html::text(html, syntax), Marks::default());
+            return self.set_text(html::text(html, syntax), TextMarks::default());
         }
         if encoding != UTF_8 {
             self.outlinks.set_base(self.source.url.clone(), encoding);
         }
-        if syntax == Syntax::Xml {
+        if syntax == MarkupSyntax::Xml {
             xml::read_prolog(html, &mut self.outlinks);
         }
         let facts = html::read(html, encoding, syntax, &self.limits.robot, &mut self.outlinks);
@@ -103,7 +104,7 @@ impl Document<'_> {
             xml::sitemap::read_list(&text, &mut self.outlinks);
             self.parsed.signature = signature::of_bytes(body);
         } else {
-            self.set_text(text.into_owned(), Marks::default());
+            self.set_text(text.into_owned(), TextMarks::default());
         }
     }
 
@@ -121,7 +122,7 @@ impl Document<'_> {
         }
         let decoded = decode_content(body, "gzip", self.limits.body_bytes_max);
         self.parsed.kind = kind;
-        self.parsed.problems.extend(decoded.problem.map(Problem::Coding));
+        self.parsed.problems.extend(decoded.problem.map(ParseProblem::Coding));
         self.read(&decoded.body);
     }
 
@@ -131,7 +132,7 @@ impl Document<'_> {
     }
 
     /// Sets the text, and the data derived from it.
-    pub(super) fn set_text(&mut self, mut text: String, mut marks: Marks) {
+    pub(super) fn set_text(&mut self, mut text: String, mut marks: TextMarks) {
         if !self.is_text_alone {
             let signatures = {
                 let pictures = self.outlinks.pictures();
@@ -145,11 +146,11 @@ impl Document<'_> {
             let at = text.floor_char_boundary(self.limits.text_bytes_max);
             text.truncate(at);
             marks.cut(at);
-            self.parsed.problems.push(Problem::TextCut { at });
+            self.parsed.problems.push(ParseProblem::TextCut { at });
         }
         text.shrink_to_fit();
         self.parsed.text = text;
-        let Marks { surroundings, headings, link_texts } = marks;
+        let TextMarks { surroundings, headings, link_texts } = marks;
         self.parsed.surroundings = surroundings;
         self.parsed.headings = headings;
         self.parsed.link_texts = link_texts;

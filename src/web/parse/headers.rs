@@ -126,11 +126,11 @@ mod tests {
     use url::Url;
 
     use super::*;
-    use crate::parse::{Limits, Link};
+    use crate::parse::{Link, ParseLimits};
 
     fn read_all(status: u16, fields: &[(&str, &[u8])]) -> (HeadFacts, Vec<Link>) {
         let base = Url::parse("http://a.example/b/c").unwrap();
-        let mut outlinks = Outlinks::new(&base, encoding_rs::UTF_8, &Limits::default());
+        let mut outlinks = Outlinks::new(&base, encoding_rs::UTF_8, &ParseLimits::default());
         let facts = read(fields, None, status, "archive", &mut outlinks);
         (facts, outlinks.finish(&mut Vec::new()))
     }

@@ -2,7 +2,7 @@
 //!
 //! [`parse`] takes a body without chunks and content codings ([`decode_content`]) and returns everything that the
 //! crawler needs to know about it. Invariants: any bytes are valid input; time is linear in their number, memory is
-//! bounded by [`Limits`]; [`Parsed::problems`] lists what was cut or repaired; links are canonical and unique.
+//! bounded by [`ParseLimits`]; [`ParsedDocument::problems`] lists what was cut or repaired; links are canonical and unique.
 //!
 //! | module | what it reads |
 //! |---|---|
@@ -49,15 +49,15 @@ pub use self::link::{Link, LinkKind};
 pub use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
 pub use self::signature::{is_alike, is_near};
-pub use self::xml::readable::{Element, Item, Place, Readable, Unreadable, readable};
+pub use self::xml::readable::{FeedItem, NotReadable, Readable, ReadableElement, SitemapUrl, readable};
 pub use self::xml::{
-    ELEMENT_NAMES_MAX, Elements, Fetch, Found, Mistake, NAMESPACES, Selected, Structure, Validation,
-    Validity, WHOLE_BYTES_MAX, XPATH_BYTES_MAX, XPATH_STACK_BYTES, XPathError,
+    ELEMENT_NAMES_MAX, Elements, Fetch, NAMESPACES, Selected, Structure, Validation, Validity,
+    WHOLE_BYTES_MAX, XPATH_BYTES_MAX, XPATH_STACK_BYTES, XPathError, XPathResult, XmlMistake,
 };
 
 /// A fetched document.
 #[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
+pub struct FetchedDocument<'a> {
     /// URL that the document was fetched from.
     pub url: &'a Url,
     /// HTTP status.
@@ -72,10 +72,10 @@ pub struct Source<'a> {
 
 /// Limits of parsing, and the robot whose directives count.
 #[derive(Clone, Debug)]
-pub struct Limits {
+pub struct ParseLimits {
     /// Maximum bytes of a body that are parsed; the rest is ignored.
     pub body_bytes_max: usize,
-    /// Maximum bytes of [`Parsed::text`].
+    /// Maximum bytes of [`ParsedDocument::text`].
     pub text_bytes_max: usize,
     /// Maximum number of links of a page.
     pub links_max: usize,
@@ -93,7 +93,7 @@ pub struct Limits {
     pub robot: String,
 }
 
-impl Default for Limits {
+impl Default for ParseLimits {
     fn default() -> Self {
         Self {
             body_bytes_max: 16 * 1024 * 1024,
@@ -111,7 +111,7 @@ impl Default for Limits {
 
 /// Result of parsing a document.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parsed {
+pub struct ParsedDocument {
     /// Kind of the document.
     pub kind: DocumentKind,
     /// Name of the encoding; none for documents that are not text.
@@ -148,10 +148,10 @@ pub struct Parsed {
     /// Document-level properties of an XML document, including XHTML.
     pub structure: Option<Structure>,
     /// What was cut, repaired or not understood.
-    pub problems: Vec<Problem>,
+    pub problems: Vec<ParseProblem>,
 }
 
-impl Parsed {
+impl ParsedDocument {
     /// Returns the lines of the page's own text, from which the signature is computed: without menus, footers and
     /// advertisements, unless there is hardly any other text.
     #[must_use]
@@ -168,16 +168,16 @@ impl Parsed {
 /// The text of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkText {
-    /// Index of its URL in [`Parsed::links`].
+    /// Index of its URL in [`ParsedDocument::links`].
     pub link: u32,
-    /// Range of its text in [`Parsed::text`].
+    /// Range of its text in [`ParsedDocument::text`].
     pub range: Range<usize>,
 }
 
 /// A dated item of a feed, sitemap or list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatedItem {
-    /// Index of its URL in [`Parsed::links`].
+    /// Index of its URL in [`ParsedDocument::links`].
     pub link: u32,
     /// Time of the last change, in seconds since 1970.
     pub modified: i64,
@@ -186,7 +186,7 @@ pub struct DatedItem {
 /// Why a parse is incomplete. The reason is stored with the capture; parsing continues.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum ParseProblem {
     /// There are more links than the limit.
     #[error("{dropped} links beyond the limit")]
     TooManyLinks {
@@ -231,39 +231,39 @@ pub enum Problem {
     NotRead(&'static str),
 }
 
-/// Parses a document. Never fails: see [`Parsed::problems`].
+/// Parses a document. Never fails: see [`ParsedDocument::problems`].
 ///
 /// Links are read from documents with a success status; from redirects only the target; from errors none, as the links
 /// of an error page are the site's, not the page's.
 #[must_use]
-pub fn parse(source: &Source<'_>, limits: &Limits) -> Parsed {
+pub fn parse(source: &FetchedDocument<'_>, limits: &ParseLimits) -> ParsedDocument {
     parse_for(source, limits, false)
 }
 
 /// Returns the text of a document as [`parse`] does, without links and data derived from the text.
 #[must_use]
-pub fn text(source: &Source<'_>, limits: &Limits) -> String {
+pub fn text(source: &FetchedDocument<'_>, limits: &ParseLimits) -> String {
     parse_for(source, limits, true).text
 }
 
 /// The same, but only for documents read in one pass, as most are; returns none for XML and compressed files.
 #[must_use]
-pub fn text_in_one_pass(source: &Source<'_>, limits: &Limits) -> Option<String> {
+pub fn text_in_one_pass(source: &FetchedDocument<'_>, limits: &ParseLimits) -> Option<String> {
     let (fields, mut links) = (source.headers, Outlinks::without_links());
     let head = headers::read(fields, source.content_type, source.status, &limits.robot, &mut links);
     let kind = DocumentKind::of(&head.media_type, source.body);
     (!kind.is_xml() && kind != DocumentKind::Archive).then(|| text(source, limits))
 }
 
-fn parse_for(source: &Source<'_>, limits: &Limits, is_text_alone: bool) -> Parsed {
-    let mut parsed = Parsed::default();
+fn parse_for(source: &FetchedDocument<'_>, limits: &ParseLimits, is_text_alone: bool) -> ParsedDocument {
+    let mut parsed = ParsedDocument::default();
     let mut outlinks = Outlinks::new(source.url, UTF_8, limits);
     let head =
         headers::read(source.headers, source.content_type, source.status, &limits.robot, &mut outlinks);
     let mut body = source.body;
     if body.len() > limits.body_bytes_max {
         body = &body[..limits.body_bytes_max];
-        parsed.problems.push(Problem::BodyCut { at: limits.body_bytes_max });
+        parsed.problems.push(ParseProblem::BodyCut { at: limits.body_bytes_max });
     }
     parsed.kind = DocumentKind::of(&head.media_type, body);
     parsed.robots = head.robots;
@@ -294,15 +294,20 @@ fn parse_for(source: &Source<'_>, limits: &Limits, is_text_alone: bool) -> Parse
 }
 
 /// Returns the result for a document that cannot be read.
-pub(crate) fn unread(kind: DocumentKind, body: &[u8], problem: Problem) -> Parsed {
-    Parsed { kind, signature: signature::of_bytes(body), problems: vec![problem], ..Parsed::default() }
+pub(crate) fn unread(kind: DocumentKind, body: &[u8], problem: ParseProblem) -> ParsedDocument {
+    ParsedDocument {
+        kind,
+        signature: signature::of_bytes(body),
+        problems: vec![problem],
+        ..ParsedDocument::default()
+    }
 }
 
 /// Passes the tree of an XML document to `read`; returns none if there is no tree, even after repair.
 pub fn with_xml_tree<T>(
     body: &[u8],
     content_type: Option<&str>,
-    limits: &Limits,
+    limits: &ParseLimits,
     read: impl FnOnce(&roxmltree::Document<'_>) -> T,
 ) -> Option<T> {
     let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
@@ -314,7 +319,7 @@ pub fn with_xml_tree<T>(
 pub fn with_elements<T>(
     body: &[u8],
     content_type: Option<&str>,
-    limits: &Limits,
+    limits: &ParseLimits,
     read: impl FnOnce(&roxmltree::Document<'_>) -> T,
 ) -> Option<T> {
     let (text, _) = xml_text(body, content_type)?;
@@ -329,7 +334,7 @@ pub fn structure(
     body: &[u8],
     content_type: Option<&str>,
     problems: &[String],
-    limits: &Limits,
+    limits: &ParseLimits,
 ) -> Option<Structure> {
     xml_text(body, content_type).and_then(|(text, _)| xml::structure(&text, problems, limits))
 }
@@ -338,7 +343,7 @@ pub fn structure(
 pub fn validate(
     body: &[u8],
     content_type: Option<&str>,
-    limits: &Limits,
+    limits: &ParseLimits,
     fetch: &mut Fetch<'_>,
 ) -> Option<Validation> {
     let (text, had_errors) = xml_text(body, content_type)?;
@@ -351,7 +356,7 @@ pub fn validate(
 pub fn with_entities(
     body: &[u8],
     content_type: Option<&str>,
-    limits: &Limits,
+    limits: &ParseLimits,
     fetch: &mut Fetch<'_>,
 ) -> Option<(Vec<u8>, Vec<String>)> {
     let begins = &body[..body.len().min(DOCTYPE_WITHIN)];
@@ -382,10 +387,10 @@ pub fn xpath(
     body: &[u8],
     content_type: Option<&str>,
     expression: &str,
-    limits: &Limits,
+    limits: &ParseLimits,
 ) -> Option<Result<Selected, XPathError>> {
     if body.len() > limits.body_bytes_max {
-        return Some(Err(XPathError::Document(Problem::BodyCut { at: limits.body_bytes_max })));
+        return Some(Err(XPathError::Document(ParseProblem::BodyCut { at: limits.body_bytes_max })));
     }
     let (text, _) = xml_text(body, content_type)?;
     Some(xml::xpath(text.trim_start(), expression, limits))

@@ -3,7 +3,7 @@
 //! The first occurrence determines a link's index and kind. A kind that carries cash overrides one that does not, so a
 //! page that is both linked and embedded counts as linked. But images, styles and other subresources that are also
 //! linked stay requisites: the document is incomplete without them, whatever happens to its links. Memory is bounded by
-//! [`Limits`].
+//! [`ParseLimits`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,16 +15,16 @@ use url::Url;
 use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 
 use super::resolve::Resolver;
-use super::{Limits, Link, LinkKind, Problem};
+use super::{Link, LinkKind, ParseLimits, ParseProblem};
 
 /// For tables whose keys are hashes already.
-pub type HashedAlready = BuildHasherDefault<Identity>;
+pub type HashedAlready = BuildHasherDefault<IdentityHash>;
 
 /// See [`HashedAlready`].
 #[derive(Debug, Default)]
-pub struct Identity(u64);
+pub struct IdentityHash(u64);
 
-impl Hasher for Identity {
+impl Hasher for IdentityHash {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -59,7 +59,7 @@ pub(crate) struct Outlinks {
 }
 
 impl Outlinks {
-    pub(crate) fn new(base: &Url, encoding: &'static Encoding, limits: &Limits) -> Self {
+    pub(crate) fn new(base: &Url, encoding: &'static Encoding, limits: &ParseLimits) -> Self {
         /// Expected number of links: a typical page has a few more.
         const EXPECTED: usize = 64;
         let expected = limits.links_max.min(EXPECTED);
@@ -86,7 +86,11 @@ impl Outlinks {
     /// Returns a collector that takes no links, for reading only the words of a text.
     pub(crate) fn without_links() -> Self {
         let base = Url::parse("about:blank").expect("a constant that parses");
-        Self::new(&base, encoding_rs::UTF_8, &Limits { links_max: 0, url_bytes_max: 0, ..Limits::default() })
+        Self::new(
+            &base,
+            encoding_rs::UTF_8,
+            &ParseLimits { links_max: 0, url_bytes_max: 0, ..ParseLimits::default() },
+        )
     }
 
     /// Starts again with another base, which is resolved against the current one, and these references. The first
@@ -235,12 +239,12 @@ impl Outlinks {
     }
 
     /// Returns the links in the order found; reports those dropped at a limit in `problems`.
-    pub(crate) fn finish(self, problems: &mut Vec<Problem>) -> Vec<Link> {
+    pub(crate) fn finish(self, problems: &mut Vec<ParseProblem>) -> Vec<Link> {
         if self.dropped_count > 0 {
-            problems.push(Problem::TooManyLinks { dropped: self.dropped_count });
+            problems.push(ParseProblem::TooManyLinks { dropped: self.dropped_count });
         }
         if self.dropped_long > 0 {
-            problems.push(Problem::LongUrls { dropped: self.dropped_long });
+            problems.push(ParseProblem::LongUrls { dropped: self.dropped_long });
         }
         self.links
     }
@@ -252,13 +256,13 @@ mod tests {
 
     use super::*;
 
-    fn outlinks(limits: &Limits) -> Outlinks {
+    fn outlinks(limits: &ParseLimits) -> Outlinks {
         Outlinks::new(&Url::parse("http://a.example/b/").unwrap(), UTF_8, limits)
     }
 
     #[test]
     fn a_url_is_kept_once_and_its_best_kind_wins() {
-        let mut links = outlinks(&Limits::default());
+        let mut links = outlinks(&ParseLimits::default());
         assert_eq!(links.add("/x", LinkKind::Preload, false), Some(0));
         assert_eq!(links.add("../x#y", LinkKind::Anchor, true), Some(0));
         assert_eq!(links.add("/z", LinkKind::Area, true), Some(1));
@@ -294,7 +298,7 @@ mod tests {
     /// Visits store signatures, so they must not vary between processes.
     #[test]
     fn a_signature_depends_on_the_links_alone() {
-        let mut links = outlinks(&Limits::default());
+        let mut links = outlinks(&ParseLimits::default());
         for reference in ["/1", "/2"] {
             links.add(reference, LinkKind::Anchor, false);
         }
@@ -303,7 +307,7 @@ mod tests {
 
     #[test]
     fn limits_hold_at_the_limit_and_one_above() {
-        let limits = Limits { links_max: 3, url_bytes_max: 19, ..Limits::default() };
+        let limits = ParseLimits { links_max: 3, url_bytes_max: 19, ..ParseLimits::default() };
         let mut links = outlinks(&limits);
         for reference in ["/1", "/2", "/34", "/4567", "/5"] {
             links.add(reference, LinkKind::Anchor, false);
@@ -312,12 +316,15 @@ mod tests {
         let links = links.finish(&mut problems);
         assert_eq!(links.len(), 3);
         assert_eq!(links[2].url.len(), 19);
-        assert_eq!(problems, [Problem::TooManyLinks { dropped: 1 }, Problem::LongUrls { dropped: 1 }]);
+        assert_eq!(
+            problems,
+            [ParseProblem::TooManyLinks { dropped: 1 }, ParseProblem::LongUrls { dropped: 1 }]
+        );
     }
 
     #[test]
     fn a_new_base_counts_from_there() {
-        let mut links = outlinks(&Limits::default());
+        let mut links = outlinks(&ParseLimits::default());
         links.add("x", LinkKind::Anchor, false);
         links.set_base(Url::parse("http://a.example/c/").unwrap(), UTF_8);
         links.add("x", LinkKind::Anchor, false);

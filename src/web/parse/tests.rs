@@ -8,16 +8,17 @@ use url::Url;
 
 use super::*;
 
-fn read(content_type: &str, status: u16, body: &[u8]) -> Parsed {
+fn read(content_type: &str, status: u16, body: &[u8]) -> ParsedDocument {
     let url = Url::parse("http://a.example/b/c").unwrap();
     let headers = [("Location", &b"/moved"[..]), ("Link", b"</n>; rel=next")];
-    let source = Source { url: &url, status, content_type: Some(content_type), headers: &headers, body };
-    let parsed = parse(&source, &Limits::default());
-    assert_eq!(text(&source, &Limits::default()), parsed.text);
+    let source =
+        FetchedDocument { url: &url, status, content_type: Some(content_type), headers: &headers, body };
+    let parsed = parse(&source, &ParseLimits::default());
+    assert_eq!(text(&source, &ParseLimits::default()), parsed.text);
     parsed
 }
 
-fn urls(parsed: &Parsed) -> Vec<&str> {
+fn urls(parsed: &ParsedDocument) -> Vec<&str> {
     parsed.links.iter().map(|link| link.url.strip_prefix("http://a.example").unwrap_or(&link.url)).collect()
 }
 
@@ -60,7 +61,7 @@ fn encodings() {
     let broken = read("text/html; charset=utf-8", 200, b"<p>a\xFFb");
     assert_eq!(
         (broken.text.as_str(), &broken.problems[..]),
-        ("a\u{fffd}b", &[Problem::Encoding { encoding: "UTF-8" }][..])
+        ("a\u{fffd}b", &[ParseProblem::Encoding { encoding: "UTF-8" }][..])
     );
 }
 
@@ -98,8 +99,8 @@ fn a_compressed_file_may_be_a_sitemap() {
 fn limits_cut_and_say_so() {
     let url = Url::parse("http://a.example/").unwrap();
     let body = format!("<p>{}<a href=x>", "é ".repeat(100));
-    let limits = Limits { text_bytes_max: 10, body_bytes_max: body.len() - 1, ..Limits::default() };
-    let source = Source {
+    let limits = ParseLimits { text_bytes_max: 10, body_bytes_max: body.len() - 1, ..ParseLimits::default() };
+    let source = FetchedDocument {
         url: &url,
         status: 200,
         content_type: Some("text/html"),
@@ -109,7 +110,10 @@ fn limits_cut_and_say_so() {
     let parsed = parse(&source, &limits);
     assert_eq!(parsed.text, "é é é ");
     assert!(parsed.links.is_empty());
-    assert_eq!(parsed.problems, [Problem::BodyCut { at: body.len() - 1 }, Problem::TextCut { at: 9 }]);
+    assert_eq!(
+        parsed.problems,
+        [ParseProblem::BodyCut { at: body.len() - 1 }, ParseProblem::TextCut { at: 9 }]
+    );
 }
 
 #[test]
@@ -139,7 +143,7 @@ fn a_signature_outlasts_what_changes_at_every_fetch() {
 }
 
 /// What holds for every document, whatever its bytes.
-fn check_invariants(parsed: &Parsed, limits: &Limits) {
+fn check_invariants(parsed: &ParsedDocument, limits: &ParseLimits) {
     let mut hashes: Vec<u64> = parsed.links.iter().map(|link| link.hash).collect();
     for link in &parsed.links {
         let url = Url::parse(&link.url).unwrap();
@@ -157,14 +161,14 @@ fn check_invariants(parsed: &Parsed, limits: &Limits) {
 
 fn read_anything(content_type: &str, status: u16, headers: &[(&str, &[u8])], body: &[u8]) {
     let url = Url::parse("http://a.example/b/c?d").unwrap();
-    let limits = Limits {
+    let limits = ParseLimits {
         url_bytes_max: 80,
         links_max: 8,
         sitemap_links_max: 9,
         text_bytes_max: 100,
-        ..Limits::default()
+        ..ParseLimits::default()
     };
-    let source = Source { url: &url, status, content_type: Some(content_type), headers, body };
+    let source = FetchedDocument { url: &url, status, content_type: Some(content_type), headers, body };
     let parsed = parse(&source, &limits);
     check_invariants(&parsed, &limits);
     assert_eq!(parsed, parse(&source, &limits), "the same bytes give the same answer");

@@ -23,9 +23,9 @@ use archive_base::spare::used_by;
 use archive_storage::quietly;
 use crossbeam::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
-use self::notes::{Note, Notes};
-pub use self::page::Page;
-use crate::parse::{Limits, Problem, XPATH_STACK_BYTES};
+use self::notes::{Notes, ReadingNote};
+pub use self::page::RawPage;
+use crate::parse::{ParseLimits, ParseProblem, XPATH_STACK_BYTES};
 
 /// Processor time for reading a document. The largest take some seconds on a slow machine.
 const TIME_MAX: Duration = Duration::from_secs(30);
@@ -44,7 +44,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 const GIVEN_UP_MAX: usize = 8;
 
 /// Start of a document's digest.
-pub(crate) type Key = [u8; 16];
+pub(crate) type DocumentKey = [u8; 16];
 
 /// Why a document was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(crate) enum Unread {
     TooMany,
 }
 
-impl From<Unread> for Problem {
+impl From<Unread> for ParseProblem {
     fn from(unread: Unread) -> Self {
         Self::NotRead(match unread {
             Unread::TooLong => "reading it takes too long",
@@ -94,30 +94,30 @@ pub trait Work: Clone + Send + 'static {
     fn take(item: Self::Item) -> Option<Result<Self::Job, Self::Done>>;
 
     /// Reads. The thread may be given up here; another one then does the job again, unread.
-    fn read(&mut self, job: &Self::Job, reader: &Reader) -> Self::Read;
+    fn read(&mut self, job: &Self::Job, reader: &CallerReader) -> Self::Read;
 
     /// Completes a job after reading.
     fn finish(&mut self, job: Self::Job, read: Self::Read) -> Self::Done;
 }
 
 /// State shared by all readers of a program.
-struct Shared {
+struct ReadingPool {
     notes: Notes,
-    limits: Limits,
+    limits: ParseLimits,
     given_up: AtomicUsize,
     /// Maximum times for a document: on a processor, and by the clock.
     times_max: [Duration; 2],
     began: Instant,
 }
 
-impl Shared {
-    fn new(notes: Notes, limits: Limits, times_max: [Duration; 2]) -> Arc<Self> {
+impl ReadingPool {
+    fn new(notes: Notes, limits: ParseLimits, times_max: [Duration; 2]) -> Arc<Self> {
         Arc::new(Self { notes, limits, given_up: AtomicUsize::new(0), times_max, began: Instant::now() })
     }
 }
 
 /// Reads documents on the calling thread.
-pub struct Reader {
+pub struct CallerReader {
     desk: Arc<Desk>,
     /// Why nothing is read any more, for the reader that finishes a given-up job.
     unread: Option<Unread>,
@@ -125,8 +125,8 @@ pub struct Reader {
 
 /// State of a reading thread that the watch can see.
 struct Desk {
-    shared: Arc<Shared>,
-    note: Note,
+    shared: Arc<ReadingPool>,
+    note: ReadingNote,
     /// When it began to read, in milliseconds since the start; 0 while it reads nothing.
     since: AtomicU64,
     /// Its folder in `/proc`, where the system has one.
@@ -135,8 +135,8 @@ struct Desk {
     seen: Mutex<(u64, Duration)>,
 }
 
-impl Reader {
-    fn new(shared: &Arc<Shared>) -> Self {
+impl CallerReader {
+    fn new(shared: &Arc<ReadingPool>) -> Self {
         let desk = Desk {
             shared: Arc::clone(shared),
             note: shared.notes.note(),
@@ -148,7 +148,7 @@ impl Reader {
     }
 
     /// Does `work`, which only reads a document.
-    fn read<T>(&self, key: Key, work: impl FnOnce() -> T) -> Result<T, Unread> {
+    fn read<T>(&self, key: DocumentKey, work: impl FnOnce() -> T) -> Result<T, Unread> {
         let Desk { shared, note, since, .. } = &*self.desk;
         if let Some(unread) = self.unread {
             return Err(unread);
@@ -204,7 +204,7 @@ pub struct Crew<W: Work> {
 /// The threads of a crew, as seen by the watch.
 struct Team<W: Work> {
     work: W,
-    shared: Arc<Shared>,
+    shared: Arc<ReadingPool>,
     posts: Mutex<Vec<Arc<Post<W>>>>,
 }
 
@@ -212,20 +212,20 @@ struct Team<W: Work> {
 struct Post<W: Work> {
     desk: Arc<Desk>,
     /// What its successor needs, while it reads.
-    turn: Mutex<Option<Turn<W>>>,
+    turn: Mutex<Option<ReadingJob<W>>>,
     /// Whether it has taken an item and not finished it yet.
     is_busy: AtomicBool,
 }
 
 /// A job, the source of further items, and the destination of its result.
-struct Turn<W: Work> {
+struct ReadingJob<W: Work> {
     job: Arc<W::Job>,
     items: Receiver<W::Item>,
     done: Sender<W::Done>,
 }
 
 impl<W: Work> Post<W> {
-    fn turn(&self) -> MutexGuard<'_, Option<Turn<W>>> {
+    fn turn(&self) -> MutexGuard<'_, Option<ReadingJob<W>>> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -239,18 +239,18 @@ impl<W: Work + Sync> Crew<W> {
         work: W,
         threads: usize,
         archive: &Path,
-        limits: Limits,
+        limits: ParseLimits,
         items: &Receiver<W::Item>,
         done: &Sender<W::Done>,
     ) -> io::Result<Self> {
         let times_max = [TIME_MAX, TIME_MAX * CLOCK_TIMES];
-        Self::with(work, threads, Shared::new(Notes::open(archive), limits, times_max), items, done)
+        Self::with(work, threads, ReadingPool::new(Notes::open(archive), limits, times_max), items, done)
     }
 
     fn with(
         work: W,
         threads: usize,
-        shared: Arc<Shared>,
+        shared: Arc<ReadingPool>,
         items: &Receiver<W::Item>,
         done: &Sender<W::Done>,
     ) -> io::Result<Self> {
@@ -277,7 +277,7 @@ impl<W: Work + Sync> Team<W> {
     }
 
     fn start_thread(&self, items: Receiver<W::Item>, done: Sender<W::Done>) -> io::Result<()> {
-        let reader = Reader::new(&self.shared);
+        let reader = CallerReader::new(&self.shared);
         let desk = Arc::clone(&reader.desk);
         let post = Arc::new(Post { desk, turn: Mutex::default(), is_busy: AtomicBool::new(false) });
         let (own, work) = (Arc::clone(&post), self.work.clone());
@@ -305,7 +305,7 @@ impl<W: Work + Sync> Team<W> {
     /// Abandons a thread, finishes its job unread, and starts another thread.
     fn give_up(&self, post: &Arc<Post<W>>) {
         self.shared.given_up.fetch_add(1, Ordering::Relaxed);
-        let Some(Turn { job, items, done }) = post.turn().take() else {
+        let Some(ReadingJob { job, items, done }) = post.turn().take() else {
             // It finished just in time.
             self.shared.given_up.fetch_sub(1, Ordering::Relaxed);
             return;
@@ -313,7 +313,7 @@ impl<W: Work + Sync> Team<W> {
         post.desk.note.takes_long();
         self.posts().retain(|other| !Arc::ptr_eq(other, post));
         let mut work = self.work.clone();
-        let reader = Reader { unread: Some(Unread::TooLong), ..Reader::new(&self.shared) };
+        let reader = CallerReader { unread: Some(Unread::TooLong), ..CallerReader::new(&self.shared) };
         let read = work.read(&job, &reader);
         // If all receivers are gone, the new thread ends too. If it cannot start, the crew has one thread less.
         let _ = done.send(work.finish(Arc::unwrap_or_clone(job), read));
@@ -323,7 +323,13 @@ impl<W: Work + Sync> Team<W> {
 
 impl<W: Work> Post<W> {
     /// Main loop of a thread: takes items until all senders are gone or the thread is given up.
-    fn work(&self, mut work: W, reader: &Reader, mut items: Receiver<W::Item>, mut done: Sender<W::Done>) {
+    fn work(
+        &self,
+        mut work: W,
+        reader: &CallerReader,
+        mut items: Receiver<W::Item>,
+        mut done: Sender<W::Done>,
+    ) {
         if let Ok(task) = std::fs::read_link("/proc/thread-self") {
             // It is set once, when the thread begins.
             let _ = self.desk.task.set(Path::new("/proc").join(task));
@@ -333,7 +339,7 @@ impl<W: Work> Post<W> {
             let result = match W::take(item) {
                 Some(Ok(job)) => {
                     let job = Arc::new(job);
-                    *self.turn() = Some(Turn { job: Arc::clone(&job), items, done });
+                    *self.turn() = Some(ReadingJob { job: Arc::clone(&job), items, done });
                     let read = work.read(&job, reader);
                     drop(job);
                     let Some(turn) = self.turn().take() else {
@@ -374,7 +380,7 @@ impl<W: Work> Drop for Crew<W> {
 mod tests {
     use super::*;
 
-    const KEY: Key = [1; 16];
+    const KEY: DocumentKey = [1; 16];
     const SOON: Duration = Duration::from_millis(200);
 
     /// A document here is a channel: reading it ends when its sender is dropped.
@@ -391,7 +397,7 @@ mod tests {
             Some(Ok(item))
         }
 
-        fn read(&mut self, (_, end): &Self::Job, reader: &Reader) -> Self::Read {
+        fn read(&mut self, (_, end): &Self::Job, reader: &CallerReader) -> Self::Read {
             reader.read(KEY, || assert!(end.recv().is_err()))
         }
 
@@ -413,7 +419,7 @@ mod tests {
 
     fn start_with(threads: usize, times_max: [Duration; 2]) -> Started {
         let ((items, receiver), (sender, done)) = (bounded(100), bounded(100));
-        let shared = Shared::new(Notes::default(), Limits::default(), times_max);
+        let shared = ReadingPool::new(Notes::default(), ParseLimits::default(), times_max);
         let crew = Crew::with(ToTheEnd, threads, shared, &receiver, &sender).unwrap();
         Started { crew, items, done }
     }
@@ -492,7 +498,7 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_document_once_the_run_is_over() {
         let ((items, receiver), (sender, _done)) = (bounded(1), bounded(1));
-        let shared = Shared::new(Notes::default(), Limits::default(), [TIME_MAX; 2]);
+        let shared = ReadingPool::new(Notes::default(), ParseLimits::default(), [TIME_MAX; 2]);
         let crew = Crew::with(ToTheEnd, 1, shared, &receiver, &sender).unwrap();
         let (_end, document) = bounded(0);
         let begun = Instant::now();
@@ -506,7 +512,8 @@ mod tests {
 
     #[test]
     fn a_panic_costs_one_document() {
-        let reader = Reader::new(&Shared::new(Notes::default(), Limits::default(), [TIME_MAX; 2]));
+        let reader =
+            CallerReader::new(&ReadingPool::new(Notes::default(), ParseLimits::default(), [TIME_MAX; 2]));
         assert_eq!(reader.read(KEY, || assert!(KEY.is_empty(), "on purpose")), Err(Unread::Failed));
         assert_eq!(reader.read(KEY, || 1), Ok(1));
     }
@@ -525,7 +532,8 @@ mod tests {
         };
         let read = || {
             let notes = Notes::open(folder.path());
-            Reader::new(&Shared::new(notes, Limits::default(), [TIME_MAX; 2])).read(KEY, || ())
+            CallerReader::new(&ReadingPool::new(notes, ParseLimits::default(), [TIME_MAX; 2]))
+                .read(KEY, || ())
         };
         // A killed program happened to be reading some document: the document gets further chances.
         for _ in 1..notes::ENDS_MAX {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use archive_base::files::{self, WholeFile};
 use archive_storage::backend::{OpenMode, open_regular};
 
-use super::Key;
+use super::DocumentKey;
 
 const ENTRY_BYTES: usize = 24;
 const ENDS_AT: usize = 16;
@@ -36,15 +36,15 @@ pub(super) const ENDS_MAX: u8 = 10;
 /// The notes of an archive.
 #[derive(Default)]
 pub(super) struct Notes {
-    shared: Arc<Shared>,
+    shared: Arc<SharedNotes>,
     next_place: AtomicU64,
 }
 
 #[derive(Default)]
-struct Shared {
+struct SharedNotes {
     file: Option<(File, PathBuf)>,
     /// Documents noted by earlier programs: position of the entry, and number of programs that died of it.
-    remembered: HashMap<Key, (u64, u8)>,
+    remembered: HashMap<DocumentKey, (u64, u8)>,
 }
 
 impl Notes {
@@ -69,21 +69,21 @@ impl Notes {
         let file = begin(&folder, path, entries.as_flattened()).ok();
         let remembered = entries.iter().zip(0..).map(|(entry, place)| {
             let (key, ends) = entry.split_at(ENDS_AT);
-            (Key::try_from(key).unwrap_or_default(), (place, ends[0]))
+            (DocumentKey::try_from(key).unwrap_or_default(), (place, ends[0]))
         });
-        let shared = Arc::new(Shared { file, remembered: remembered.collect() });
+        let shared = Arc::new(SharedNotes { file, remembered: remembered.collect() });
         Self { shared, next_place: AtomicU64::new(entries.len() as u64) }
     }
 
     /// Whether reading a document has ended so many programs that it must not be read again.
-    pub(super) fn has_ended_the_program(&self, key: &Key) -> bool {
+    pub(super) fn has_ended_the_program(&self, key: &DocumentKey) -> bool {
         self.shared.remembered.get(key).is_some_and(|(_, ends)| *ends >= ENDS_MAX)
     }
 
     /// Creates a note for one thread.
-    pub(super) fn note(&self) -> Note {
+    pub(super) fn note(&self) -> ReadingNote {
         let place = self.next_place.fetch_add(1, Ordering::Relaxed);
-        Note { shared: Arc::clone(&self.shared), place }
+        ReadingNote { shared: Arc::clone(&self.shared), place }
     }
 }
 
@@ -94,7 +94,7 @@ fn begin(folder: &Path, path: PathBuf, entries: &[u8]) -> io::Result<(File, Path
     Ok((open_regular(&path, OpenMode::Write)?, path))
 }
 
-impl Drop for Shared {
+impl Drop for SharedNotes {
     /// Removes the file on a clean exit, unless a document is still being read.
     fn drop(&mut self) {
         let Some((_, path)) = &self.file else { return };
@@ -106,14 +106,14 @@ impl Drop for Shared {
 }
 
 /// The entry where a thread notes what it reads.
-pub(super) struct Note {
-    shared: Arc<Shared>,
+pub(super) struct ReadingNote {
+    shared: Arc<SharedNotes>,
     place: u64,
 }
 
-impl Note {
+impl ReadingNote {
     /// Notes that a document is being read.
-    pub(super) fn begin(&self, key: Key) {
+    pub(super) fn begin(&self, key: DocumentKey) {
         let before = self.shared.remembered.get(&key).map_or(0, |(_, ends)| *ends);
         let mut entry = [0; ENTRY_BYTES];
         entry[..ENDS_AT].copy_from_slice(&key);
@@ -127,7 +127,7 @@ impl Note {
     }
 
     /// Notes that the document was read without ending the program.
-    pub(super) fn end(&self, key: Key) {
+    pub(super) fn end(&self, key: DocumentKey) {
         let before = self.shared.remembered.get(&key).map(|(place, _)| *place);
         for place in [Some(self.place), before].into_iter().flatten() {
             self.write(place, 0, &[0; ENTRY_BYTES]);

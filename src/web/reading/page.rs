@@ -6,15 +6,17 @@ use archive_storage::warc::HttpHead;
 use bytes::Bytes;
 use url::Url;
 
-use super::{Key, Reader};
-use crate::parse::{self, DocumentKind, Limits, Parsed, Problem, Source, decode_content};
+use super::{CallerReader, DocumentKey};
+use crate::parse::{
+    self, DocumentKind, FetchedDocument, ParseLimits, ParseProblem, ParsedDocument, decode_content,
+};
 
 /// Maximum decoded bytes of a payload that are parsed; a longer one is a decompression bomb or not a document.
 const DECODED_BYTES_MAX: usize = 64 << 20;
 
 /// A page with everything that its parser needs.
 #[derive(Clone)]
-pub struct Page {
+pub struct RawPage {
     /// Its URL.
     pub url: Url,
     /// Status of the answer.
@@ -24,12 +26,12 @@ pub struct Page {
     /// The payload, without transfer coding.
     pub payload: Bytes,
     /// By which its outcome is recognized.
-    pub key: Key,
+    pub key: DocumentKey,
 }
 
-impl Reader {
+impl CallerReader {
     /// Decodes and parses a page. If it cannot be read, its problems say why.
-    pub fn page(&self, page: &Page) -> Parsed {
+    pub fn page(&self, page: &RawPage) -> ParsedDocument {
         let media_type = content_type(&page.head).split([';', ',']).next().unwrap_or_default();
         let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), &page.payload);
         let read = || read_page(page, &self.desk.shared.limits);
@@ -48,14 +50,14 @@ fn content_type(head: &HttpHead) -> &str {
 }
 
 /// Decodes and parses a page on the calling thread.
-fn read_page(page: &Page, limits: &Limits) -> Parsed {
-    let Page { url, status, head, payload, .. } = page;
+fn read_page(page: &RawPage, limits: &ParseLimits) -> ParsedDocument {
+    let RawPage { url, status, head, payload, .. } = page;
     let plain = decode_content(payload, &head.list("Content-Encoding"), DECODED_BYTES_MAX);
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let content_type = Some(content_type(head));
-    let source = Source { url, status: *status, content_type, headers: &headers, body: &plain.body };
+    let source = FetchedDocument { url, status: *status, content_type, headers: &headers, body: &plain.body };
     let mut parsed = parse::parse(&source, limits);
-    parsed.problems.extend(plain.problem.map(Problem::Coding));
+    parsed.problems.extend(plain.problem.map(ParseProblem::Coding));
     parsed
 }

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use archive_storage::address::url_hash;
 use archive_storage::backend::RealDisk;
 use archive_storage::{
-    Capture, CaptureKind, LinkTarget, Location, MimeId, Mode, SegmentId, SiteId, State, UrlId, Visit,
+    Capture, CaptureKind, LinkTarget, Location, MimeId, SegmentId, SiteId, State, StateMode, UrlId, Visit,
     Watermarks,
 };
 use web::{LINKS_PER_PAGE, Web};
@@ -109,7 +109,7 @@ fn main() -> Outcome<()> {
 /// Measures one size; returns look-ups a second, alone and between credits.
 fn measure(folder: &Path, size: u64, before: u64) -> Outcome<[f64; 2]> {
     let mut web = Web::new();
-    let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
+    let mut state = State::open(Arc::new(RealDisk), folder, StateMode::Own)?;
     insert(&mut state, &mut web, size)?;
     report("memory after insertions", memory(before, &web, size));
     report("  of which the state counts", per_url(state.memory_bytes() as u64, size));
@@ -119,7 +119,7 @@ fn measure(folder: &Path, size: u64, before: u64) -> Outcome<[f64; 2]> {
     report("memory after look-ups, credits", memory(before, &web, size));
     ask(&state)?;
     drop(state);
-    let (state, time) = timed(|| Ok(State::open(Arc::new(RealDisk), folder, Mode::Own)?))?;
+    let (state, time) = timed(|| Ok(State::open(Arc::new(RealDisk), folder, StateMode::Own)?))?;
     report("reopening after a crash", seconds(time));
     report("memory after reopening", memory(before, &web, size));
     let (count, time) = timed(|| Ok(state.pages(UrlId(0)).filter(Result::is_ok).count()))?;
@@ -253,7 +253,7 @@ fn ask(state: &State) -> Outcome<()> {
 
 /// Fetches: captures, visits, titles and links of some pages; what they cost and how fast they are read.
 fn visits(folder: &Path, count: u64) -> Outcome<()> {
-    let mut state = State::open(Arc::new(RealDisk), folder, Mode::Own)?;
+    let mut state = State::open(Arc::new(RealDisk), folder, StateMode::Own)?;
     let (site, _) = state.intern_site("example.org")?;
     state.intern_host("www.example.org", SiteId(site.0))?;
     let before = folder_bytes_quietly(&folder.join("state"))?;

@@ -1,7 +1,7 @@
 //! The canonical form of a URL, as a table of rules.
 //!
 //! [`RULES`] is complete: each line names a rule, shows it with an example that a test checks, and has the function
-//! that applies it. To add a rule, write a function over [`Parts`] and add a line. Rules run from top to bottom; those
+//! that applies it. To add a rule, write a function over [`UrlParts`] and add a line. Rules run from top to bottom; those
 //! without a function are applied by the URL parser (WHATWG), and listed for completeness.
 
 use std::borrow::Cow;
@@ -11,7 +11,7 @@ use url::Url;
 
 /// The parts of a URL that rules work on. The only rule for host and port drops the root dot.
 #[derive(Debug)]
-pub struct Parts<'a> {
+pub struct UrlParts<'a> {
     scheme: &'a str,
     host: &'a str,
     port: Option<u16>,
@@ -21,7 +21,7 @@ pub struct Parts<'a> {
 
 /// One rule of the canonical form.
 #[derive(Debug)]
-pub struct Rule {
+pub struct CanonicalRule {
     /// Short description of the rule.
     pub name: &'static str,
     /// A URL that the rule changes.
@@ -29,25 +29,25 @@ pub struct Rule {
     /// The URL after the rule.
     pub after: &'static str,
     /// The function that applies it; `None` if the URL parser has already done so.
-    apply: Option<fn(&mut Parts<'_>)>,
+    apply: Option<fn(&mut UrlParts<'_>)>,
 }
 
-const fn by_parser(name: &'static str, before: &'static str, after: &'static str) -> Rule {
-    Rule { name, before, after, apply: None }
+const fn by_parser(name: &'static str, before: &'static str, after: &'static str) -> CanonicalRule {
+    CanonicalRule { name, before, after, apply: None }
 }
 
 const fn rule(
     name: &'static str,
     before: &'static str,
     after: &'static str,
-    apply: fn(&mut Parts<'_>),
-) -> Rule {
-    Rule { name, before, after, apply: Some(apply) }
+    apply: fn(&mut UrlParts<'_>),
+) -> CanonicalRule {
+    CanonicalRule { name, before, after, apply: Some(apply) }
 }
 
 /// All rules, in the order in which they are applied.
 #[rustfmt::skip]
-pub const RULES: &[Rule] = &[
+pub const RULES: &[CanonicalRule] = &[
     by_parser("scheme and host in lower case", "HTTP://A.Example/B", "http://a.example/B"),
     by_parser("default port dropped", "https://a.example:443/b", "https://a.example/b"),
     by_parser("international names in ASCII", "http://bücher.example/", "http://xn--bcher-kva.example/"),
@@ -75,7 +75,7 @@ pub fn canonical(url: &Url) -> String {
     if nothing_applies(url) {
         return text.to_owned();
     }
-    let mut parts = Parts {
+    let mut parts = UrlParts {
         scheme: url.scheme(),
         host: url.host_str().unwrap_or_default(),
         port: url.port(),
@@ -90,7 +90,7 @@ pub fn canonical(url: &Url) -> String {
     parts.join()
 }
 
-impl Parts<'_> {
+impl UrlParts<'_> {
     fn join(self) -> String {
         let mut text = String::with_capacity(self.scheme.len() + self.host.len() + self.path.len() + 32);
         text.push_str(self.scheme);
@@ -120,9 +120,9 @@ fn nothing_applies(url: &Url) -> bool {
 }
 
 /// Fragment, name and password are already left out of the parts.
-fn nothing_to_do(_: &mut Parts<'_>) {}
+fn nothing_to_do(_: &mut UrlParts<'_>) {}
 
-fn drop_root_dot(parts: &mut Parts<'_>) {
+fn drop_root_dot(parts: &mut UrlParts<'_>) {
     parts.host = without_root_dot(parts.host);
 }
 
@@ -142,7 +142,7 @@ fn is_number(label: &str) -> bool {
     }
 }
 
-fn normalise_escapes(parts: &mut Parts<'_>) {
+fn normalise_escapes(parts: &mut UrlParts<'_>) {
     if let Some(path) = with_normal_escapes(&parts.path) {
         parts.path = Cow::Owned(path);
     }
@@ -181,7 +181,7 @@ fn with_normal_escapes(text: &str) -> Option<String> {
     (normal != text).then_some(normal)
 }
 
-fn drop_empty_query(parts: &mut Parts<'_>) {
+fn drop_empty_query(parts: &mut UrlParts<'_>) {
     if parts.query.as_deref() == Some("") {
         parts.query = None;
     }

@@ -24,7 +24,7 @@ mod parameters;
 mod request;
 mod surt;
 
-pub use canonical::{Parts, RULES, Rule, canonical};
+pub use canonical::{CanonicalRule, RULES, UrlParts, canonical};
 pub use host::{HOST_BYTES_MAX, host_key, is_url_in_bounds, registry_suffix, site_of};
 pub use lookup::{callback_of, lookup_key, loose_key};
 pub use parameters::{

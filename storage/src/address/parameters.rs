@@ -7,8 +7,8 @@
 use url::Url;
 
 use super::canonical::canonical;
-use super::parameters::Name::{Exact, Prefix};
-use super::parameters::Value::{Any, Token};
+use super::parameters::DroppedValues::{Any, Token};
+use super::parameters::ParameterName::{Exact, Prefix};
 
 /// Name of a session in the path of cookieless ASP.NET, which has none: `/(S(lit3py55t21z5v55vlm25s55))/page.aspx`.
 const SEGMENT: &str = "(S(...))";
@@ -36,8 +36,8 @@ impl<'a> Parameter<'a> {
         is_session_segment(segment).then_some(Self { name: SEGMENT, value: segment, is_in_path: true })
     }
 
-    fn is_listed(&self, is_met: impl Fn(Value) -> bool) -> bool {
-        let same_name = |listed: &Name| match listed {
+    fn is_listed(&self, is_met: impl Fn(DroppedValues) -> bool) -> bool {
+        let same_name = |listed: &ParameterName| match listed {
             Exact(listed) => self.name.eq_ignore_ascii_case(listed),
             Prefix(listed) => {
                 self.name.get(..listed.len()).is_some_and(|start| start.eq_ignore_ascii_case(listed))
@@ -124,7 +124,7 @@ fn without_once(url: &str, is_dropped: impl Fn(&Parameter<'_>) -> bool) -> Optio
 
 /// How a parameter's name is compared, ignoring ASCII case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Name {
+enum ParameterName {
     /// The whole name.
     Exact(&'static str),
     /// The beginning of the name.
@@ -133,7 +133,7 @@ enum Name {
 
 /// Values with which earlier versions dropped a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Value {
+enum DroppedValues {
     /// Any value, including none.
     Any,
     /// At least [`TOKEN_BYTES_MIN`] letters, digits, `-`, `_`, `.`, `,` or `%`, with a digit among them: `sid=3` is a
@@ -147,7 +147,7 @@ const TOKEN_BYTES_MIN: usize = 16;
 /// Parameters that are worth a test. First come those that identify a visit, so
 /// that each visit sees different URLs for the same pages, then those that show the site's statistics where the visitor
 /// came from.
-const PARAMETERS: &[(Name, Value)] = &[
+const PARAMETERS: &[(ParameterName, DroppedValues)] = &[
     (Exact("phpsessid"), Any),         // PHP
     (Exact("jsessionid"), Any),        // Java servlets, when not a path parameter
     (Prefix("aspsessionid"), Any),     // classic ASP: ASPSESSIONIDQQSCATDS

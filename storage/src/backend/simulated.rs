@@ -42,7 +42,7 @@ pub struct Faults {
 
 /// A change of a file's content that is not yet synced.
 #[derive(Clone, Debug)]
-enum Change {
+enum UnsyncedChange {
     Write { offset: usize, bytes: Vec<u8> },
     Length(usize),
 }
@@ -54,7 +54,7 @@ struct Inode {
     /// Content that is certainly on the disk.
     durable: Vec<u8>,
     /// Later changes that may have reached the disk.
-    pending: Vec<Change>,
+    pending: Vec<UnsyncedChange>,
     shared_locks: u32,
     is_locked: bool,
 }
@@ -66,7 +66,7 @@ enum NameChange {
 }
 
 #[derive(Clone, Debug)]
-struct State {
+struct SimulatedState {
     random: Rng,
     faults: Faults,
     inodes: Vec<Inode>,
@@ -81,7 +81,7 @@ struct State {
 /// An in-memory disk. Clones share it.
 #[derive(Clone, Debug)]
 pub struct SimulatedDisk {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimulatedState>>,
 }
 
 /// Returns true once in `count` times on average; never for 0.
@@ -93,7 +93,7 @@ fn power_is_off() -> io::Error {
     io::Error::other("the simulated power is off")
 }
 
-impl State {
+impl SimulatedState {
     /// Counts a changing operation; fails if the power fails during it or has failed before.
     fn operate(&mut self) -> io::Result<()> {
         self.check_power()?;
@@ -140,12 +140,12 @@ impl State {
                 continue;
             }
             match change {
-                Change::Length(length) => {
+                UnsyncedChange::Length(length) => {
                     if all || one_in(random, 2) {
                         image.resize(*length, 0);
                     }
                 }
-                Change::Write { offset, bytes } => {
+                UnsyncedChange::Write { offset, bytes } => {
                     let (mut start, end) = (*offset, offset + bytes.len());
                     while start < end {
                         let sector_end = ((start / SECTOR_BYTES + 1) * SECTOR_BYTES).min(end);
@@ -182,7 +182,7 @@ impl SimulatedDisk {
     /// Creates an empty disk.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self::of(State {
+        Self::of(SimulatedState {
             random: Rng::with_seed(seed),
             faults: Faults::default(),
             inodes: Vec::new(),
@@ -195,11 +195,11 @@ impl SimulatedDisk {
         })
     }
 
-    fn of(state: State) -> Self {
+    fn of(state: SimulatedState) -> Self {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SimulatedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -239,8 +239,11 @@ impl SimulatedDisk {
                 }
             }
         }
-        let images =
-            state.inodes.iter().map(|inode| State::image_after_crash(random, inode)).collect::<Vec<_>>();
+        let images = state
+            .inodes
+            .iter()
+            .map(|inode| SimulatedState::image_after_crash(random, inode))
+            .collect::<Vec<_>>();
         let seed = random.u64(..);
         Self::rebuilt(seed, names, images, state.folders.clone())
     }

@@ -1,7 +1,7 @@
 //! The catalogue: one small redb file whose transactions are the commit points of checkpoints.
 //!
 //! It holds small data: numbers (lengths of all files, watermark, totals, counters), the open blocks of the logs,
-//! media types, segments and settings. All of it is in memory while the state is open ([`Contents`]).
+//! media types, segments and settings. All of it is in memory while the state is open ([`CatalogueContents`]).
 //!
 //! Invariant: the file is written only while the checkpoint lock is held exclusively, from opening to closing the file.
 //! So a reader under the shared lock always copies a file that is not being written.
@@ -26,16 +26,16 @@ use crate::segment::{Catalogued, SegmentInfo};
 use crate::warc::MEDIA_TYPE_BYTES_MAX;
 use backend::{FileBackend, memory_backend};
 
-/// Key of the checkpoint's number in [`Contents::numbers`].
+/// Key of the checkpoint's number in [`CatalogueContents::numbers`].
 pub(crate) const NUMBER: &str = "checkpoint";
-/// Key of the number of rebuilds in [`Contents::numbers`]: ids of different generations are unrelated.
+/// Key of the number of rebuilds in [`CatalogueContents::numbers`]: ids of different generations are unrelated.
 pub(crate) const GENERATION: &str = "generation";
-/// Key of the state's identity in [`Contents::numbers`]: it seeds the checksums of the files, and so distinguishes them
+/// Key of the state's identity in [`CatalogueContents::numbers`]: it seeds the checksums of the files, and so distinguishes them
 /// from those of other states.
 pub(crate) const IDENTITY: &str = "identity";
-/// Key of the number of rewrites of segments in [`Contents::numbers`], by which an interrupted rewrite is settled.
+/// Key of the number of rewrites of segments in [`CatalogueContents::numbers`], by which an interrupted rewrite is settled.
 pub(crate) const REWRITES: &str = "rewrites";
-/// Key of the format of all state files in [`Contents::numbers`].
+/// Key of the format of all state files in [`CatalogueContents::numbers`].
 pub(crate) const FORMAT: &str = "format";
 /// The format that this code writes.
 pub(crate) const FORMAT_VERSION: u64 = 4;
@@ -100,7 +100,7 @@ impl SegmentEntry {
 
 /// The complete contents of the catalogue.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Contents {
+pub(crate) struct CatalogueContents {
     pub(crate) numbers: BTreeMap<String, u64>,
     pub(crate) blocks: BTreeMap<String, Vec<u8>>,
     pub(crate) mimes: Vec<String>,
@@ -108,7 +108,7 @@ pub(crate) struct Contents {
     pub(crate) settings: BTreeMap<String, Vec<u8>>,
 }
 
-impl Contents {
+impl CatalogueContents {
     pub(crate) fn number(&self, name: &str) -> u64 {
         self.numbers.get(name).copied().unwrap_or(0)
     }
@@ -156,13 +156,13 @@ impl Catalogue {
 
     /// Reads everything from an in-memory copy, in which redb repairs the effects of a crash; the file stays unchanged.
     /// A missing or empty file means an archive without a checkpoint.
-    pub(crate) fn load(&self) -> Result<Contents> {
+    pub(crate) fn load(&self) -> Result<CatalogueContents> {
         let (contents, _) = self.load_newer(None)?.unwrap_or_default();
         Ok(contents)
     }
 
     /// As [`Catalogue::load`], with the checksum of the file; `None` if its checksum is still `sum`.
-    pub(crate) fn load_newer(&self, sum: Option<u64>) -> Result<Option<(Contents, u64)>> {
+    pub(crate) fn load_newer(&self, sum: Option<u64>) -> Result<Option<(CatalogueContents, u64)>> {
         if !self.exists()? {
             return Ok(Some(Default::default()));
         }
@@ -172,7 +172,7 @@ impl Catalogue {
             return Ok(None);
         }
         if bytes.is_empty() {
-            return Ok(Some((Contents::default(), now)));
+            return Ok(Some((CatalogueContents::default(), now)));
         }
         // redb checks only what it needs itself, and panics on some kinds of damage.
         let contents = quietly(|| self.read(&self.open_copy(&bytes)?)).unwrap_or_else(|| Err(self.damaged()));
@@ -180,9 +180,9 @@ impl Catalogue {
     }
 
     /// As [`Catalogue::load`], for any format: gives a rebuild the contents to take over.
-    pub(crate) fn load_any_format(&self) -> Result<Contents> {
+    pub(crate) fn load_any_format(&self) -> Result<CatalogueContents> {
         if !self.exists()? {
-            return Ok(Contents::default());
+            return Ok(CatalogueContents::default());
         }
         let bytes = self.bytes()?;
         let read = || self.read_tables(&self.open_copy(&bytes)?).map_err(|error| self.failed(error));
@@ -228,7 +228,7 @@ impl Catalogue {
 
     /// Writes the differences from `before` in one durable transaction, under the exclusive lock. The first commit
     /// creates the file and puts it in place once it is complete.
-    pub(crate) fn commit(&self, before: &Contents, after: &Contents) -> Result<()> {
+    pub(crate) fn commit(&self, before: &CatalogueContents, after: &CatalogueContents) -> Result<()> {
         if self.exists()? {
             return self.commit_to(&self.path, before, after);
         }
@@ -241,7 +241,7 @@ impl Catalogue {
         self.disk.sync_dir(folder).map_err(|error| StateError::sync(folder, error))
     }
 
-    fn commit_to(&self, path: &Path, before: &Contents, after: &Contents) -> Result<()> {
+    fn commit_to(&self, path: &Path, before: &CatalogueContents, after: &CatalogueContents) -> Result<()> {
         let failed = |error: redb::Error| StateError::catalogue(path, error);
         let file = self.disk.open(path, OpenMode::Write).map_err(|error| StateError::io(path, error))?;
         let backend = FileBackend::new(file);
@@ -265,7 +265,7 @@ impl Catalogue {
         StateError::catalogue(&self.path, error)
     }
 
-    fn read(&self, database: &Database) -> Result<Contents> {
+    fn read(&self, database: &Database) -> Result<CatalogueContents> {
         let contents = self.read_tables(database).map_err(|error| self.failed(error))?;
         let found = contents.number(FORMAT);
         if found > FORMAT_VERSION {
@@ -277,9 +277,9 @@ impl Catalogue {
         Ok(contents)
     }
 
-    fn read_tables(&self, database: &Database) -> Result<Contents, redb::Error> {
+    fn read_tables(&self, database: &Database) -> Result<CatalogueContents, redb::Error> {
         let transaction = database.begin_read()?;
-        let mut contents = Contents::default();
+        let mut contents = CatalogueContents::default();
         let names: Vec<String> = transaction.list_tables()?.map(|table| table.name().to_owned()).collect();
         // The first commit creates all tables.
         if !names.iter().any(|name| name == NUMBERS.name()) {
@@ -315,8 +315,8 @@ impl Catalogue {
 
 fn write(
     transaction: &redb::WriteTransaction,
-    before: &Contents,
-    after: &Contents,
+    before: &CatalogueContents,
+    after: &CatalogueContents,
 ) -> Result<(), redb::Error> {
     let mut numbers = transaction.open_table(NUMBERS)?;
     for (name, number) in &after.numbers {

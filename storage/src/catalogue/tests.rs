@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Catalogue, Contents, FILE, FILE_BYTES_MAX, FORMAT, FORMAT_VERSION, SegmentEntry, SegmentState};
+use super::{
+    Catalogue, CatalogueContents, FILE, FILE_BYTES_MAX, FORMAT, FORMAT_VERSION, SegmentEntry, SegmentState,
+};
 use crate::backend::RealDisk;
 use crate::checkpoint::StateError;
 use crate::ids::SegmentId;
@@ -12,7 +14,7 @@ fn catalogue(folder: &Path) -> Catalogue {
     Catalogue::new(Arc::new(RealDisk), folder)
 }
 
-fn contents() -> Contents {
+fn contents() -> CatalogueContents {
     let segment = SegmentEntry {
         file: "a.warc.zst".into(),
         state: SegmentState::Closed,
@@ -23,7 +25,7 @@ fn contents() -> Contents {
         last_time: None,
         sha256: Some("00ff".into()),
     };
-    Contents {
+    CatalogueContents {
         numbers: [("one".to_owned(), 1), ("large".to_owned(), u64::MAX)].into(),
         blocks: [("urls".to_owned(), vec![1, 2, 3])].into(),
         mimes: vec![String::new(), "text/html".into()],
@@ -32,7 +34,7 @@ fn contents() -> Contents {
     }
 }
 
-fn assert_same(left: &Contents, right: &Contents) {
+fn assert_same(left: &CatalogueContents, right: &CatalogueContents) {
     assert_eq!(left.numbers, right.numbers);
     assert_eq!(left.blocks, right.blocks);
     assert_eq!(left.mimes, right.mimes);
@@ -45,9 +47,9 @@ fn commits_are_read_back_and_only_differences_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let catalogue = catalogue(folder.path());
     assert!(!catalogue.exists().unwrap());
-    assert_same(&catalogue.load().unwrap(), &Contents::default());
+    assert_same(&catalogue.load().unwrap(), &CatalogueContents::default());
     let first = contents();
-    catalogue.commit(&Contents::default(), &first).unwrap();
+    catalogue.commit(&CatalogueContents::default(), &first).unwrap();
     assert_same(&catalogue.load().unwrap(), &first);
     let mut second = first.clone();
     second.settings.clear();
@@ -69,7 +71,7 @@ fn a_newer_format_is_refused_in_one_sentence() {
     let catalogue = catalogue(folder.path());
     let mut newer = contents();
     newer.numbers.insert(FORMAT.into(), FORMAT_VERSION + 1);
-    catalogue.commit(&Contents::default(), &newer).unwrap();
+    catalogue.commit(&CatalogueContents::default(), &newer).unwrap();
     let error = catalogue.load().unwrap_err();
     assert!(matches!(error, StateError::NewerFormat { found: 5, supported: 4 }));
     assert_eq!(

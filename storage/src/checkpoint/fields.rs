@@ -2,9 +2,9 @@
 //!
 //! A record's length is a constant next to its fields, so the slices passed in here are always long enough.
 
-/// A value that a [`super::Table`] stores in `BYTES` bytes.
-pub(crate) trait Record: Copy {
-    /// Exact number of bytes that [`Record::encode`] writes and [`Record::decode`] reads.
+/// A value that a [`super::RecordTable`] stores in `BYTES` bytes.
+pub(crate) trait TableRecord: Copy {
+    /// Exact number of bytes that [`TableRecord::encode`] writes and [`TableRecord::decode`] reads.
     const BYTES: usize;
 
     fn encode(&self, fields: &mut FieldWriter<'_>);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::error::{Result, StateError};
-use super::table::{BLOCK_BYTES, Block};
+use super::table::{BLOCK_BYTES, TableBlock};
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 
 const MAGIC: &[u8; 8] = b"archredo";
@@ -26,7 +26,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 pub(crate) struct ChangedBlock<'a> {
     pub(crate) table: u32,
     pub(crate) block: u32,
-    pub(crate) bytes: &'a Block,
+    pub(crate) bytes: &'a TableBlock,
 }
 
 /// The journal file.
@@ -65,7 +65,7 @@ impl Journal {
         }
         let mut head = [0; 32];
         read_exact_at(self.file.as_ref(), &mut head, 0).map_err(|error| self.failed(error))?;
-        let Some(header) = Header::decode(&head) else { return Ok(None) };
+        let Some(header) = JournalHeader::decode(&head) else { return Ok(None) };
         let entries = (length - ENTRIES_OFFSET) / ENTRY_BYTES as u64;
         if header.number != number || header.count > entries {
             return Ok(None);
@@ -122,13 +122,13 @@ impl Journal {
     }
 }
 
-struct Header {
+struct JournalHeader {
     number: u64,
     count: u64,
     checksum: u64,
 }
 
-impl Header {
+impl JournalHeader {
     fn encode(&self) -> [u8; 32] {
         let mut bytes = [0; 32];
         let fields = [u64::from_le_bytes(*MAGIC), self.number, self.count, self.checksum];
@@ -159,7 +159,7 @@ pub(crate) struct JournalWriter {
 }
 
 impl JournalWriter {
-    pub(crate) fn push(&mut self, table: u32, block: u32, bytes: &Block) -> Result<()> {
+    pub(crate) fn push(&mut self, table: u32, block: u32, bytes: &TableBlock) -> Result<()> {
         self.buffer.extend_from_slice(&table.to_le_bytes());
         self.buffer.extend_from_slice(&block.to_le_bytes());
         self.buffer.extend_from_slice(bytes);
@@ -181,7 +181,7 @@ impl JournalWriter {
         self.flush()?;
         let checksum = self.hasher.digest();
         let mut head = vec![0; ENTRIES_OFFSET as usize];
-        let header = Header { number, count: self.count, checksum };
+        let header = JournalHeader { number, count: self.count, checksum };
         head.split_at_mut(32).0.copy_from_slice(&header.encode());
         let file = &self.journal.file;
         file.write_at(&head, 0).map_err(|error| self.journal.failed(error))?;

@@ -4,7 +4,7 @@
 //! Checkpoint number `n` proceeds as follows:
 //!
 //! 1. append-only files ([`BlockLog`]), and blocks of tables that no checkpoint counts yet, are written;
-//! 2. the blocks of tables ([`Table`]) that would change in place are written to the redo journal ([`Journal`]) with
+//! 2. the blocks of tables ([`RecordTable`]) that would change in place are written to the redo journal ([`Journal`]) with
 //!    `n`;
 //! 3. all these files are synced;
 //! 4. one transaction in the catalogue commits `n`, the lengths of all files, the open blocks and the numbers. This is
@@ -26,11 +26,11 @@ mod table;
 pub(crate) use error::Result;
 pub use error::StateError;
 pub(crate) use fields::{
-    FieldReader, FieldWriter, Record, length_of_varints, push_varint, take_varint, take_varints, unzigzag,
-    zigzag,
+    FieldReader, FieldWriter, TableRecord, length_of_varints, push_varint, take_varint, take_varints,
+    unzigzag, zigzag,
 };
 pub(crate) use journal::Journal;
 pub use lock::Owner;
 pub(crate) use log::BlockLog;
 pub(crate) use records::{Position, RecordCursor, RecordLog};
-pub(crate) use table::{BLOCK_BYTES, Cursor, Table, write_block};
+pub(crate) use table::{BLOCK_BYTES, RecordTable, TableCursor, write_block};

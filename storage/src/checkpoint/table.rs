@@ -1,6 +1,6 @@
 //! A file of fixed-size numbered records; only the blocks in use are in memory.
 //!
-//! Invariant: blocks that the last checkpoint counts are changed on disk only by [`Table::apply`], after the redo
+//! Invariant: blocks that the last checkpoint counts are changed on disk only by [`RecordTable::apply`], after the redo
 //! journal that holds them is durable and the catalogue refers to it. Until then a changed block stays in memory.
 //! Blocks past the last checkpoint are meaningless after a crash, so they may be written and evicted at any time.
 //!
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::error::{Result, StateError};
-use super::fields::{FieldReader, FieldWriter, Record};
+use super::fields::{FieldReader, FieldWriter, TableRecord};
 use super::journal::JournalWriter;
 use crate::backend::{Disk, DiskFile, OpenMode, read_exact_at};
 
@@ -32,21 +32,21 @@ const EVICTION_STEPS_MAX: usize = 64;
 const WRITE_BLOCKS: usize = 256;
 const ABSENT: u32 = u32::MAX;
 
-pub(crate) use cursor::Cursor;
+pub(crate) use cursor::TableCursor;
 
-pub(crate) type Block = [u8; BLOCK_BYTES];
+pub(crate) type TableBlock = [u8; BLOCK_BYTES];
 
 /// Computes the checksum in the last bytes of a block of a table with this seed.
-fn checksum(block: &Block, number: u32, seed: u64) -> u64 {
+fn checksum(block: &TableBlock, number: u32, seed: u64) -> u64 {
     xxh3_64_with_seed(block.split_at(PAYLOAD_BYTES).0, seed ^ u64::from(number))
 }
 
-fn seal(block: &mut Block, number: u32, seed: u64) {
+fn seal(block: &mut TableBlock, number: u32, seed: u64) {
     let sum = checksum(block, number, seed);
     block.split_at_mut(PAYLOAD_BYTES).1.copy_from_slice(&sum.to_le_bytes());
 }
 
-fn is_whole(block: &Block, number: u32, seed: u64) -> bool {
+fn is_whole(block: &TableBlock, number: u32, seed: u64) -> bool {
     block.split_at(PAYLOAD_BYTES).1 == checksum(block, number, seed).to_le_bytes()
 }
 
@@ -56,12 +56,12 @@ struct Frame {
     dirty: bool,
     /// Used since the clock hand last passed.
     used: bool,
-    bytes: Box<Block>,
+    bytes: Box<TableBlock>,
 }
 
 /// A table of records numbered from 0; see the module documentation.
 #[derive(Debug)]
-pub(crate) struct Table<R> {
+pub(crate) struct RecordTable<R> {
     /// Number of the table in the journal.
     id: u32,
     path: PathBuf,
@@ -89,7 +89,7 @@ fn frames_in(bytes: usize) -> usize {
     (bytes / BLOCK_BYTES).max(4)
 }
 
-impl<R: Record> Table<R> {
+impl<R: TableRecord> RecordTable<R> {
     /// Number of records in a block.
     pub(crate) const PER_BLOCK: u32 = (PAYLOAD_BYTES / R::BYTES) as u32;
 
@@ -190,7 +190,7 @@ impl<R: Record> Table<R> {
     }
 
     /// Overrides a block of the file with one from the journal: for readers, who may not write.
-    pub(crate) fn overlay(&mut self, block: u32, bytes: &Block) {
+    pub(crate) fn overlay(&mut self, block: u32, bytes: &TableBlock) {
         if block < self.committed && self.frame_of[block as usize] == ABSENT {
             self.frame_of[block as usize] = self.frames.len() as u32;
             self.frames.push(Frame { block, dirty: false, used: true, bytes: Box::new(*bytes) });
@@ -253,18 +253,18 @@ impl<R: Record> Table<R> {
     }
 
     #[inline]
-    fn decode(bytes: &Block, slot: u32) -> R {
+    fn decode(bytes: &TableBlock, slot: u32) -> R {
         let start = slot as usize * R::BYTES;
         R::decode(&mut FieldReader(&bytes[start..start + R::BYTES]))
     }
 
     #[inline]
-    fn encode(bytes: &mut Block, slot: u32, record: &R) {
+    fn encode(bytes: &mut TableBlock, slot: u32, record: &R) {
         let start = slot as usize * R::BYTES;
         record.encode(&mut FieldWriter(&mut bytes[start..start + R::BYTES]));
     }
 
-    fn read(&self, block: u32, bytes: &mut Block) -> Result<()> {
+    fn read(&self, block: u32, bytes: &mut TableBlock) -> Result<()> {
         read_block(self.file.as_ref(), &self.path, block, bytes, self.seed)
     }
 
@@ -414,7 +414,7 @@ impl<R: Record> Table<R> {
     }
 }
 
-fn read_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &mut Block, seed: u64) -> Result<()> {
+fn read_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &mut TableBlock, seed: u64) -> Result<()> {
     let offset = u64::from(block) * BLOCK_BYTES as u64;
     read_exact_at(file, bytes, offset).map_err(|error| StateError::io(path, error))?;
     if is_whole(bytes, block, seed) { Ok(()) } else { Err(torn(path, block)) }
@@ -425,7 +425,7 @@ fn torn(path: &Path, block: u32) -> StateError {
 }
 
 /// Writes a journalled block in place during opening.
-pub(crate) fn write_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &Block) -> Result<()> {
+pub(crate) fn write_block(file: &dyn DiskFile, path: &Path, block: u32, bytes: &TableBlock) -> Result<()> {
     let offset = u64::from(block) * BLOCK_BYTES as u64;
     file.write_at(bytes, offset).map_err(|error| StateError::io(path, error))
 }

@@ -8,7 +8,9 @@
 //! never depends on it.
 
 use crate::capture_kind::CaptureKind;
-use crate::checkpoint::{Cursor, FieldReader, FieldWriter, Record, Result, StateError, Table};
+use crate::checkpoint::{
+    FieldReader, FieldWriter, RecordTable, Result, StateError, TableCursor, TableRecord,
+};
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 use crate::veil::Veil;
 
@@ -78,7 +80,7 @@ impl CaptureRecord {
 const CAPTURE_BYTES: usize = 8 + 16 + 4 + 6 + 2 + 6 * 4 + 2 + 1 + 1;
 const _: () = assert!(CAPTURE_BYTES == 64);
 
-impl Record for CaptureRecord {
+impl TableRecord for CaptureRecord {
     const BYTES: usize = CAPTURE_BYTES;
 
     fn encode(&self, fields: &mut FieldWriter<'_>) {
@@ -117,7 +119,7 @@ impl Record for CaptureRecord {
 ///
 /// `newest` is the page's newest capture so far, and `count` is their number.
 pub(crate) fn append(
-    captures: &mut Table<CaptureRecord>,
+    captures: &mut RecordTable<CaptureRecord>,
     capture: &Capture,
     newest: Option<CaptureId>,
     count: u32,
@@ -156,7 +158,7 @@ pub(crate) fn append(
 /// Returns the oldest capture after a time and the newest one at or before it. `start` must be after the time. Calls
 /// `jump_over` with captures for which a jump would have saved steps, and the target of that jump.
 fn around(
-    captures: &Table<CaptureRecord>,
+    captures: &RecordTable<CaptureRecord>,
     start: u32,
     time: i64,
     mut jump_over: impl FnMut(u32, u32),
@@ -173,7 +175,7 @@ fn around(
             return Err(captures.damaged(after, OUT_OF_ORDER));
         }
         later = place;
-        let is_after = |number: u32, cursor: &mut Cursor<'_, CaptureRecord>| {
+        let is_after = |number: u32, cursor: &mut TableCursor<'_, CaptureRecord>| {
             Ok(cursor.get(number)?.is_some_and(|record| record.capture.time > time))
         };
         after = match (record.jump, record.previous) {
@@ -200,7 +202,7 @@ fn around(
 
 /// The capture nearest to a time; the older one of two equally near ones.
 pub(crate) fn nearest(
-    captures: &Table<CaptureRecord>,
+    captures: &RecordTable<CaptureRecord>,
     newest: CaptureId,
     time: i64,
 ) -> Result<Option<(CaptureId, Capture)>> {
@@ -223,9 +225,9 @@ pub(crate) fn nearest(
 /// The captures of a page, from newest to oldest; stops after the first error.
 #[derive(Debug)]
 pub struct History<'a> {
-    captures: &'a Table<CaptureRecord>,
+    captures: &'a RecordTable<CaptureRecord>,
     /// Captures of a frequently fetched page lie close together.
-    cursor: Cursor<'a, CaptureRecord>,
+    cursor: TableCursor<'a, CaptureRecord>,
     next: Option<u32>,
     /// URL, time and number of the previous, newer capture.
     later: Option<(UrlId, i64, u32)>,
@@ -233,7 +235,7 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    pub(crate) fn new(captures: &'a Table<CaptureRecord>, newest: Option<CaptureId>) -> Self {
+    pub(crate) fn new(captures: &'a RecordTable<CaptureRecord>, newest: Option<CaptureId>) -> Self {
         let next = newest.map(|capture| capture.0);
         Self { captures, cursor: captures.cursor(), next, later: None, veil: None }
     }

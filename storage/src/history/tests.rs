@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{Capture, CaptureKind, CaptureRecord, History, MimeId, append, nearest};
 use crate::backend::{OpenMode, RealDisk};
-use crate::checkpoint::{FieldReader, FieldWriter, Record, Table};
+use crate::checkpoint::{FieldReader, FieldWriter, RecordTable, TableRecord};
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 
 fn capture(time: i64) -> Capture {
@@ -22,8 +22,8 @@ fn capture(time: i64) -> Capture {
     }
 }
 
-fn table(folder: &std::path::Path) -> Table<CaptureRecord> {
-    Table::open(&RealDisk, folder.join("captures.table"), 2, 0, OpenMode::Create, 7).unwrap()
+fn table(folder: &std::path::Path) -> RecordTable<CaptureRecord> {
+    RecordTable::open(&RealDisk, folder.join("captures.table"), 2, 0, OpenMode::Create, 7).unwrap()
 }
 
 proptest! {
@@ -67,8 +67,9 @@ fn a_history_that_leads_back_to_itself_ends_with_an_error() {
     for count in 0..4 {
         newest = Some(append(&mut captures, &capture(i64::from(count) * 10), newest, count).unwrap().0);
     }
-    let list =
-        |captures: &Table<CaptureRecord>| History::new(captures, newest).map(|found| found.is_ok()).collect();
+    let list = |captures: &RecordTable<CaptureRecord>| {
+        History::new(captures, newest).map(|found| found.is_ok()).collect()
+    };
     for back in [1, 2, 3] {
         captures.update(1, |record| record.previous = Some(back)).unwrap();
         let listed: Vec<bool> = list(&captures);
@@ -130,7 +131,7 @@ fn only_full_records_have_a_payload() {
 }
 
 /// Number of steps from the newest capture to the oldest one after a time, as [`around`](super::around) takes them.
-fn steps_to(captures: &Table<CaptureRecord>, newest: CaptureId, time: i64) -> usize {
+fn steps_to(captures: &RecordTable<CaptureRecord>, newest: CaptureId, time: i64) -> usize {
     let record = |number: u32| captures.get(number).unwrap().unwrap();
     let is_after = |number: &u32| record(*number).capture.time > time;
     let (mut at, mut steps) = (newest.0, 0);

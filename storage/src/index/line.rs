@@ -8,7 +8,7 @@
 pub(super) const LINE_BYTES: usize = 64;
 
 /// The bytes of a line; an empty line is all zeros.
-pub(super) type Line = [u8; LINE_BYTES];
+pub(super) type IndexLine = [u8; LINE_BYTES];
 
 /// Set in the last byte if entries whose home is this line are in their alternate line.
 const SPILLED: u8 = 0x80;
@@ -16,7 +16,7 @@ const LAST: usize = LINE_BYTES - 1;
 
 /// The stored bits of the entry in a slot.
 #[inline]
-pub(super) fn stored_remainder<const WIDTH: usize>(line: &Line, slot: usize) -> u64 {
+pub(super) fn stored_remainder<const WIDTH: usize>(line: &IndexLine, slot: usize) -> u64 {
     // Ids follow the remainders, so eight bytes are always available: one read, and the surplus is masked off.
     let mut bytes = [0; 8];
     bytes.copy_from_slice(&line[slot * WIDTH..slot * WIDTH + 8]);
@@ -25,7 +25,7 @@ pub(super) fn stored_remainder<const WIDTH: usize>(line: &Line, slot: usize) -> 
 
 /// The id in a slot; `None` if it is empty.
 #[inline]
-pub(super) fn id<const WIDTH: usize, const SLOTS: usize>(line: &Line, slot: usize) -> Option<u32> {
+pub(super) fn id<const WIDTH: usize, const SLOTS: usize>(line: &IndexLine, slot: usize) -> Option<u32> {
     let start = SLOTS * WIDTH + slot * 4;
     let mut bytes = [0; 4];
     bytes.copy_from_slice(&line[start..start + 4]);
@@ -34,26 +34,26 @@ pub(super) fn id<const WIDTH: usize, const SLOTS: usize>(line: &Line, slot: usiz
 
 /// Whether the home of the entry in a slot is its other line.
 #[inline]
-pub(super) fn is_displaced(line: &Line, slot: usize) -> bool {
+pub(super) fn is_displaced(line: &IndexLine, slot: usize) -> bool {
     line[LAST] & (1 << slot) != 0
 }
 
 /// Whether entries whose home is this line are in their other lines.
 #[inline]
-pub(super) fn is_spilled(line: &Line) -> bool {
+pub(super) fn is_spilled(line: &IndexLine) -> bool {
     line[LAST] & SPILLED != 0
 }
 
 /// Records that an entry whose home is this line is in its other line.
 #[inline]
-pub(super) fn set_spilled(line: &mut Line) {
+pub(super) fn set_spilled(line: &mut IndexLine) {
     line[LAST] |= SPILLED;
 }
 
 /// Finds the id of a remainder whose home is this line, or, if `displaced`, the other one.
 #[inline]
 pub(super) fn find<const WIDTH: usize, const SLOTS: usize>(
-    line: &Line,
+    line: &IndexLine,
     remainder: u64,
     displaced: bool,
 ) -> Option<u32> {
@@ -70,13 +70,13 @@ pub(super) fn find<const WIDTH: usize, const SLOTS: usize>(
 
 /// Whether the line has no empty slot.
 #[inline]
-pub(super) fn is_full<const WIDTH: usize, const SLOTS: usize>(line: &Line) -> bool {
+pub(super) fn is_full<const WIDTH: usize, const SLOTS: usize>(line: &IndexLine) -> bool {
     id::<WIDTH, SLOTS>(line, SLOTS - 1).is_some()
 }
 
 /// The first empty slot.
 #[inline]
-pub(super) fn free_slot<const WIDTH: usize, const SLOTS: usize>(line: &Line) -> Option<usize> {
+pub(super) fn free_slot<const WIDTH: usize, const SLOTS: usize>(line: &IndexLine) -> Option<usize> {
     if is_full::<WIDTH, SLOTS>(line) {
         return None;
     }
@@ -86,7 +86,7 @@ pub(super) fn free_slot<const WIDTH: usize, const SLOTS: usize>(line: &Line) -> 
 /// Stores an entry in a slot.
 #[inline]
 pub(super) fn put<const WIDTH: usize, const SLOTS: usize>(
-    line: &mut Line,
+    line: &mut IndexLine,
     slot: usize,
     remainder: u64,
     id: u32,

@@ -3,8 +3,8 @@
 //! A growing array keeps its chunks: arrays that grow little by little would leave holes all over the heap (measured: a
 //! quarter of the memory at 10^8 entries).
 
-use super::line::{LINE_BYTES, Line};
-use super::pool::{CHUNK_LINES, Chunk, Pool, Spot};
+use super::line::{IndexLine, LINE_BYTES};
+use super::pool::{CHUNK_LINES, Pool, PoolChunk, Spot};
 
 /// Maximum number of lines outside the pool. Their memory stays with the allocator when they move into a chunk, so it
 /// must be small: with up to 63 lines in each of 4096 shards it would be 16 MiB.
@@ -12,21 +12,21 @@ const FEW_LINES_MAX: usize = 16;
 
 /// An array of lines; see the module documentation. Every call must be given the same pool.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct LineArray {
     /// All lines, while there are at most [`FEW_LINES_MAX`].
-    few: Box<[Line]>,
-    chunks: Vec<Chunk>,
+    few: Box<[IndexLine]>,
+    chunks: Vec<PoolChunk>,
     count: usize,
 }
 
-impl Lines {
+impl LineArray {
     #[inline]
     pub(super) fn count(&self) -> usize {
         self.count
     }
 
     #[inline]
-    pub(super) fn get<'a>(&'a self, pool: &'a Pool, line: usize) -> &'a Line {
+    pub(super) fn get<'a>(&'a self, pool: &'a Pool, line: usize) -> &'a IndexLine {
         match self.chunks.get(line / CHUNK_LINES) {
             Some(&chunk) => pool.line(chunk.spot(line % CHUNK_LINES)),
             None => &self.few[line],
@@ -40,7 +40,7 @@ impl Lines {
     }
 
     #[inline]
-    pub(super) fn get_mut<'a>(&'a mut self, pool: &'a mut Pool, line: usize) -> &'a mut Line {
+    pub(super) fn get_mut<'a>(&'a mut self, pool: &'a mut Pool, line: usize) -> &'a mut IndexLine {
         match self.chunks.get(line / CHUNK_LINES) {
             Some(&chunk) => pool.line_mut(chunk.spot(line % CHUNK_LINES)),
             None => &mut self.few[line],
@@ -64,6 +64,6 @@ impl Lines {
 
     /// Bytes of memory outside the pool.
     pub(super) fn memory_bytes(&self) -> usize {
-        self.few.len() * LINE_BYTES + self.chunks.capacity() * size_of::<Chunk>()
+        self.few.len() * LINE_BYTES + self.chunks.capacity() * size_of::<PoolChunk>()
     }
 }

@@ -52,7 +52,7 @@ pub(crate) struct HashIndex {
 
 /// Entries sorted by the shards of one index.
 #[derive(Debug)]
-pub(crate) struct Batch {
+pub(crate) struct ShardBatch {
     /// Start of each shard's entries in `sorted`.
     starts: Vec<usize>,
     sorted: Vec<(u64, u32)>,
@@ -145,7 +145,7 @@ impl HashIndex {
     }
 
     /// Sorts entries by shard, for [`HashIndex::insert_batches`].
-    pub(crate) fn batch(&self, entries: &[(u64, u32)]) -> Batch {
+    pub(crate) fn batch(&self, entries: &[(u64, u32)]) -> ShardBatch {
         let mut starts = vec![0; SHARDS + 1];
         for &(fingerprint, _) in entries {
             starts[self.place(fingerprint).0 + 1] += 1;
@@ -160,12 +160,12 @@ impl HashIndex {
             sorted[ends[shard]] = (rest, id);
             ends[shard] += 1;
         }
-        Batch { starts, sorted }
+        ShardBatch { starts, sorted }
     }
 
     /// Stores the entries of many batches, using all CPUs. The first id of a fingerprint stays; the others are
     /// returned.
-    pub(crate) fn insert_batches(&mut self, batches: &[Batch]) -> Vec<u32> {
+    pub(crate) fn insert_batches(&mut self, batches: &[ShardBatch]) -> Vec<u32> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let pools_each = self.pools.len().div_ceil(threads);
         let shards_each = pools_each * SHARDS_PER_POOL;

@@ -8,7 +8,7 @@ use std::alloc::{Layout, handle_alloc_error};
 
 use memmap2::MmapMut;
 
-use super::line::{LINE_BYTES, Line};
+use super::line::{IndexLine, LINE_BYTES};
 
 /// Number of lines in a chunk of 4 KiB.
 pub(super) const CHUNK_LINES: usize = 64;
@@ -22,13 +22,13 @@ const SMALL_PAGES_BYTES: usize = 2 << 20;
 /// A chunk of a pool. With 2^32 ids and at least five slots per line, line numbers of all pools together stay below
 /// 2^32.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Chunk(u32);
+pub(super) struct PoolChunk(u32);
 
 /// The place of a line in a pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spot(u32);
 
-impl Chunk {
+impl PoolChunk {
     /// The place of a line of the chunk.
     #[inline]
     pub(super) fn spot(self, line: usize) -> Spot {
@@ -46,13 +46,13 @@ pub(super) struct Pool {
 
 impl Pool {
     /// Allocates a chunk of empty lines.
-    pub(super) fn allocate(&mut self) -> Chunk {
+    pub(super) fn allocate(&mut self) -> PoolChunk {
         if self.chunks == self.regions.len() * REGION_CHUNKS {
             let region = self.map();
             self.regions.push(region);
         }
         self.chunks += 1;
-        Chunk((self.chunks - 1) as u32)
+        PoolChunk((self.chunks - 1) as u32)
     }
 
     fn map(&self) -> MmapMut {
@@ -69,19 +69,19 @@ impl Pool {
     }
 
     #[inline]
-    pub(super) fn line(&self, spot: Spot) -> &Line {
+    pub(super) fn line(&self, spot: Spot) -> &IndexLine {
         let number = spot.0 as usize;
         &self.regions[number / REGION_LINES].as_chunks().0[number % REGION_LINES]
     }
 
     #[inline]
-    pub(super) fn line_mut(&mut self, spot: Spot) -> &mut Line {
+    pub(super) fn line_mut(&mut self, spot: Spot) -> &mut IndexLine {
         let number = spot.0 as usize;
         &mut self.regions[number / REGION_LINES].as_chunks_mut().0[number % REGION_LINES]
     }
 
     /// Empties the lines of a chunk.
-    pub(super) fn clear(&mut self, chunk: Chunk) {
+    pub(super) fn clear(&mut self, chunk: PoolChunk) {
         for line in 0..CHUNK_LINES {
             self.line_mut(chunk.spot(line)).fill(0);
         }

@@ -2,7 +2,7 @@
 
 use super::REST_BITS;
 use super::line;
-use super::lines::Lines;
+use super::lines::LineArray;
 use super::pool::{Pool, Spot};
 
 /// Number of entries that a shard may hold before it grows, in 64ths of its slots. Lines of five or more slots with two
@@ -43,7 +43,7 @@ fn slots_in(lines: usize) -> usize {
 /// A shard; see the module documentation. Every call must be given the same pool.
 #[derive(Debug, Default)]
 pub(super) struct Shard {
-    lines: Lines,
+    lines: LineArray,
     entries: u32,
 }
 
@@ -144,7 +144,11 @@ const fn mask<const WIDTH: usize>() -> u64 {
 }
 
 #[inline]
-fn other_spot<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool, rest: u64) -> Option<Spot> {
+fn other_spot<const WIDTH: usize, const SLOTS: usize>(
+    lines: &LineArray,
+    pool: &Pool,
+    rest: u64,
+) -> Option<Spot> {
     let remainder = rest & mask::<WIDTH>();
     let home = home(rest, lines.count());
     let line = lines.get(pool, home);
@@ -155,7 +159,7 @@ fn other_spot<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool
 }
 
 #[inline]
-fn find<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool, rest: u64) -> Option<u32> {
+fn find<const WIDTH: usize, const SLOTS: usize>(lines: &LineArray, pool: &Pool, rest: u64) -> Option<u32> {
     let remainder = rest & mask::<WIDTH>();
     let home = home(rest, lines.count());
     let line = lines.get(pool, home);
@@ -170,7 +174,7 @@ fn find<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool, rest
 
 /// An entry being inserted.
 #[derive(Clone, Copy)]
-struct Entry {
+struct ShardEntry {
     remainder: u64,
     id: u32,
     displaced: bool,
@@ -179,7 +183,7 @@ struct Entry {
 /// Puts a new entry into its home line or its other line; if both are full, displaces entries to their other lines.
 /// Returns the entry for which there was no place in the end, which may not be the new one.
 fn place<const WIDTH: usize, const SLOTS: usize>(
-    lines: &mut Lines,
+    lines: &mut LineArray,
     pool: &mut Pool,
     rest: u64,
     id: u32,
@@ -188,7 +192,7 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
         return Err((rest, id));
     }
     let mut line = home(rest, lines.count());
-    let mut entry = Entry { remainder: rest & mask::<WIDTH>(), id, displaced: false };
+    let mut entry = ShardEntry { remainder: rest & mask::<WIDTH>(), id, displaced: false };
     if put_if_free::<WIDTH, SLOTS>(lines, pool, line, entry) {
         return Ok(());
     }
@@ -205,7 +209,7 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
         let movable = slot_with_room_elsewhere::<WIDTH, SLOTS>(lines, pool, line);
         let slot = movable.unwrap_or((entry.remainder as usize ^ step) % SLOTS);
         let full = lines.get_mut(pool, line);
-        let pushed = Entry {
+        let pushed = ShardEntry {
             remainder: line::stored_remainder::<WIDTH>(full, slot),
             id: line::id::<WIDTH, SLOTS>(full, slot).unwrap_or_default(),
             displaced: line::is_displaced(full, slot),
@@ -222,7 +226,7 @@ fn place<const WIDTH: usize, const SLOTS: usize>(
 /// Reads all other lines before examining any, so that memory is waited for once. Displacing an arbitrary entry and
 /// hoping for room, one line after the other, took about four such waits in an index of a gigabyte.
 fn slot_with_room_elsewhere<const WIDTH: usize, const SLOTS: usize>(
-    lines: &Lines,
+    lines: &LineArray,
     pool: &Pool,
     line: usize,
 ) -> Option<usize> {
@@ -235,10 +239,10 @@ fn slot_with_room_elsewhere<const WIDTH: usize, const SLOTS: usize>(
 }
 
 fn put_if_free<const WIDTH: usize, const SLOTS: usize>(
-    lines: &mut Lines,
+    lines: &mut LineArray,
     pool: &mut Pool,
     line: usize,
-    entry: Entry,
+    entry: ShardEntry,
 ) -> bool {
     let line = lines.get_mut(pool, line);
     let Some(slot) = line::free_slot::<WIDTH, SLOTS>(line) else { return false };
@@ -263,7 +267,7 @@ fn rest_from<const WIDTH: usize>(first: u64, remainder: u64) -> u64 {
 }
 
 /// All entries, with the bits implied by their lines restored.
-fn entries<const WIDTH: usize, const SLOTS: usize>(lines: &Lines, pool: &Pool) -> Vec<(u64, u32)> {
+fn entries<const WIDTH: usize, const SLOTS: usize>(lines: &LineArray, pool: &Pool) -> Vec<(u64, u32)> {
     let mut entries = Vec::with_capacity(lines.count() * SLOTS + 1);
     for number in 0..lines.count() {
         let line = lines.get(pool, number);

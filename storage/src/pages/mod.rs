@@ -4,7 +4,7 @@
 //! small as possible; whatever only fetched URLs need is in their [`Visit`]. All records have a fixed size, given by
 //! the constants below and checked there.
 
-use crate::checkpoint::{FieldReader, FieldWriter, Record};
+use crate::checkpoint::{FieldReader, FieldWriter, TableRecord};
 use crate::ids::{CaptureId, HostId, SiteId, UrlId};
 
 /// Flags of a page. The crawler defines their meaning; the store only keeps them.
@@ -92,7 +92,7 @@ impl Page {
 const PAGE_BYTES: usize = 8 + 4 + 4 + 4 + 2 + 1 + 1;
 const _: () = assert!(PAGE_BYTES == 24);
 
-impl Record for Page {
+impl TableRecord for Page {
     const BYTES: usize = PAGE_BYTES;
 
     #[inline]
@@ -222,7 +222,7 @@ pub(crate) struct VisitRecord {
 const VISIT_BYTES: usize = 10 * 4 + 4 + 2 + 2 + 1 + 1 + 4 * 8 + 8 + 4 + 2 + 2 + 48 + 4 + 8;
 const _: () = assert!(VISIT_BYTES == 158);
 
-impl Record for VisitRecord {
+impl TableRecord for VisitRecord {
     const BYTES: usize = VISIT_BYTES;
 
     fn encode(&self, fields: &mut FieldWriter<'_>) {
@@ -324,7 +324,7 @@ impl Host {
 const HOST_BYTES: usize = 6 * 4 + 8 + 2 * 4 + 64;
 const _: () = assert!(HOST_BYTES == 104);
 
-impl Record for Host {
+impl TableRecord for Host {
     const BYTES: usize = HOST_BYTES;
 
     fn encode(&self, fields: &mut FieldWriter<'_>) {
@@ -392,7 +392,7 @@ impl Default for Site {
 const SITE_BYTES: usize = 8 + 16 + 8 + 4 * 4 + 2 + 64;
 const _: () = assert!(SITE_BYTES == 114);
 
-impl Record for Site {
+impl TableRecord for Site {
     const BYTES: usize = SITE_BYTES;
 
     fn encode(&self, fields: &mut FieldWriter<'_>) {

@@ -4,11 +4,11 @@
 use proptest::prelude::*;
 
 use super::{Host, Page, PageFlags, Site, TextPosition, Visit, VisitId, VisitRecord};
-use crate::checkpoint::{FieldReader, FieldWriter, Record};
+use crate::checkpoint::{FieldReader, FieldWriter, TableRecord};
 use crate::ids::{CaptureId, HostId, SiteId, UrlId};
 use crate::pages::{LinksPosition, ValidatorsPosition};
 
-fn bytes_of<R: Record>(record: &R) -> Vec<u8> {
+fn bytes_of<R: TableRecord>(record: &R) -> Vec<u8> {
     let mut bytes = vec![0xff; R::BYTES];
     let mut fields = FieldWriter(&mut bytes);
     record.encode(&mut fields);
@@ -16,7 +16,7 @@ fn bytes_of<R: Record>(record: &R) -> Vec<u8> {
     bytes
 }
 
-fn again<R: Record>(record: &R) -> R {
+fn again<R: TableRecord>(record: &R) -> R {
     let bytes = bytes_of(record);
     let mut fields = FieldReader(&bytes);
     let copy = R::decode(&mut fields);

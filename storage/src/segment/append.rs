@@ -7,21 +7,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::codec::Codec;
-use super::encode::{Encoded, Encoder, Packed};
-use super::error::{Context, SegmentError};
+use super::encode::{CompressedGroup, Encoded, Encoder};
+use super::error::{IoContext, SegmentError};
 use super::guard::Guard;
 use super::host_group::{HostGroup, host_hash};
 use super::index;
 use super::ledger::{self, Closed, SegmentInfo};
 use super::name::SegmentName;
 use super::options::SegmentOptions;
-use super::order::{self, CaptureStream, Source};
+use super::order::{self, CaptureStream, ReplaySegment};
 use super::read::{SegmentReader, StoredRecord};
 use super::recover::{self, Recovered};
 use super::replay::ReplayedCapture;
 use super::rewrite::Moved;
 use super::versions::{PAGES_MAX, PageHash, Versions};
-use super::writer::{Active, Durability, SyncHandle, Writer};
+use super::writer::{Active, Durability, GroupWriter, SyncHandle};
 use crate::backend::{Disk, OpenMode};
 use crate::ids::{Location, SegmentId, Watermark, Watermarks};
 use crate::warc::{Broken, RecordIds};
@@ -60,7 +60,7 @@ pub struct Segments {
     /// Segments that were closed once but whose files are gone; their summaries are kept.
     pub(super) missing: Closed,
     /// One writer for each host group; together they hold every host.
-    writers: Vec<Writer>,
+    writers: Vec<GroupWriter>,
     /// Whether the versions in closed segments still have to be recalled. The first append does that, so that a process
     /// that appends nothing never pays for it.
     recalls: bool,
@@ -99,7 +99,7 @@ impl Segments {
         let writer = |hosts| {
             let generation = encoder.generation(options.plain_level(codec), None);
             let versions = Versions::new(guard).split_off(hosts);
-            Writer { hosts, active: None, versions, generation, building: None }
+            GroupWriter { hosts, active: None, versions, generation, building: None }
         };
         let writers = groups.into_iter().map(writer).collect();
         let last = closed.values().chain(missing.values()).map(|info| info.captures_until).max();
@@ -184,7 +184,7 @@ impl Segments {
         let Some(writer) = self.writers.get_mut(place) else { return Err(missing) };
         let Some(active) = &mut writer.active else { return Err(missing) };
         let again;
-        let is_fitting = |packed: &&Packed| packed.generation == writer.generation.number;
+        let is_fitting = |packed: &&CompressedGroup| packed.generation == writer.generation.number;
         let packed = match encoded.packed.as_ref().filter(is_fitting) {
             Some(packed) => packed,
             None => {
@@ -229,7 +229,7 @@ impl Segments {
     }
 
     fn route(&self) {
-        let route = |writer: &Writer| (writer.hosts, writer.generation.clone());
+        let route = |writer: &GroupWriter| (writer.hosts, writer.generation.clone());
         self.encoder.route(self.writers.iter().map(route).collect());
     }
 
@@ -336,16 +336,16 @@ impl Segments {
     }
 
     /// Returns where to start reading in each segment that holds captures not included in the watermarks.
-    fn sources(&self, from: &Watermarks) -> Vec<Source> {
+    fn sources(&self, from: &Watermarks) -> Vec<ReplaySegment> {
         let source = |info: SegmentInfo| {
             let offset = from.of(info.id)?;
             let number = if offset > 0 { from.captures } else { info.captures_before };
-            Some(Source { from: Watermark { segment: info.id, offset }, number })
+            Some(ReplaySegment { from: Watermark { segment: info.id, offset }, number })
         };
         self.list().into_iter().filter_map(source).collect()
     }
 
-    fn stream(&self, source: &Source) -> Result<CaptureStream, SegmentError> {
+    fn stream(&self, source: &ReplaySegment) -> Result<CaptureStream, SegmentError> {
         let segment = source.from.segment;
         let active = self.active().find(|active| active.info.id == segment);
         let closed = || self.closed.get(&segment).map(|info| info.name.as_str());

@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::index;
 use super::ledger::{self, MANIFEST, SUMMARIES};
 use super::name::{REWRITTEN, SegmentName};
 use crate::backend::{Disk, RealDisk};
-use crate::files::{Change, CheckpointFile, CheckpointFiles};
+use crate::files::{CheckpointFile, CheckpointFiles, FileChange};
 use crate::ids::{SegmentId, Watermarks};
 use crate::state::State;
 
@@ -47,22 +47,22 @@ pub(crate) fn checkpointed(
                 // The segment may have been closed since the folder was listed.
                 let is_open = disk.exists(&folder.join(&open)).context("open", &folder)?;
                 let source = if is_open { open.as_str() } else { name.as_str() };
-                add(open.clone(), source, length, Change::Grows, None);
+                add(open.clone(), source, length, FileChange::Grows, None);
             }
             None => {
                 let length = *files.get(name.as_str()).ok_or_else(|| absent(&files, name, id))?;
                 let digest = entry.sha256.as_ref().and_then(|digest| digest.parse().ok());
-                add(name.clone(), name, length, Change::Never, digest);
+                add(name.clone(), name, length, FileChange::Never, digest);
                 let index = index::file_of(name);
                 if let Some(length) = files.get(index.as_str()) {
                     let digest = indexes.get(&id).copied().flatten();
-                    add(index.clone(), &index, *length, Change::Never, digest);
+                    add(index.clone(), &index, *length, FileChange::Never, digest);
                 }
             }
         }
     }
     for (name, length) in files.iter().filter(|(name, _)| name.contains(CUT)) {
-        add((*name).to_owned(), name, *length, Change::Never, None);
+        add((*name).to_owned(), name, *length, FileChange::Never, None);
     }
     let manifest = whole_lines(&disk, &folder, MANIFEST, &marks, |line| {
         let (name, _) = ledger::parse_manifest(line)?;

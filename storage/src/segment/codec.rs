@@ -259,8 +259,8 @@ impl SpoolingError {
 }
 
 /// Splits the bytes of a record into head and content.
-pub(super) fn cut(record: &Bytes) -> Result<(crate::warc::Header, Bytes), String> {
-    let (header, length) = crate::warc::Header::parse(record).map_err(|error| error.to_string())?;
+pub(super) fn cut(record: &Bytes) -> Result<(crate::warc::RecordHeader, Bytes), String> {
+    let (header, length) = crate::warc::RecordHeader::parse(record).map_err(|error| error.to_string())?;
     let content_length = header
         .content_length()
         .and_then(|content_length| usize::try_from(content_length).ok())

@@ -11,7 +11,7 @@ use std::path::Path;
 use bytes::Bytes;
 use zstd::zstd_safe::{self, CCtx, CParameter, DDict};
 
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::group;
 use super::guard::{self, Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 use super::origins::Origins;
@@ -68,7 +68,7 @@ const BEFORE_CONTENT_BYTES: usize = 4 + 4 + ENTROPY_TABLES.len();
 
 /// A stored version that a dictionary is built from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Base {
+pub struct DictionaryBase {
     /// URL of the page.
     pub url: String,
     /// The content of its main record: HTTP head and body as received.
@@ -106,12 +106,12 @@ impl Dictionary {
     ///
     /// # Errors
     /// When there is no memory to compress it.
-    pub fn build(bases: &[Base]) -> Result<Option<Self>, SegmentError> {
+    pub fn build(bases: &[DictionaryBase]) -> Result<Option<Self>, SegmentError> {
         Self::packed_at(PACKING_LEVEL, bases)
     }
 
     /// Like [`Dictionary::build`], packed at the given zstd level.
-    pub(super) fn packed_at(level: i32, bases: &[Base]) -> Result<Option<Self>, SegmentError> {
+    pub(super) fn packed_at(level: i32, bases: &[DictionaryBase]) -> Result<Option<Self>, SegmentError> {
         let heads = group::typical_heads(bases.iter().map(|base| base.url.as_str()));
         let mut room = DICTIONARY_BYTES_MAX - ENTROPY_TABLES.len() - 8 - heads.len();
         let mut chosen = Vec::new();
@@ -139,7 +139,7 @@ impl Dictionary {
         Ok(None)
     }
 
-    fn of(chosen: &[&Base], heads: &[u8], level: i32) -> Result<Self, SegmentError> {
+    fn of(chosen: &[&DictionaryBase], heads: &[u8], level: i32) -> Result<Self, SegmentError> {
         let mut bytes = content(chosen, heads);
         name(&mut bytes);
         let records: Option<Vec<Location>> = chosen.iter().rev().map(|base| base.origin).collect();
@@ -237,7 +237,7 @@ impl Dictionary {
 }
 
 /// Returns the bytes of a dictionary made of these bases, without its id.
-fn content(chosen: &[&Base], heads: &[u8]) -> Vec<u8> {
+fn content(chosen: &[&DictionaryBase], heads: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(DICTIONARY_BYTES_MAX);
     bytes.extend_from_slice(&DICTIONARY_MAGIC);
     bytes.extend_from_slice(&[0; 4]);
@@ -252,7 +252,7 @@ fn content(chosen: &[&Base], heads: &[u8]) -> Vec<u8> {
 
 /// Drops the least valuable bases if a dictionary of `packed` bytes is too large: as many as needed if the bytes pack
 /// evenly, and at least one.
-fn leave(chosen: &mut Vec<&Base>, packed: usize) {
+fn leave(chosen: &mut Vec<&DictionaryBase>, packed: usize) {
     if packed <= PACKED_BYTES_MAX {
         return;
     }
@@ -404,10 +404,10 @@ mod tests {
 
     use super::*;
 
-    fn base(url: &str, length: usize) -> Base {
+    fn base(url: &str, length: usize) -> DictionaryBase {
         let text =
             (0..length as u32).map(|place| b'a' + (place.wrapping_mul(place) % 23) as u8).collect::<Vec<_>>();
-        Base { url: url.into(), content: text.into(), origin: None }
+        DictionaryBase { url: url.into(), content: text.into(), origin: None }
     }
 
     #[test]
@@ -447,13 +447,14 @@ mod tests {
                 bits = bits.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
                 (bits >> 56) as u8
             });
-            Base { content: content.take(300_000).collect(), ..base(url, 0) }
+            DictionaryBase { content: content.take(300_000).collect(), ..base(url, 0) }
         };
         let bases = ["http://a/", "http://b/", "http://c/", "http://d/", "http://e/"].map(&mut noise);
         let dictionary = Dictionary::build(&bases).expect("memory").expect("bases");
         assert!(dictionary.packed.len() <= PACKED_BYTES_MAX);
         let (kept, left) = bases.split_at(3);
-        let holds = |base: &Base| memchr::memmem::find(dictionary.as_bytes(), &base.content).is_some();
+        let holds =
+            |base: &DictionaryBase| memchr::memmem::find(dictionary.as_bytes(), &base.content).is_some();
         assert!(kept.iter().all(holds) && !left.iter().any(holds));
     }
 

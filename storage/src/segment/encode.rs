@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 
 use super::codec::{Codec, Compressor, FRAME_BYTES_MAX};
 use super::dictionary::Dictionary;
-use super::error::{Context, SegmentError};
-use super::group::{Block, CaptureBody, CaptureGroup, Content, ImportedRecord, blocks};
+use super::error::{IoContext, SegmentError};
+use super::group::{CaptureBody, CaptureGroup, ImportedRecord, RecordBlock, RecordContent, blocks};
 use super::host_group::{HostGroup, host_hash};
 use super::index::{IndexFacts, REVISIT_MEDIA_TYPE, UNKNOWN_MEDIA_TYPE};
 use super::read::locked;
@@ -54,15 +54,15 @@ pub struct Shrinking {
 
 /// Totals of captures compressed in a hurry, and with time to spare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Packing {
+pub struct CompressionTotals {
     /// Without time to spare.
     pub hurried: Shrinking,
     /// With time to spare, see [`Encoder::take_time`].
     pub at_leisure: Shrinking,
 }
 
-impl Packing {
-    fn count(&mut self, has_time: bool, packed: &Packed) {
+impl CompressionTotals {
+    fn count(&mut self, has_time: bool, packed: &CompressedGroup) {
         let sum = if has_time { &mut self.at_leisure } else { &mut self.hurried };
         sum.captures += 1;
         sum.plain_bytes += packed.plain_length;
@@ -76,10 +76,10 @@ const IDLE_COMPRESSORS_MAX: usize = 16;
 /// Turns capture groups into the bytes of a segment. Clones share everything.
 #[derive(Clone)]
 pub struct Encoder {
-    shared: Arc<Shared>,
+    shared: Arc<EncoderQueue>,
 }
 
-struct Shared {
+struct EncoderQueue {
     disk: Arc<dyn Disk>,
     /// The folder for spools, in which records too long for memory are assembled.
     spools: PathBuf,
@@ -89,7 +89,7 @@ struct Shared {
     generations: AtomicU64,
     /// Whether there is time to compress well.
     has_time: AtomicBool,
-    packing: Mutex<Packing>,
+    packing: Mutex<CompressionTotals>,
     routes: RwLock<Vec<(HostGroup, Arc<Generation>)>>,
     /// Idle compressors with the number of their generation and their level, the most recently used one last.
     idle: Mutex<Vec<((u64, i32), Compressor)>>,
@@ -106,12 +106,12 @@ impl std::fmt::Debug for Encoder {
 #[derive(Clone, Debug)]
 pub struct Encoded {
     pub(super) group: CaptureGroup,
-    pub(super) packed: Option<Packed>,
+    pub(super) packed: Option<CompressedGroup>,
 }
 
 /// A group in its compressed form.
 #[derive(Clone, Debug)]
-pub(super) struct Packed {
+pub(super) struct CompressedGroup {
     pub generation: u64,
     /// The first record, if it is too long for memory.
     pub spooled: Option<Arc<Spool>>,
@@ -126,7 +126,7 @@ pub(super) struct Packed {
     pub facts: Option<IndexFacts>,
 }
 
-impl Packed {
+impl CompressedGroup {
     /// Bytes that the group takes in the segment.
     pub(super) fn length(&self) -> u64 {
         self.spooled.as_ref().map_or(0, |spool| spool.len()) + self.bytes.len() as u64
@@ -164,7 +164,7 @@ impl Encoded {
     /// Returns the bytes that it takes in the segment; 0 if it is not compressed.
     #[must_use]
     pub fn packed_length(&self) -> u64 {
-        self.packed.as_ref().map_or(0, Packed::length)
+        self.packed.as_ref().map_or(0, CompressedGroup::length)
     }
 
     /// Returns the bytes of its records before compression; 0 if it is not compressed.
@@ -191,8 +191,18 @@ impl Encoder {
         let (generations, routes, idle) = (AtomicU64::new(0), RwLock::default(), Mutex::default());
         let has_time = AtomicBool::new(false);
         let packing = Mutex::default();
-        let shared =
-            Shared { disk, spools, algorithm, ids, codec, generations, has_time, packing, routes, idle };
+        let shared = EncoderQueue {
+            disk,
+            spools,
+            algorithm,
+            ids,
+            codec,
+            generations,
+            has_time,
+            packing,
+            routes,
+            idle,
+        };
         Self { shared: Arc::new(shared) }
     }
 
@@ -239,7 +249,7 @@ impl Encoder {
 
     /// Returns the totals compressed so far.
     #[must_use]
-    pub fn packing(&self) -> Packing {
+    pub fn packing(&self) -> CompressionTotals {
         *locked(&self.shared.packing)
     }
 
@@ -307,7 +317,7 @@ impl Encoder {
         Ok(())
     }
 
-    pub(super) fn packed(&self, group: &CaptureGroup) -> Result<Packed, SegmentError> {
+    pub(super) fn packed(&self, group: &CaptureGroup) -> Result<CompressedGroup, SegmentError> {
         let generation = self.generation_of(&group.url);
         let spools = &self.shared.spools;
         let blocks = blocks(group, &self.shared.ids, self.shared.algorithm).context("read", spools)?;
@@ -337,7 +347,7 @@ impl Encoder {
         let facts = facts(&group.body);
         let spooled = spooled.map(Arc::new);
         let generation = generation.number;
-        let packed = Packed { generation, spooled, bytes, main, records, plain_length, facts };
+        let packed = CompressedGroup { generation, spooled, bytes, main, records, plain_length, facts };
         locked(&self.shared.packing).count(has_time, &packed);
         Ok(packed)
     }
@@ -345,14 +355,14 @@ impl Encoder {
     /// Appends a compressed record to `packed`; a long spooled record goes into a spool of its own, which is returned.
     fn record(
         &self,
-        block: &Block<'_>,
+        block: &RecordBlock<'_>,
         compressor: &mut Compressor,
         packed: &mut Vec<u8>,
     ) -> Result<Option<Spool>, SegmentError> {
         let head = block.head.as_bytes();
         let (beginning, body) = match &block.content {
-            Content::Bytes(content) => return compressor.record(head, content, packed).map(|()| None),
-            Content::Spooled(beginning, body) => (*beginning, *body),
+            RecordContent::Bytes(content) => return compressor.record(head, content, packed).map(|()| None),
+            RecordContent::Spooled(beginning, body) => (*beginning, *body),
         };
         let folder = &self.shared.spools;
         if block.content.len() < FRAME_BYTES_MAX as u64 {

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::ids::SegmentId;
-use crate::warc::ReadError;
+use crate::warc::RecordError;
 
 /// Why a segment could not be written or read.
 #[derive(Debug, thiserror::Error)]
@@ -72,10 +72,10 @@ pub enum SegmentError {
 
 impl SegmentError {
     /// Converts an error of reading a record from a segment's file.
-    pub(super) fn of_record(error: ReadError, segment: SegmentId, path: &Path) -> Self {
+    pub(super) fn of_record(error: RecordError, segment: SegmentId, path: &Path) -> Self {
         match error {
-            ReadError::Io(source) => Self::Io { action: "read", path: path.to_owned(), source },
-            ReadError::Broken(broken) => {
+            RecordError::Io(source) => Self::Io { action: "read", path: path.to_owned(), source },
+            RecordError::Broken(broken) => {
                 Self::Corrupted { segment, offset: broken.offset, what: broken.what }
             }
         }
@@ -90,11 +90,11 @@ impl SegmentError {
 }
 
 /// Adds the action and the path to an error of the disk.
-pub(super) trait Context<T> {
+pub(super) trait IoContext<T> {
     fn context(self, action: &'static str, path: &Path) -> Result<T, SegmentError>;
 }
 
-impl<T> Context<T> for io::Result<T> {
+impl<T> IoContext<T> for io::Result<T> {
     fn context(self, action: &'static str, path: &Path) -> Result<T, SegmentError> {
         self.map_err(|source| SegmentError::Io { action, path: path.to_owned(), source })
     }

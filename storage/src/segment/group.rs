@@ -179,21 +179,21 @@ impl Truncated {
 }
 
 /// A record that is ready to be compressed.
-pub(super) struct Block<'a> {
+pub(super) struct RecordBlock<'a> {
     /// The head, including the empty line.
     pub head: String,
     /// The content; in the file, two line ends follow it.
-    pub content: Content<'a>,
+    pub content: RecordContent<'a>,
 }
 
 /// The content of a record.
-pub(super) enum Content<'a> {
+pub(super) enum RecordContent<'a> {
     Bytes(Cow<'a, [u8]>),
     /// Some bytes, followed by a spool.
     Spooled(&'a [u8], &'a Spool),
 }
 
-impl Content<'_> {
+impl RecordContent<'_> {
     pub(super) fn len(&self) -> u64 {
         match self {
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -202,7 +202,7 @@ impl Content<'_> {
     }
 }
 
-impl<'a, T: Into<Cow<'a, [u8]>>> From<T> for Content<'a> {
+impl<'a, T: Into<Cow<'a, [u8]>>> From<T> for RecordContent<'a> {
     fn from(bytes: T) -> Self {
         Self::Bytes(bytes.into())
     }
@@ -213,7 +213,7 @@ pub(super) fn blocks<'a>(
     group: &'a CaptureGroup,
     ids: &RecordIds,
     algorithm: Algorithm,
-) -> io::Result<Vec<Block<'a>>> {
+) -> io::Result<Vec<RecordBlock<'a>>> {
     let id = match &group.body {
         CaptureBody::Imported(record) => record.id.clone().unwrap_or_else(|| ids.next()),
         _ => ids.next(),
@@ -232,7 +232,7 @@ pub(super) fn blocks<'a>(
     head.field("Content-Type", "application/warc-fields");
     let fields = metadata_fields(group);
     head.field("WARC-Block-Digest", Digest::of(algorithm, &fields));
-    blocks.push(Block { head: head.finish(fields.len() as u64), content: fields.into() });
+    blocks.push(RecordBlock { head: head.finish(fields.len() as u64), content: fields.into() });
     Ok(blocks)
 }
 
@@ -253,12 +253,16 @@ fn concern(head: &mut HeadWriter, main: Option<&str>) {
     }
 }
 
-fn finish(mut head: HeadWriter, content: &[u8], algorithm: Algorithm) -> Block<'_> {
+fn finish(mut head: HeadWriter, content: &[u8], algorithm: Algorithm) -> RecordBlock<'_> {
     head.field("WARC-Block-Digest", Digest::of(algorithm, content));
-    Block { head: head.finish(content.len() as u64), content: content.into() }
+    RecordBlock { head: head.finish(content.len() as u64), content: content.into() }
 }
 
-fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io::Result<Option<Block<'a>>> {
+fn main_block<'a>(
+    group: &'a CaptureGroup,
+    id: &str,
+    algorithm: Algorithm,
+) -> io::Result<Option<RecordBlock<'a>>> {
     let record_type = match &group.body {
         CaptureBody::Response { .. } | CaptureBody::Spooled { .. } => "response",
         CaptureBody::Identical { .. } | CaptureBody::NotModified { .. } => "revisit",
@@ -286,8 +290,8 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io
         CaptureBody::Response { http, .. } => Some(finish(head, http, algorithm)),
         CaptureBody::Spooled { head: http_head, body, .. } => {
             head.field("WARC-Block-Digest", Digest::of_spooled(algorithm, http_head, body)?);
-            let content = Content::Spooled(http_head, body);
-            Some(Block { head: head.finish(content.len()), content })
+            let content = RecordContent::Spooled(http_head, body);
+            Some(RecordBlock { head: head.finish(content.len()), content })
         }
         CaptureBody::Identical { head: http_head, original_url, original_time } => {
             refer(&mut head, PROFILE_IDENTICAL, original_url, *original_time);
@@ -298,7 +302,7 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io
         }
         CaptureBody::NotModified { original_url, original_time, .. } => {
             refer(&mut head, PROFILE_NOT_MODIFIED, original_url, *original_time);
-            Some(Block { head: head.finish(0), content: (&[][..]).into() })
+            Some(RecordBlock { head: head.finish(0), content: (&[][..]).into() })
         }
         CaptureBody::Resource { content_type, body } => {
             head.field("Content-Type", content_type);
@@ -308,7 +312,7 @@ fn main_block<'a>(group: &'a CaptureGroup, id: &str, algorithm: Algorithm) -> io
     })
 }
 
-fn imported_block<'a>(group: &CaptureGroup, record: &'a ImportedRecord, id: &str) -> Block<'a> {
+fn imported_block<'a>(group: &CaptureGroup, record: &'a ImportedRecord, id: &str) -> RecordBlock<'a> {
     let mut head = start(group, record.record_type.as_str(), id);
     if let Some(digest) = group.payload_digest {
         head.field("WARC-Payload-Digest", digest);
@@ -318,10 +322,10 @@ fn imported_block<'a>(group: &CaptureGroup, record: &'a ImportedRecord, id: &str
     }
     head.field("WARC-Block-Digest", record.block_digest);
     let content = match &record.rest {
-        Some(rest) => Content::Spooled(&record.content, rest),
+        Some(rest) => RecordContent::Spooled(&record.content, rest),
         None => (&record.content[..]).into(),
     };
-    Block { head: head.finish(content.len()), content }
+    RecordBlock { head: head.finish(content.len()), content }
 }
 
 /// Builds the content of the metadata record: `name: value` lines (WARC/1.1 annex A, application/warc-fields).
@@ -398,7 +402,7 @@ pub(super) fn typical_heads<'a>(urls: impl Iterator<Item = &'a str>) -> Vec<u8> 
         };
         for block in blocks(&group, &ids, Algorithm::Sha256).into_iter().flatten() {
             text.extend_from_slice(block.head.as_bytes());
-            if let Content::Bytes(content) = &block.content {
+            if let RecordContent::Bytes(content) = &block.content {
                 text.extend_from_slice(content);
             }
             text.extend_from_slice(b"\r\n\r\n");

@@ -13,7 +13,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use zstd::bulk;
 
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::ledger::{Closed, SegmentInfo};
 use super::replay::ReplayedCapture;
 use super::versions::{PAGES_MAX, PageHash, Versions};
@@ -64,7 +64,7 @@ impl IndexFacts {
 
 /// CDXJ fields; numbers are strings, as everywhere in CDXJ.
 #[derive(Serialize)]
-struct Fields<'a> {
+struct CdxjFields<'a> {
     url: &'a str,
     mime: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,7 +80,7 @@ struct Fields<'a> {
 }
 
 /// Returns the line of an answer to `page`: a URL, with what was sent if that was no `GET`.
-fn line(page: &str, time: DateTime<Utc>, fields: &Fields<'_>) -> Option<String> {
+fn line(page: &str, time: DateTime<Utc>, fields: &CdxjFields<'_>) -> Option<String> {
     // A struct of strings can always be serialized.
     let fields = serde_json::to_string(fields).ok()?;
     Some(format!("{} {} {fields}", surt(page), time.format("%Y%m%d%H%M%S")))
@@ -102,7 +102,7 @@ pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> O
     let facts = IndexFacts::of(&capture)?;
     let request = records.iter().find(|record| record.header.record_type() == RecordType::Request);
     let page = page(&capture.url, request.map(|request| &request.content));
-    let fields = Fields {
+    let fields = CdxjFields {
         url: &capture.url,
         mime: &facts.mime,
         status: facts.status.map(|status| status.to_string()),
@@ -118,13 +118,13 @@ pub fn index_line(records: &[Record], offset: u64, length: u64, file: &str) -> O
 /// Index lines of one segment, in append order. All but the latest are compressed, because many segments are open and
 /// each line takes some 370 bytes.
 #[derive(Debug)]
-pub(super) struct Index {
+pub(super) struct SegmentIndex {
     file: String,
     lines: Vec<u8>,
     packed: Vec<Vec<u8>>,
 }
 
-impl Index {
+impl SegmentIndex {
     pub(super) fn new(file: &str) -> Self {
         Self { file: file.to_owned(), lines: Vec::new(), packed: Vec::new() }
     }
@@ -138,7 +138,7 @@ impl Index {
         place: Location,
     ) {
         let page = page(url, request);
-        let fields = Fields {
+        let fields = CdxjFields {
             url,
             mime: &facts.mime,
             status: facts.status.map(|status| status.to_string()),
@@ -179,7 +179,7 @@ impl Index {
 
 /// Fields needed to recall versions.
 #[derive(Deserialize)]
-struct Found<'a> {
+struct RecallFields<'a> {
     #[serde(borrow)]
     url: Cow<'a, str>,
     #[serde(borrow)]
@@ -235,7 +235,7 @@ fn versions_in(disk: &dyn Disk, folder: &Path, info: &SegmentInfo) -> Vec<(Locat
 
 fn version_in(line: &[u8], segment: SegmentId) -> Option<(Location, PageHash)> {
     let fields = line.get(memchr::memchr(b'{', line)?..)?;
-    let Found { url, mime, length, offset } = serde_json::from_slice(fields).ok()?;
+    let RecallFields { url, mime, length, offset } = serde_json::from_slice(fields).ok()?;
     let location = Location { segment, offset: offset.parse().ok()?, length: length.parse().ok()? };
     (mime != REVISIT_MEDIA_TYPE).then(|| (location, PageHash::of(&url)))
 }
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn lines_are_sorted_and_spelled_as_other_tools_do() {
         let disk = SimulatedDisk::new(1);
-        let mut index = Index::new("A.warc.zst");
+        let mut index = SegmentIndex::new("A.warc.zst");
         let place = Location { segment: SegmentId(0), offset: 12, length: 34 };
         let facts = IndexFacts { status: Some(200), mime: "text/html".into() };
         let odd = "http://www.example.org/b?q=\"1\"";

@@ -5,15 +5,15 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::index;
 use super::ledger::{self, MANIFEST, SUMMARIES, SegmentInfo};
 use super::name::SegmentName;
 use super::quarantine::{PutAside, put_aside};
 use super::recover::{self, segments};
-use super::rewrite::{self, Intent};
-use super::stated::{Catalogued, Stated};
-use super::survey::{Survey, survey};
+use super::rewrite::{self, SwapIntent};
+use super::stated::{Catalogued, SegmentStatements};
+use super::survey::{SegmentSurvey, survey};
 use crate::backend::{Disk, OpenMode, RealDisk};
 use crate::ids::SegmentId;
 
@@ -55,7 +55,7 @@ pub struct Fault {
 #[derive(Debug, Default)]
 pub struct Inspection {
     /// Contents of the closed segments that are present and could be read.
-    pub surveys: BTreeMap<SegmentId, Survey>,
+    pub surveys: BTreeMap<SegmentId, SegmentSurvey>,
     /// Closed segments that are present.
     pub closed: Vec<SegmentId>,
     /// Summaries of segments, written when they were closed.
@@ -97,7 +97,7 @@ pub fn inspect(
     let (disk, folder) = (RealDisk, archive.join(super::FOLDER));
     // A segment is on the lists before it gets its final name, so listing the folder first finds only listed segments.
     let entries = disk.list(&folder).context("list", &folder)?;
-    let stated = Stated::read(&disk, &folder, catalogue)?;
+    let stated = SegmentStatements::read(&disk, &folder, catalogue)?;
     let (names, strays) = segments(entries.iter().map(|entry| entry.name.as_str()), &stated);
     let closed: Vec<&SegmentName> = names.iter().filter(|name| !name.is_open).collect();
     let mut found =
@@ -107,7 +107,7 @@ pub fn inspect(
             "has the number of another segment and is not on any list; `archive repair` imports its captures";
         found.find(FaultKind::Stray, Some(name.id), &name.to_string(), what);
     }
-    if Intent::load(&disk, &folder)?.is_some() {
+    if SwapIntent::load(&disk, &folder)?.is_some() {
         let what = "records an interrupted rewrite of segments; the next command that changes the archive \
                     completes or undoes it";
         found.find(FaultKind::Unfinished, None, rewrite::FILE, what);
@@ -150,7 +150,7 @@ fn look_at_quarantine(archive: &Path, found: &mut Inspection) -> Result<Vec<PutA
 
 fn look_for_missing(
     folder: &Path,
-    stated: &Stated,
+    stated: &SegmentStatements,
     names: &[SegmentName],
     aside: &[PutAside],
     found: &mut Inspection,
@@ -177,7 +177,7 @@ const LIST_REMEDY: &str = "`archive repair` rewrites it";
 
 fn look_at_lists(
     folder: &Path,
-    stated: &Stated,
+    stated: &SegmentStatements,
     closed: &[&SegmentName],
     found: &mut Inspection,
 ) -> Result<(), SegmentError> {
@@ -229,7 +229,7 @@ fn look_at_lists(
     Ok(())
 }
 
-fn look_at_indexes(folder: &Path, stated: &Stated, names: &[SegmentName], found: &mut Inspection) {
+fn look_at_indexes(folder: &Path, stated: &SegmentStatements, names: &[SegmentName], found: &mut Inspection) {
     for name in names.iter().filter(|name| !name.is_open && stated.knows(name.closed())) {
         let file = index::file_of(name.closed());
         let expected = stated.summaries.get(name.closed()).and_then(|info| info.index);
@@ -246,7 +246,7 @@ fn look_at_indexes(folder: &Path, stated: &Stated, names: &[SegmentName], found:
     }
 }
 
-type Surveyed<'a> = (&'a SegmentName, Result<Survey, SegmentError>);
+type Surveyed<'a> = (&'a SegmentName, Result<SegmentSurvey, SegmentError>);
 
 /// Reads segments on as many threads as the machine has.
 fn survey_all<'a>(
@@ -273,7 +273,12 @@ fn survey_all<'a>(
     })
 }
 
-fn look_at_survey(name: &SegmentName, survey: Survey, stated: &Stated, found: &mut Inspection) {
+fn look_at_survey(
+    name: &SegmentName,
+    survey: SegmentSurvey,
+    stated: &SegmentStatements,
+    found: &mut Inspection,
+) {
     let file = name.closed();
     for (offset, what) in &survey.broken {
         let (offset, what) = (Some(*offset), what.clone());
@@ -307,7 +312,7 @@ fn look_at_survey(name: &SegmentName, survey: Survey, stated: &Stated, found: &m
 
 fn look_at_lengths(
     entries: &[crate::backend::DirEntry],
-    stated: &Stated,
+    stated: &SegmentStatements,
     closed: &[&SegmentName],
     found: &mut Inspection,
 ) {

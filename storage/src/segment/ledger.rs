@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::guard::Guard;
 use crate::backend::{Disk, read_file, replace_file};
 use crate::digest::{Digest, hex};
@@ -140,7 +140,7 @@ pub(super) fn guard(asked: Option<Guard>, closed: &Closed) -> Guard {
 
 /// A line of the summaries.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct SummaryLine {
     #[serde(flatten)]
     info: SegmentInfo,
     /// XXH3-64 of the object without this field.
@@ -149,14 +149,14 @@ struct Line {
 
 /// Reads a line of the summaries; `None` if any byte of it has changed.
 pub(super) fn parse_summary(line: &[u8]) -> Option<SegmentInfo> {
-    let Line { info, .. } = serde_json::from_slice(line).ok()?;
+    let SummaryLine { info, .. } = serde_json::from_slice(line).ok()?;
     (summary(&info)? == line).then_some(info)
 }
 
 /// Returns a segment's line in the summaries.
 fn summary(info: &SegmentInfo) -> Option<Vec<u8>> {
     let check = format!("{:016x}", xxh3_64(&serde_json::to_vec(info).ok()?));
-    serde_json::to_vec(&Line { info: info.clone(), check }).ok()
+    serde_json::to_vec(&SummaryLine { info: info.clone(), check }).ok()
 }
 
 /// Reads a file name and its digest from a line of the manifest; `None` if the line has changed.

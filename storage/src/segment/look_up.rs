@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::read::{IndexFile, SegmentReader};
 use crate::backend::{DiskFile, FileReader};
 use crate::ids::{Location, SegmentId};
@@ -24,7 +24,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// Facts about a capture that its index line has and the state does not.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub struct Indexed {
+pub struct IndexedFacts {
     /// The URL as it is in the record.
     pub url: String,
     /// The digest of the payload.
@@ -38,12 +38,12 @@ pub struct Indexed {
 #[derive(Debug)]
 pub struct LookUp {
     reader: SegmentReader,
-    windows: HashMap<SegmentId, Window>,
+    windows: HashMap<SegmentId, IndexWindow>,
 }
 
 /// The part of an index that was read last.
 #[derive(Debug)]
-struct Window {
+struct IndexWindow {
     index: IndexFile,
     /// Whole lines.
     lines: Vec<u8>,
@@ -74,13 +74,13 @@ impl LookUp {
         location: Location,
         surt: &str,
         time: &str,
-    ) -> Result<Option<Indexed>, SegmentError> {
+    ) -> Result<Option<IndexedFacts>, SegmentError> {
         if !self.windows.contains_key(&location.segment) {
             let Some(index) = self.reader.index(location.segment)? else { return Ok(None) };
             if self.windows.len() >= WINDOWS_MAX {
                 self.windows.clear();
             }
-            self.windows.insert(location.segment, Window::new(index));
+            self.windows.insert(location.segment, IndexWindow::new(index));
         }
         let Some(window) = self.windows.get_mut(&location.segment) else { return Ok(None) };
         let start = format!("{surt} {time} ");
@@ -88,13 +88,13 @@ impl LookUp {
     }
 }
 
-impl Window {
+impl IndexWindow {
     fn new(index: IndexFile) -> Self {
         Self { index, lines: Vec::new(), place: 0, last: Vec::new(), bytes: READ_BYTES }
     }
 
     /// Finds the line with this start, of the capture at this offset.
-    fn find(&mut self, start: &[u8], offset: u64) -> io::Result<Option<Indexed>> {
+    fn find(&mut self, start: &[u8], offset: u64) -> io::Result<Option<IndexedFacts>> {
         if start < self.last.as_slice() {
             self.place = 0;
         }
@@ -112,7 +112,7 @@ impl Window {
     }
 
     /// Like `find`, but only searches the lines in memory.
-    fn among_read(&mut self, start: &[u8], offset: u64) -> Option<Indexed> {
+    fn among_read(&mut self, start: &[u8], offset: u64) -> Option<IndexedFacts> {
         let rest = self.lines.get(self.place..)?;
         let mut at = self.place;
         for line in rest.split_inclusive(|byte| *byte == b'\n') {
@@ -159,7 +159,7 @@ fn before(file: &Arc<dyn DiskFile>, start: &[u8]) -> io::Result<u64> {
 }
 
 /// Finds the line with this start, of the capture at `offset`, scanning from the line at `at`.
-fn from(file: &Arc<dyn DiskFile>, at: u64, start: &[u8], offset: u64) -> io::Result<Option<Indexed>> {
+fn from(file: &Arc<dyn DiskFile>, at: u64, start: &[u8], offset: u64) -> io::Result<Option<IndexedFacts>> {
     let (mut lines, mut line) = (lines(file, at), Vec::new());
     while next(&mut lines, &mut line)? > 0 && (line.as_slice() < start || line.starts_with(start)) {
         if let Some(found) = line.strip_prefix(start).and_then(|fields| indexed(fields, offset)) {
@@ -170,8 +170,8 @@ fn from(file: &Arc<dyn DiskFile>, at: u64, start: &[u8], offset: u64) -> io::Res
 }
 
 /// Parses a line's fields, if they belong to the capture at this offset.
-fn indexed(fields: &[u8], offset: u64) -> Option<Indexed> {
-    serde_json::from_slice::<Indexed>(fields).ok().filter(|found| found.offset.parse() == Ok(offset))
+fn indexed(fields: &[u8], offset: u64) -> Option<IndexedFacts> {
+    serde_json::from_slice::<IndexedFacts>(fields).ok().filter(|found| found.offset.parse() == Ok(offset))
 }
 
 fn lines(file: &Arc<dyn DiskFile>, at: u64) -> BufReader<FileReader> {
@@ -202,8 +202,8 @@ mod tests {
             let file = disk.open(std::path::Path::new("/index"), OpenMode::Create).expect("open");
             let text: String = (0..count).map(|number| line(number, number)).collect();
             file.write_at(text.as_bytes(), 0).expect("write");
-            let window = || Window::new(IndexFile { file: Arc::clone(&file), path: "/index".into() });
-            let find = |window: &mut Window, name: u32, offset| {
+            let window = || IndexWindow::new(IndexFile { file: Arc::clone(&file), path: "/index".into() });
+            let find = |window: &mut IndexWindow, name: u32, offset| {
                 let start = format!("org,a)/{name:05} 20200101000000 ");
                 window.find(start.as_bytes(), offset).expect("read")
             };

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use zstd::zstd_safe;
 
 use super::codec::{Codec, cut};
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::{SegmentReader, order};
 use crate::backend::FileReader;
 use crate::ids::{Location, SegmentId, Watermark};

@@ -80,8 +80,8 @@ mod writer;
 pub use append::{Appended, RotationReason, Segments};
 pub(crate) use checkpointed::checkpointed;
 pub use codec::{Codec, Compressor, FRAME_BYTES_MAX};
-pub use dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
-pub use encode::{Encoded, Encoder, Packing, Shrinking};
+pub use dictionary::{DICTIONARY_BYTES_MAX, Dictionary, DictionaryBase};
+pub use encode::{CompressionTotals, Encoded, Encoder, Shrinking};
 pub use error::SegmentError;
 pub use group::{
     CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED, FIELD_VIA,
@@ -91,7 +91,7 @@ pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
 pub use index::index_line;
 pub use inspect::{Fault, FaultKind, Inspection, inspect};
 pub use ledger::SegmentInfo;
-pub use look_up::{Indexed, LookUp};
+pub use look_up::{IndexedFacts, LookUp};
 pub use options::SegmentOptions;
 pub use order::SKIPPABLE_NUMBER;
 pub use origins::SKIPPABLE_ORIGINS;
@@ -101,13 +101,15 @@ pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
 pub use replay::ReplayedCapture;
 pub use revisit::{PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, is_not_modified};
-pub(crate) use rewrite::Intent;
+pub(crate) use rewrite::SwapIntent;
 pub(crate) use rewrite::settle;
 pub use rewrite::{
     Author, HALVINGS_MAX, KeepAll, Moved, REWRITTEN_CAPTURES_MAX, RewriteOptions, Rewriter, Rewritten,
 };
 pub use stated::Catalogued;
-pub use survey::{BROKEN_MAX, Restored, Survey, files, records, records_up_to, restore, survey};
+pub use survey::{
+    BROKEN_MAX, DictionaryRepair, SegmentSurvey, files, records, records_up_to, restore, survey,
+};
 pub use writer::SyncHandle;
 
 pub use crate::ids::{Watermark, Watermarks};

@@ -13,12 +13,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread;
 
 use super::dictionary;
-use super::error::{Context, SegmentError};
-use super::replay::{Assembler, ReplayedCapture, Seen};
+use super::error::{IoContext, SegmentError};
+use super::replay::{Assembler, RecordRole, ReplayedCapture};
 use crate::backend::{Disk, DiskFile, FileReader, read_exact_at};
 use crate::ids::{SegmentId, Watermark};
 use crate::warc::{
-    Broken, ReadError, ReadLimits, Record, RecordReader, RecordType, SKIPPABLE_MAGIC, parse_fields,
+    Broken, ReadLimits, Record, RecordError, RecordReader, RecordType, SKIPPABLE_MAGIC, parse_fields,
     skippable_frame,
 };
 
@@ -44,10 +44,10 @@ fn number_before(file: &dyn DiskFile, end: u64, path: &Path) -> Result<Option<u6
 }
 
 /// The records of a segment, each of which must have its own frame or member, as all records that we write do.
-struct Records(RecordReader<FileReader>);
+struct SegmentRecords(RecordReader<FileReader>);
 
-impl Iterator for Records {
-    type Item = Result<Record, ReadError>;
+impl Iterator for SegmentRecords {
+    type Item = Result<Record, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let record = match self.0.next()? {
@@ -81,8 +81,8 @@ pub(super) fn records(
     file: Arc<dyn DiskFile>,
     from: Watermark,
     path: &Path,
-) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
-    Ok(Records(reader(file, from, path)?))
+) -> Result<impl Iterator<Item = Result<Record, RecordError>> + use<>, SegmentError> {
+    Ok(SegmentRecords(reader(file, from, path)?))
 }
 
 /// Like [`records`], with a limit of a record's content.
@@ -91,9 +91,9 @@ pub(super) fn records_up_to(
     file: Arc<dyn DiskFile>,
     from: Watermark,
     path: &Path,
-) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
+) -> Result<impl Iterator<Item = Result<Record, RecordError>> + use<>, SegmentError> {
     let limits = ReadLimits { content_bytes_max, ..ReadLimits::default() };
-    Ok(Records(reader(file, from, path)?.with_limits(limits)))
+    Ok(SegmentRecords(reader(file, from, path)?.with_limits(limits)))
 }
 
 /// A source of the captures of one segment.
@@ -101,7 +101,7 @@ pub(super) trait Captures {
     /// Returns the segment.
     fn segment(&self) -> SegmentId;
     /// Returns the next item; `None` at the segment's end.
-    fn next(&mut self) -> Result<Option<Found>, SegmentError>;
+    fn next(&mut self) -> Result<Option<StreamItem>, SegmentError>;
 }
 
 impl Captures for CaptureStream {
@@ -109,7 +109,7 @@ impl Captures for CaptureStream {
         self.segment
     }
 
-    fn next(&mut self) -> Result<Option<Found>, SegmentError> {
+    fn next(&mut self) -> Result<Option<StreamItem>, SegmentError> {
         Self::next(self)
     }
 }
@@ -117,7 +117,7 @@ impl Captures for CaptureStream {
 /// A stream that another thread decodes ahead.
 pub(super) struct StreamAhead {
     segment: SegmentId,
-    receiver: Receiver<Result<Found, SegmentError>>,
+    receiver: Receiver<Result<StreamItem, SegmentError>>,
 }
 
 impl Captures for StreamAhead {
@@ -125,14 +125,14 @@ impl Captures for StreamAhead {
         self.segment
     }
 
-    fn next(&mut self) -> Result<Option<Found>, SegmentError> {
+    fn next(&mut self) -> Result<Option<StreamItem>, SegmentError> {
         self.receiver.recv().ok().transpose()
     }
 }
 
 /// An item of a stream of captures.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum StreamItem {
     /// The record that describes the segment.
     Warcinfo {
         /// Offset of its end.
@@ -164,7 +164,7 @@ pub(super) struct CaptureStream {
     file: Arc<dyn DiskFile>,
     path: PathBuf,
     segment: SegmentId,
-    records: Records,
+    records: SegmentRecords,
     assembler: Assembler,
     /// Offset after the last record; unknown after unreadable bytes.
     end: Option<u64>,
@@ -197,8 +197,8 @@ impl CaptureStream {
     /// Writes contents that are too long for memory to unnamed files in a folder; their captures have only the
     /// beginning of the content.
     pub(super) fn with_spools(mut self, disk: Arc<dyn Disk>, folder: &Path) -> Self {
-        let Records(reader) = self.records;
-        self.records = Records(reader.with_spools(disk, folder.to_owned()));
+        let SegmentRecords(reader) = self.records;
+        self.records = SegmentRecords(reader.with_spools(disk, folder.to_owned()));
         self
     }
 
@@ -230,7 +230,7 @@ impl CaptureStream {
             file,
             path: path.to_owned(),
             segment: from.segment,
-            records: Records(records),
+            records: SegmentRecords(records),
             assembler: Assembler::default(),
             end: Some(from.offset),
             number,
@@ -240,15 +240,15 @@ impl CaptureStream {
     }
 
     /// Returns the next item; `None` at the segment's end.
-    pub(super) fn next(&mut self) -> Result<Option<Found>, SegmentError> {
+    pub(super) fn next(&mut self) -> Result<Option<StreamItem>, SegmentError> {
         for record in self.records.by_ref() {
             let record = match record {
                 Ok(record) => record,
-                Err(ReadError::Io(error)) => return Err(error).context("read", &self.path),
-                Err(ReadError::Broken(place)) => {
+                Err(RecordError::Io(error)) => return Err(error).context("read", &self.path),
+                Err(RecordError::Broken(place)) => {
                     self.assembler.interrupt();
                     self.end = None;
-                    return Ok(Some(Found::Broken(place)));
+                    return Ok(Some(StreamItem::Broken(place)));
                 }
             };
             // A gap of exactly this length after the previous record can only be a number frame.
@@ -271,17 +271,17 @@ impl CaptureStream {
             }
             let name = record.header.get("WARC-Filename").map(str::to_owned);
             match self.assembler.take(self.segment, record) {
-                Seen::Capture(capture) => {
+                RecordRole::Capture(capture) => {
                     let (number, records) = (self.number, std::mem::take(&mut self.pending));
                     self.number += 1;
                     let start = self.start;
-                    return Ok(Some(Found::Capture { number, records, start, plain_bytes, capture }));
+                    return Ok(Some(StreamItem::Capture { number, records, start, plain_bytes, capture }));
                 }
-                Seen::Warcinfo => {
+                RecordRole::Warcinfo => {
                     self.pending = 0;
-                    return Ok(Some(Found::Warcinfo { end, name, fields }));
+                    return Ok(Some(StreamItem::Warcinfo { end, name, fields }));
                 }
-                Seen::Part | Seen::Stray => {}
+                RecordRole::Part | RecordRole::Stray => {}
             }
         }
         Ok(None)
@@ -300,7 +300,7 @@ fn captures_before(fields: &[(String, String)]) -> Option<u64> {
 
 /// A segment that takes part in a replay.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source {
+pub(super) struct ReplaySegment {
     /// Where to start reading.
     pub from: Watermark,
     /// Lower bound of the numbers of all captures from there on.
@@ -310,8 +310,8 @@ pub(super) struct Source {
 /// Merges the captures of many segments in append order, and returns the places that had to be skipped. A segment is
 /// opened when the merge reaches it.
 pub(super) fn merge<S: Captures>(
-    mut sources: Vec<Source>,
-    open: impl Fn(&Source) -> Result<S, SegmentError>,
+    mut sources: Vec<ReplaySegment>,
+    open: impl Fn(&ReplaySegment) -> Result<S, SegmentError>,
     found: &mut dyn FnMut(ReplayedCapture),
 ) -> Result<Vec<(SegmentId, Broken)>, SegmentError> {
     sources.sort_by_key(|source| (source.number, source.from));
@@ -339,12 +339,12 @@ fn advance<S: Captures>(
 ) -> Result<(), SegmentError> {
     while let Some(next) = stream.next()? {
         match next {
-            Found::Capture { number, capture, .. } => {
+            StreamItem::Capture { number, capture, .. } => {
                 heads.insert((number, stream.segment()), (capture, stream));
                 return Ok(());
             }
-            Found::Broken(place) => broken.push((stream.segment(), *place)),
-            Found::Warcinfo { .. } => {}
+            StreamItem::Broken(place) => broken.push((stream.segment(), *place)),
+            StreamItem::Warcinfo { .. } => {}
         }
     }
     Ok(())

@@ -12,11 +12,11 @@ use zstd::zstd_safe;
 
 use super::CONTENT_BYTES_MAX;
 use super::codec::{Codec, FRAME_BYTES_MAX, RECORD_END};
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::read::{SegmentReader, StoredRecord};
 use crate::backend::{DiskFile, read_exact_at};
 use crate::ids::{Location, SegmentId};
-use crate::warc::{self, CHUNK_LINE_BYTES_MAX, Dechunker, HEAD_BYTES_MAX, Header, HttpHead};
+use crate::warc::{self, CHUNK_LINE_BYTES_MAX, Dechunker, HEAD_BYTES_MAX, HttpHead, RecordHeader};
 
 /// Packed bytes that are read at once in search of a frame's end: enough for most records, for nearly all, for the frames
 /// of a long one, and for the longest frame that a reader has to support.
@@ -39,7 +39,7 @@ pub struct RecordPieces {
     /// For gzip, the state of the member; `None` once it has ended.
     inflater: Option<Decompress>,
     codec: Codec,
-    header: Header,
+    header: RecordHeader,
     /// Content that is unpacked and has not been passed on.
     ready: Bytes,
     /// Bytes of content, and of the line ends after it, that are still packed.
@@ -90,7 +90,7 @@ impl SegmentReader {
             end,
             inflater: (codec == Codec::Gzip).then(|| Decompress::new_gzip(15)),
             codec,
-            header: Header { version: String::new(), fields: Vec::new() },
+            header: RecordHeader { version: String::new(), fields: Vec::new() },
             ready: Bytes::new(),
             left: u64::MAX,
             ends: 0,
@@ -108,7 +108,7 @@ impl RecordPieces {
 
     fn read_head(&mut self) -> Result<(), SegmentError> {
         self.gather(HEAD_BYTES_MAX, |record| warc::head_length(record).is_some())?;
-        let parsed = Header::parse(&self.ready);
+        let parsed = RecordHeader::parse(&self.ready);
         let (header, length) = parsed.map_err(|error| self.corrupted(error.to_string()))?;
         let content = header.content_length().filter(|length| *length <= CONTENT_BYTES_MAX);
         let content = content.ok_or_else(|| self.corrupted("the record has no length, or is too long"))?;
@@ -221,7 +221,7 @@ impl RecordPieces {
 
     /// The record's header fields.
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &RecordHeader {
         &self.header
     }
 

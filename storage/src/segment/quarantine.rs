@@ -10,7 +10,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::name::SegmentName;
 use crate::backend::{Disk, RealDisk, read_file, replace_file};
 

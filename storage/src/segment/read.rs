@@ -11,11 +11,11 @@ use bytes::Bytes;
 use zstd::zstd_safe::{self, DCtx, DDict};
 
 use super::codec::Codec;
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::name::SegmentName;
 use crate::backend::{Disk, DiskFile, OpenMode};
 use crate::ids::{Location, SegmentId};
-use crate::warc::{self, Header, HttpHead, parse_fields};
+use crate::warc::{self, HttpHead, RecordHeader, parse_fields};
 
 /// Number of segments that are kept open for reading.
 const FILES_MAX: usize = 128;
@@ -31,7 +31,7 @@ pub struct StoredRecord {
     /// Where it is stored.
     pub location: Location,
     /// Its header fields.
-    pub header: Header,
+    pub header: RecordHeader,
     /// Its content block.
     pub content: Bytes,
 }
@@ -59,27 +59,27 @@ impl StoredRecord {
 /// Reads records. Cheap to clone and used by many threads at once, even while another process writes.
 #[derive(Clone)]
 pub struct SegmentReader {
-    shared: Arc<Shared>,
+    shared: Arc<ReaderCache>,
 }
 
-struct Shared {
+struct ReaderCache {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
-    files: Mutex<Files>,
+    files: Mutex<OpenFiles>,
     contexts: Mutex<Vec<DCtx<'static>>>,
 }
 
 #[derive(Default)]
-struct Files {
+struct OpenFiles {
     open: HashMap<SegmentId, Arc<OpenSegment>>,
     /// Segments with a prepared dictionary, the most recently used one last.
-    dictionaries: Vec<(SegmentId, Arc<Prepared>)>,
+    dictionaries: Vec<(SegmentId, Arc<PreparedDictionary>)>,
     /// Limit on their bytes, if it is not the default.
     dictionaries_max: Option<usize>,
 }
 
 /// A dictionary that is prepared for decompression.
-struct Prepared {
+struct PreparedDictionary {
     dictionary: DDict<'static>,
     bytes: usize,
 }
@@ -120,7 +120,7 @@ impl SegmentReader {
     /// Creates a reader of a folder of segments.
     pub(super) fn in_folder(disk: Arc<dyn Disk>, folder: PathBuf) -> Self {
         let (files, contexts) = (Mutex::default(), Mutex::default());
-        Self { shared: Arc::new(Shared { disk, folder, files, contexts }) }
+        Self { shared: Arc::new(ReaderCache { disk, folder, files, contexts }) }
     }
 
     /// Returns a reader of the same folder with nothing open.
@@ -140,7 +140,7 @@ impl SegmentReader {
     ///
     /// # Errors
     /// As [`SegmentReader::read`].
-    pub fn header(&self, location: Location) -> Result<Header, SegmentError> {
+    pub fn header(&self, location: Location) -> Result<RecordHeader, SegmentError> {
         Ok(self.pieces(location)?.header().clone())
     }
 
@@ -241,7 +241,7 @@ impl SegmentReader {
         Err(SegmentError::Missing(id))
     }
 
-    fn dictionary(&self, id: SegmentId) -> Result<Arc<Prepared>, SegmentError> {
+    fn dictionary(&self, id: SegmentId) -> Result<Arc<PreparedDictionary>, SegmentError> {
         {
             let mut files = locked(&self.shared.files);
             if let Some(place) = files.dictionaries.iter().position(|(other, _)| *other == id) {
@@ -256,7 +256,7 @@ impl SegmentReader {
         let dictionary = self.load_dictionary(id)?.ok_or_else(missing)?;
         let bytes = dictionary.as_bytes().len();
         let prepared = dictionary.prepare().ok_or_else(missing)?;
-        let prepared = Arc::new(Prepared { dictionary: prepared, bytes });
+        let prepared = Arc::new(PreparedDictionary { dictionary: prepared, bytes });
         let mut files = locked(&self.shared.files);
         files.dictionaries.push((id, prepared.clone()));
         let mut held: usize = files.dictionaries.iter().map(|(_, prepared)| prepared.bytes).sum();

@@ -15,15 +15,15 @@ use sha2::{Digest as _, Sha256};
 
 use super::codec::{Codec, SpoolingError};
 use super::dictionary;
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::guard::Guard;
-use super::index::{self, Index, IndexFacts};
+use super::index::{self, IndexFacts, SegmentIndex};
 use super::ledger::{self, Closed, SegmentInfo};
 use super::name::SegmentName;
 use super::options::SegmentOptions;
-use super::order::{CaptureStream, Found};
+use super::order::{CaptureStream, StreamItem};
 use super::quarantine;
-use super::stated::Stated;
+use super::stated::SegmentStatements;
 use crate::backend::{Disk, DiskFile, OpenMode, PIECE_BYTES, pieces};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermarks};
@@ -73,7 +73,7 @@ pub(super) fn recover(
     options: &SegmentOptions,
 ) -> Result<Segmented, SegmentError> {
     let (folder, relied_on) = (&archive.join(super::FOLDER), &options.relied_on);
-    let stated = Stated::read(disk.as_ref(), folder, &options.catalogue)?;
+    let stated = SegmentStatements::read(disk.as_ref(), folder, &options.catalogue)?;
     let entries = disk.list(folder).context("list", folder)?;
     let files: BTreeSet<&str> = entries.iter().map(|entry| entry.name.as_str()).collect();
     let (names, strays) = segments(entries.iter().map(|entry| entry.name.as_str()), &stated);
@@ -83,7 +83,7 @@ pub(super) fn recover(
     let mut captures = 0;
     for name in &names {
         if name.is_open {
-            let found = Open::scan(disk.as_ref(), folder, name.clone(), captures)?;
+            let found = UnclosedSegment::scan(disk.as_ref(), folder, name.clone(), captures)?;
             captures = captures.max(found.scan.info.captures_until);
             open.push(found);
             continue;
@@ -110,7 +110,7 @@ pub(super) fn recover(
         recovered.extend(report);
         cut.extend(rest);
     }
-    for Open { name, path, file, mut scan, .. } in cut {
+    for UnclosedSegment { name, path, file, mut scan, .. } in cut {
         complete(&mut scan.info, &file, &path)?;
         describe_closed(disk.as_ref(), folder, &mut scan.info, &scan.index, closed.iter().chain(&missing))?;
         rename_closed(disk.as_ref(), folder, &name)?;
@@ -124,7 +124,7 @@ pub(super) fn recover(
 /// segment.
 pub(super) fn segments<'a>(
     files: impl Iterator<Item = &'a str>,
-    stated: &Stated,
+    stated: &SegmentStatements,
 ) -> (Vec<SegmentName>, Vec<SegmentName>) {
     let mut names: Vec<SegmentName> = files.filter_map(SegmentName::parse).collect();
     names.sort_by_key(|name| (name.id, !stated.knows(name.closed())));
@@ -162,7 +162,7 @@ fn joined<'a>(parts: impl Iterator<Item = (&'a SegmentId, &'a SegmentInfo)>) -> 
 }
 
 /// Returns the number of the first lost capture; captures appended after it are not kept either.
-fn first_lost(open: &[Open], closed: &Closed, relied_on: &Watermarks) -> u64 {
+fn first_lost(open: &[UnclosedSegment], closed: &Closed, relied_on: &Watermarks) -> u64 {
     // A crash does not cause such damage, so nothing is cut off because of it.
     if open.iter().any(|found| found.scan.good_end < found.relied_length(relied_on).min(found.length)) {
         return u64::MAX;
@@ -183,9 +183,9 @@ fn first_lost(open: &[Open], closed: &Closed, relied_on: &Watermarks) -> u64 {
 }
 
 /// Result of scanning a segment.
-struct Scan {
+struct SegmentScan {
     info: SegmentInfo,
-    index: Index,
+    index: SegmentIndex,
     /// Offset of the first group.
     start: u64,
     /// Numbers of the complete groups before any damage, and the offsets of their ends.
@@ -202,11 +202,11 @@ fn scan(
     name: &SegmentName,
     path: &Path,
     captures_before: u64,
-) -> Result<Scan, SegmentError> {
+) -> Result<SegmentScan, SegmentError> {
     let mut stream = CaptureStream::whole(file.clone(), name.id, path, captures_before);
-    let mut scan = Scan {
+    let mut scan = SegmentScan {
         info: SegmentInfo::new(name.id, name.closed(), captures_before),
-        index: Index::new(name.closed()),
+        index: SegmentIndex::new(name.closed()),
         start: 0,
         ends: Vec::new(),
         good_end: 0,
@@ -215,8 +215,8 @@ fn scan(
     };
     while let Some(found) = stream.next()? {
         match found {
-            Found::Broken(place) => scan.broken.push(*place),
-            Found::Capture { number, records, plain_bytes, capture, .. } => {
+            StreamItem::Broken(place) => scan.broken.push(*place),
+            StreamItem::Capture { number, records, plain_bytes, capture, .. } => {
                 scan.info.count(number, capture.time, records, plain_bytes);
                 if let Some(facts) = IndexFacts::of(&capture) {
                     let digest = capture.payload_digest;
@@ -235,7 +235,7 @@ fn scan(
                     scan.continues = true;
                 }
             }
-            Found::Warcinfo { end, .. } => {
+            StreamItem::Warcinfo { end, .. } => {
                 scan.info.records += 1;
                 if scan.info.captures == 0 {
                     (scan.info.captures_before, scan.info.captures_until) =
@@ -252,12 +252,12 @@ fn scan(
 }
 
 /// A segment that was not closed.
-struct Open {
+struct UnclosedSegment {
     name: SegmentName,
     path: PathBuf,
     file: Arc<dyn DiskFile>,
     length: u64,
-    scan: Scan,
+    scan: SegmentScan,
 }
 
 /// Describes a closed segment whose entries are incomplete or contradict each other. If it has a summary and an index,
@@ -267,7 +267,7 @@ fn describe(
     folder: &Path,
     name: &SegmentName,
     captures_before: u64,
-    stated: &Stated,
+    stated: &SegmentStatements,
     summary: Option<&SegmentInfo>,
 ) -> Result<SegmentInfo, SegmentError> {
     let path = folder.join(name.to_string());
@@ -307,7 +307,7 @@ pub(super) fn sha256(file: &dyn DiskFile, length: u64) -> io::Result<Digest> {
     Ok(Digest::from_sha256(hasher.finalize().into()))
 }
 
-impl Open {
+impl UnclosedSegment {
     fn scan(
         disk: &dyn Disk,
         folder: &Path,
@@ -428,7 +428,7 @@ pub(super) fn describe_closed<'a>(
     disk: &dyn Disk,
     folder: &Path,
     info: &mut SegmentInfo,
-    index: &Index,
+    index: &SegmentIndex,
     others: impl Iterator<Item = (&'a SegmentId, &'a SegmentInfo)>,
 ) -> Result<(), SegmentError> {
     info.index = Some(index.save(disk, folder)?);

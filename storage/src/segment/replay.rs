@@ -10,7 +10,7 @@ use super::revisit::is_not_modified;
 use crate::capture_kind::CaptureKind;
 use crate::digest::Digest;
 use crate::ids::{Location, SegmentId, Watermark};
-use crate::warc::{self, Header, HttpHead, MEDIA_TYPE_HTTP, Record, RecordType};
+use crate::warc::{self, HttpHead, MEDIA_TYPE_HTTP, Record, RecordHeader, RecordType};
 
 /// A capture read back from its group.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl ReplayedCapture {
     }
 }
 
-fn is_http(header: &Header, content: &[u8]) -> bool {
+fn is_http(header: &RecordHeader, content: &[u8]) -> bool {
     warc::is_http(header.get("Content-Type"), content)
 }
 
@@ -101,7 +101,7 @@ fn message_payload(content: &Bytes, head: Option<&HttpHead>) -> Bytes {
 
 /// Role of a record in its segment.
 #[derive(Debug)]
-pub(super) enum Seen {
+pub(super) enum RecordRole {
     /// It describes the segment.
     Warcinfo,
     /// It belongs to an incomplete group.
@@ -121,17 +121,17 @@ pub(super) struct Assembler {
 
 impl Assembler {
     /// Takes the next record of a segment.
-    pub(super) fn take(&mut self, segment: SegmentId, record: Record) -> Seen {
+    pub(super) fn take(&mut self, segment: SegmentId, record: Record) -> RecordRole {
         match record.header.record_type() {
-            RecordType::Warcinfo => Seen::Warcinfo,
+            RecordType::Warcinfo => RecordRole::Warcinfo,
             RecordType::Response | RecordType::Revisit | RecordType::Resource | RecordType::Conversion => {
                 self.request = None;
                 self.main = Some(record);
-                Seen::Part
+                RecordRole::Part
             }
             RecordType::Request => {
                 self.request = Some(record);
-                Seen::Part
+                RecordRole::Part
             }
             RecordType::Metadata => {
                 let concerned = record.header.get("WARC-Concurrent-To");
@@ -139,12 +139,12 @@ impl Assembler {
                 let id = main.as_ref().and_then(|main| main.header.get("WARC-Record-ID"));
                 let (main, request) = if concerned == id { (main, request) } else { (None, None) };
                 if concerned.is_some() && main.is_none() {
-                    return Seen::Stray;
+                    return RecordRole::Stray;
                 }
                 capture(segment, main.as_ref(), request, &record)
-                    .map_or(Seen::Stray, |capture| Seen::Capture(Box::new(capture)))
+                    .map_or(RecordRole::Stray, |capture| RecordRole::Capture(Box::new(capture)))
             }
-            _ => Seen::Stray,
+            _ => RecordRole::Stray,
         }
     }
 
@@ -170,7 +170,11 @@ fn capture(
 }
 
 /// Builds a capture from its main record and metadata fields, without locations.
-fn capture_of(header: &Header, content: Bytes, mut fields: Vec<(String, String)>) -> Option<ReplayedCapture> {
+fn capture_of(
+    header: &RecordHeader,
+    content: Bytes,
+    mut fields: Vec<(String, String)>,
+) -> Option<ReplayedCapture> {
     let kind = kind_of(header, &content);
     let http = http_head(kind, header, &content, &mut fields);
     let mime = match &http {
@@ -213,7 +217,7 @@ fn capture_of(header: &Header, content: Bytes, mut fields: Vec<(String, String)>
     })
 }
 
-fn kind_of(header: &Header, content: &[u8]) -> CaptureKind {
+fn kind_of(header: &RecordHeader, content: &[u8]) -> CaptureKind {
     match header.record_type() {
         RecordType::Response if is_http(header, content) => CaptureKind::Response,
         // Other crawlers also store results of other protocols (DNS) as responses.
@@ -229,7 +233,7 @@ fn kind_of(header: &Header, content: &[u8]) -> CaptureKind {
 /// Returns the HTTP head of a capture; that of a 304 is removed from the metadata fields.
 fn http_head(
     kind: CaptureKind,
-    header: &Header,
+    header: &RecordHeader,
     content: &Bytes,
     fields: &mut Vec<(String, String)>,
 ) -> Option<HttpHead> {

@@ -11,7 +11,7 @@ use zstd::zstd_safe::zstd_sys::{
     ZDICT_fastCover_params_t, ZDICT_isError, ZDICT_params_t, ZDICT_trainFromBuffer_fastCover,
 };
 
-use super::group::{Block, CaptureGroup, Content, blocks};
+use super::group::{CaptureGroup, RecordBlock, RecordContent, blocks};
 use super::host_group::{HostGroup, host_hash};
 use crate::digest::Algorithm;
 use crate::warc::RecordIds;
@@ -32,7 +32,7 @@ const TABLE_BITS: u32 = 18;
 
 /// The records of a capture, each truncated.
 #[derive(Clone, Debug)]
-struct Sample {
+struct RecordSample {
     host: u32,
     records: Vec<Vec<u8>>,
 }
@@ -41,7 +41,7 @@ struct Sample {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     offered: u64,
-    kept: Vec<Sample>,
+    kept: Vec<RecordSample>,
 }
 
 impl Samples {
@@ -59,7 +59,7 @@ impl Samples {
             return;
         }
         let Ok(blocks) = blocks(group, &RecordIds::seeded(self.offered), Algorithm::Sha256) else { return };
-        let sample = Sample { host: host_hash(&group.url), records: blocks.iter().map(cut).collect() };
+        let sample = RecordSample { host: host_hash(&group.url), records: blocks.iter().map(cut).collect() };
         match self.kept.get_mut(place) {
             Some(before) => *before = sample,
             None => self.kept.push(sample),
@@ -73,7 +73,8 @@ impl Samples {
 
     /// Returns the samples of some hosts, or all samples if those are too few.
     pub(super) fn of(&self, hosts: HostGroup) -> Self {
-        let kept: Vec<Sample> = self.kept.iter().filter(|sample| hosts.holds(sample.host)).cloned().collect();
+        let kept: Vec<RecordSample> =
+            self.kept.iter().filter(|sample| hosts.holds(sample.host)).cloned().collect();
         let part = Self { offered: self.offered, kept };
         if part.are_enough() { part } else { self.clone() }
     }
@@ -128,9 +129,9 @@ fn chosen(bytes: &[u8], sizes: &[usize], bytes_max: usize) -> Option<Vec<u8>> {
 }
 
 /// Returns the beginning of a record.
-fn cut(block: &Block<'_>) -> Vec<u8> {
+fn cut(block: &RecordBlock<'_>) -> Vec<u8> {
     let mut record = block.head.clone().into_bytes();
-    if let Content::Bytes(content) = &block.content {
+    if let RecordContent::Bytes(content) = &block.content {
         let room = RECORD_BYTES_MAX.saturating_sub(record.len()).min(content.len());
         record.extend_from_slice(content.get(..room).unwrap_or_default());
     }
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(samples.kept.len(), CAPTURES_MAX);
         let half = HostGroup::ALL.split().map(|hosts| samples.of(hosts).kept.len());
         assert!(half.iter().all(|count| *count >= CAPTURES_MIN), "{half:?}");
-        let is_of = |sample: &Sample, numbers: std::ops::Range<u32>| {
+        let is_of = |sample: &RecordSample, numbers: std::ops::Range<u32>| {
             let text = String::from_utf8_lossy(&sample.records[0]).into_owned();
             numbers.into_iter().any(|number| text.contains(&format!(".org/{number}\r\n")))
         };

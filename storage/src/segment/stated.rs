@@ -16,14 +16,14 @@ pub type Catalogued = BTreeMap<String, SegmentInfo>;
 
 /// Everything stated about segments.
 #[derive(Debug)]
-pub(super) struct Stated {
+pub(super) struct SegmentStatements {
     /// By file name; damaged lines are left out.
     pub summaries: BTreeMap<String, SegmentInfo>,
     pub manifest: BTreeMap<String, Digest>,
     catalogue: Catalogued,
 }
 
-impl Stated {
+impl SegmentStatements {
     pub(super) fn read(disk: &dyn Disk, folder: &Path, catalogue: &Catalogued) -> Result<Self, SegmentError> {
         let (summaries, _) = ledger::lines(disk, folder, SUMMARIES)?;
         let summaries = summaries.iter().filter_map(|line| ledger::parse_summary(line));

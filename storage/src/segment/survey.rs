@@ -4,20 +4,20 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::guard::Guard;
 use super::name::SegmentName;
-use super::order::{CaptureStream, Found};
+use super::order::{CaptureStream, StreamItem};
 use super::read::SegmentReader;
 use super::{order, recover};
 use crate::backend::{Disk, DiskFile, OpenMode, PIECE_BYTES, RealDisk, pieces, read_exact_at};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermark};
-use crate::warc::{ReadError, Record};
+use crate::warc::{Record, RecordError};
 
 /// Contents of a segment's file.
 #[derive(Clone, Debug)]
-pub struct Survey {
+pub struct SegmentSurvey {
     /// Size of the file in bytes.
     pub bytes: u64,
     /// Digest of the file.
@@ -35,7 +35,7 @@ pub struct Survey {
 /// Maximum number of unreadable places of a segment that are listed, not just counted.
 pub const BROKEN_MAX: usize = 100;
 
-impl Survey {
+impl SegmentSurvey {
     fn broken(&mut self, offset: u64, what: String) {
         self.broken_places += 1;
         if self.broken.len() < BROKEN_MAX {
@@ -62,20 +62,20 @@ pub fn files(archive: &Path) -> Result<Vec<(SegmentId, String)>, SegmentError> {
 ///
 /// # Errors
 /// When the file cannot be read at all; damage within it is part of the survey.
-pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, SegmentError> {
+pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<SegmentSurvey, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let opened = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     let bytes = opened.len().context("read", &path)?;
     let sha256 = recover::sha256(opened.as_ref(), bytes).context("read", &path)?;
     let mut survey =
-        Survey { bytes, sha256, captures: 0, written_as: None, broken: Vec::new(), broken_places: 0 };
+        SegmentSurvey { bytes, sha256, captures: 0, written_as: None, broken: Vec::new(), broken_places: 0 };
     let start = Watermark { segment, offset: 0 };
     let counted = CaptureStream::resumed(opened, start, &path, 0).and_then(|mut stream| {
         while let Some(found) = stream.next()? {
             match found {
-                Found::Capture { .. } => survey.captures += 1,
-                Found::Broken(place) => survey.broken(place.offset, place.what),
-                Found::Warcinfo { name, .. } => survey.written_as = name,
+                StreamItem::Capture { .. } => survey.captures += 1,
+                StreamItem::Broken(place) => survey.broken(place.offset, place.what),
+                StreamItem::Warcinfo { name, .. } => survey.written_as = name,
             }
         }
         Ok(())
@@ -93,7 +93,7 @@ pub fn survey(archive: &Path, segment: SegmentId, file: &str) -> Result<Survey, 
 
 /// The outcome of repairing a dictionary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restored {
+pub enum DictionaryRepair {
     /// The file at the target equals the file that was closed.
     Whole,
     /// The dictionary is repaired and records are readable again, but something else is still wrong.
@@ -114,13 +114,13 @@ pub fn restore(
     file: &str,
     sha256: Option<Digest>,
     target: &Path,
-) -> Result<Restored, SegmentError> {
+) -> Result<DictionaryRepair, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let source = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     let reader = SegmentReader::new(Arc::new(RealDisk), archive);
     let dictionary = match reader.load_dictionary(segment) {
         Ok(Some(dictionary)) => dictionary,
-        Ok(None) | Err(SegmentError::Corrupted { .. }) => return Ok(Restored::Nothing),
+        Ok(None) | Err(SegmentError::Corrupted { .. }) => return Ok(DictionaryRepair::Nothing),
         Err(error) => return Err(error),
     };
     let first = dictionary.first_frame();
@@ -133,16 +133,16 @@ pub fn restore(
         write_between(source.as_ref(), &first, &end, target).context("write", target)?;
         let output = RealDisk.open(target, OpenMode::Read).context("read", target)?;
         if Some(recover::sha256(output.as_ref(), length).context("read", target)?) == sha256 {
-            return Ok(Restored::Whole);
+            return Ok(DictionaryRepair::Whole);
         }
     }
     let mut found = vec![0; first.len()];
     if read_exact_at(source.as_ref(), &mut found, 0).is_ok() && found == first {
         RealDisk.remove(target).context("remove", target)?;
-        return Ok(Restored::Nothing);
+        return Ok(DictionaryRepair::Nothing);
     }
     write_between(source.as_ref(), &first, &[], target).context("write", target)?;
-    Ok(Restored::Dictionary)
+    Ok(DictionaryRepair::Dictionary)
 }
 
 /// Copies a file durably, with its beginning and its end replaced by others of the same lengths.
@@ -166,7 +166,7 @@ pub fn records(
     segment: SegmentId,
     file: &str,
     offset: u64,
-) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
+) -> Result<impl Iterator<Item = Result<Record, RecordError>> + use<>, SegmentError> {
     records_up_to(super::CONTENT_BYTES_MAX, archive, segment, file, offset)
 }
 
@@ -180,7 +180,7 @@ pub fn records_up_to(
     segment: SegmentId,
     file: &str,
     offset: u64,
-) -> Result<impl Iterator<Item = Result<Record, ReadError>> + use<>, SegmentError> {
+) -> Result<impl Iterator<Item = Result<Record, RecordError>> + use<>, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let opened: Arc<dyn DiskFile> = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
     order::records_up_to(content_bytes_max, opened, Watermark { segment, offset }, &path)
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn broken_places_are_listed_up_to_a_limit_and_counted_beyond() {
-        let mut survey = Survey {
+        let mut survey = SegmentSurvey {
             bytes: 0,
             sha256: Digest::sha256(b""),
             captures: 0,

@@ -97,12 +97,12 @@ fn every_kind() -> Vec<CaptureGroup> {
 }
 
 /// An archive on an in-memory disk.
-struct Archive {
+struct MemoryArchive {
     disk: SimulatedDisk,
     options: SegmentOptions,
 }
 
-impl Archive {
+impl MemoryArchive {
     fn new(codec: Codec) -> Self {
         let info = vec![("software".into(), "test".into())];
         let options = SegmentOptions {
@@ -149,10 +149,10 @@ fn append(segments: &mut Segments, groups: impl IntoIterator<Item = CaptureGroup
     groups.into_iter().map(&mut append).collect()
 }
 
-fn bases(numbers: std::ops::Range<u32>) -> Vec<Base> {
+fn bases(numbers: std::ops::Range<u32>) -> Vec<DictionaryBase> {
     let base = |number| match response(number, &page(number, 300)).body {
         CaptureBody::Response { http, .. } => {
-            Base { url: format!("http://example.org/page/{number}"), content: http, origin: None }
+            DictionaryBase { url: format!("http://example.org/page/{number}"), content: http, origin: None }
         }
         _ => unreachable!("a response is one"),
     };
@@ -183,7 +183,7 @@ fn assert_same(group: &CaptureGroup, capture: &ReplayedCapture) {
 #[test]
 fn every_kind_of_capture_comes_back() {
     for codec in [Codec::Zstd, Codec::Gzip] {
-        let archive = Archive::new(codec);
+        let archive = MemoryArchive::new(codec);
         let (mut segments, recovered) = archive.open();
         assert!(recovered.is_empty());
         let groups = every_kind();
@@ -236,7 +236,7 @@ fn every_kind_of_capture_comes_back() {
 
 #[test]
 fn closing_makes_a_segment_immutable_and_listed() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     for number in 0..3 {
         append(&mut segments, [response(number, &page(number, 100))]);
@@ -266,7 +266,7 @@ fn closing_makes_a_segment_immutable_and_listed() {
     // The files beside the segments can be rebuilt from them.
     let files = archive.disk.files();
     for file in archive.files().iter().filter(|file| !file.ends_with(".zst")) {
-        archive.disk.remove(&Archive::path(file)).expect("remove");
+        archive.disk.remove(&MemoryArchive::path(file)).expect("remove");
     }
     let (again, _) = archive.open();
     let facts = |infos: Vec<SegmentInfo>| {
@@ -286,7 +286,7 @@ fn closing_makes_a_segment_immutable_and_listed() {
 
 #[test]
 fn the_open_name_of_a_closed_segment_goes_and_another_file_of_that_name_stays() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     for number in 0..2 {
         append(&mut segments, [response(number, &page(number, 100))]);
@@ -311,7 +311,7 @@ fn hosted(host: u32, number: u32, words: u32) -> CaptureGroup {
 
 #[test]
 fn each_group_of_hosts_has_a_segment_and_the_order_is_kept() {
-    let mut archive = Archive::new(Codec::Zstd);
+    let mut archive = MemoryArchive::new(Codec::Zstd);
     archive.options.host_groups = 4;
     let (mut segments, _) = archive.open();
     let mut given = Vec::new();
@@ -351,7 +351,7 @@ fn each_group_of_hosts_has_a_segment_and_the_order_is_kept() {
 #[test]
 fn segments_are_closed_by_size_count_and_age() {
     let due = |change: fn(&mut SegmentOptions)| {
-        let mut archive = Archive::new(Codec::Gzip);
+        let mut archive = MemoryArchive::new(Codec::Gzip);
         change(&mut archive.options);
         let (mut segments, _) = archive.open();
         assert_eq!(segments.rotate_due().expect("a good disk"), None);
@@ -368,7 +368,7 @@ fn segments_are_closed_by_size_count_and_age() {
 #[test]
 fn the_real_disk_keeps_the_same_promises() {
     let folder = tempfile::tempdir().expect("a folder");
-    let options = Archive::new(Codec::Zstd).options;
+    let options = MemoryArchive::new(Codec::Zstd).options;
     for round in 1..4 {
         let (mut segments, recovered) =
             Segments::open(Arc::new(RealDisk), folder.path(), options.clone()).expect("open");
@@ -383,7 +383,7 @@ fn the_real_disk_keeps_the_same_promises() {
 #[test]
 fn long_bodies_are_cut_into_frames_and_come_back() {
     for codec in [Codec::Zstd, Codec::Gzip] {
-        let archive = Archive::new(codec);
+        let archive = MemoryArchive::new(codec);
         let (mut segments, _) = archive.open();
         let body = page(3, 1_500_000);
         assert!(body.len() > FRAME_BYTES_MAX);
@@ -399,7 +399,7 @@ fn long_bodies_are_cut_into_frames_and_come_back() {
 
 #[test]
 fn digests_follow_the_setting() {
-    let archive = Archive::new(Codec::Gzip);
+    let archive = MemoryArchive::new(Codec::Gzip);
     let options = SegmentOptions { algorithm: Algorithm::Sha1, ..archive.options.clone() };
     let (mut segments, _) =
         Segments::open(Arc::new(archive.disk.clone()), &PathBuf::from("/archive"), options).expect("open");
@@ -417,8 +417,8 @@ fn digests_follow_the_setting() {
 
 #[test]
 fn an_archive_keeps_its_codec_until_another_one_is_asked_for() {
-    let mut archive = Archive::new(Codec::Gzip);
-    let append = |archive: &Archive| {
+    let mut archive = MemoryArchive::new(Codec::Gzip);
+    let append = |archive: &MemoryArchive| {
         let (mut segments, _) = archive.open();
         let encoded = segments.encoder().encode(response(1, b"hello")).expect("encode");
         segments.append(&encoded).expect("append");
@@ -440,11 +440,11 @@ fn an_archive_keeps_its_codec_until_another_one_is_asked_for() {
 fn a_spooled_body_is_the_record_it_would_be_in_memory() {
     let head = Bytes::from_static(b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n");
     for (codec, length) in [(Codec::Zstd, 20 << 20), (Codec::Gzip, 9 << 20), (Codec::Zstd, 100_000)] {
-        let archive = Archive::new(codec);
+        let archive = MemoryArchive::new(codec);
         let (mut segments, _) = archive.open();
         let body: Vec<u8> =
             (0..length as u32).flat_map(|word| (word / 5).to_le_bytes()).take(length).collect();
-        let mut spool = Spool::create(&archive.disk, &Archive::path("")).expect("a spool");
+        let mut spool = Spool::create(&archive.disk, &MemoryArchive::path("")).expect("a spool");
         body.chunks(1_000_000).for_each(|piece| spool.append(piece).expect("write"));
         let body_in_file = CaptureBody::Spooled {
             head: head.clone(),

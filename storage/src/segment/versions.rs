@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 
-use super::dictionary::{Base, DICTIONARY_BYTES_MAX, Dictionary};
+use super::dictionary::{DICTIONARY_BYTES_MAX, Dictionary, DictionaryBase};
 use super::error::SegmentError;
 use super::group::CaptureGroup;
 use super::guard::Guard;
@@ -61,7 +61,7 @@ impl PageHash {
 
 /// A page's newest version.
 #[derive(Clone, Copy, Debug)]
-struct Version {
+struct NewestVersion {
     location: Location,
     /// Hash of its site.
     host: u32,
@@ -112,7 +112,7 @@ impl FirstCaptures {
 #[derive(Debug)]
 pub(super) struct Versions {
     guard: Guard,
-    pages: HashMap<u64, Version>,
+    pages: HashMap<u64, NewestVersion>,
     /// This host group's share of [`PAGES_MAX`].
     pages_max: usize,
     order: u64,
@@ -181,8 +181,15 @@ impl Versions {
     fn set(&mut self, PageHash { url, host }: PageHash, location: Location, plain_length: u64) {
         self.order += 1;
         let order = self.order;
-        let version =
-            Version { location, host, is_due: false, plain_length, captures: 1, least: u64::MAX, order };
+        let version = NewestVersion {
+            location,
+            host,
+            is_due: false,
+            plain_length,
+            captures: 1,
+            least: u64::MAX,
+            order,
+        };
         if self.pages.len() < self.pages_max || self.pages.contains_key(&url) {
             self.pages.insert(url, version);
         }
@@ -295,7 +302,7 @@ impl Versions {
     /// often, then those captured last.
     fn locations(&self, hosts: HostGroup) -> Vec<Location> {
         let held = self.pages.values().filter(|version| hosts.holds(version.host));
-        let mut versions: Vec<Version> = held.copied().collect();
+        let mut versions: Vec<NewestVersion> = held.copied().collect();
         versions.sort_unstable_by_key(|version| {
             std::cmp::Reverse((version.is_due, version.captures, version.order))
         });
@@ -345,7 +352,7 @@ impl DictionaryPlan {
             }
             length += record.content.len();
             let url = record.header.target_uri().unwrap_or_default().to_owned();
-            bases.push(Base { url, content: record.content, origin: Some(*location) });
+            bases.push(DictionaryBase { url, content: record.content, origin: Some(*location) });
         }
         Dictionary::build(&bases)
     }
@@ -412,7 +419,7 @@ mod tests {
     #[test]
     fn recaptures_beside_their_base_don_t() {
         let bases: Vec<_> = (0..20u8)
-            .map(|page| Base {
+            .map(|page| DictionaryBase {
                 url: format!("http://a/{page}"),
                 content: vec![page; 5000].into(),
                 origin: None,

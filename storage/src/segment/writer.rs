@@ -10,10 +10,10 @@ use sha2::{Digest as _, Sha256};
 
 use super::codec::SpoolingError;
 use super::dictionary::Dictionary;
-use super::encode::{Generation, Packed};
-use super::error::{Context, SegmentError};
+use super::encode::{CompressedGroup, Generation};
+use super::error::{IoContext, SegmentError};
 use super::host_group::HostGroup;
-use super::index::Index;
+use super::index::SegmentIndex;
 use super::ledger::SegmentInfo;
 use super::name::SegmentName;
 use super::order;
@@ -85,7 +85,7 @@ pub(super) struct Active {
     pub hasher: Sha256,
     pub opened: DateTime<Utc>,
     pub dictionary: Option<Arc<Dictionary>>,
-    pub index: Index,
+    pub index: SegmentIndex,
     /// Bytes known to be durable.
     synced: Arc<AtomicU64>,
     /// Whether a write failed and its bytes after the end may not be cut off yet.
@@ -105,7 +105,7 @@ impl Active {
     ) -> Self {
         let mut info = SegmentInfo::new(name.id, name.closed(), captures_before);
         info.dictionary = dictionary.as_deref().map(Dictionary::digest);
-        let index = Index::new(name.closed());
+        let index = SegmentIndex::new(name.closed());
         Self {
             path: path.to_owned(),
             file,
@@ -143,7 +143,7 @@ impl Active {
     /// Appends a group as the capture with this number.
     pub(super) fn append(
         &mut self,
-        packed: &Packed,
+        packed: &CompressedGroup,
         time: DateTime<Utc>,
         number: u64,
     ) -> Result<Location, SegmentError> {
@@ -162,7 +162,7 @@ impl Active {
     }
 
     /// Writes `frame` and a group: all of it, or nothing.
-    fn write_group(&mut self, frame: &[u8], packed: &Packed) -> Result<(), SegmentError> {
+    fn write_group(&mut self, frame: &[u8], packed: &CompressedGroup) -> Result<(), SegmentError> {
         if packed.spooled.is_none() && frame.is_empty() {
             return self.write(&packed.bytes);
         }
@@ -206,7 +206,7 @@ impl Active {
 
 /// Writes the captures of a host group.
 #[derive(Debug)]
-pub(super) struct Writer {
+pub(super) struct GroupWriter {
     pub hosts: HostGroup,
     pub active: Option<Active>,
     pub versions: Versions,

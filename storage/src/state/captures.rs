@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::State;
 use super::pages::unknown;
 use crate::capture_kind::CaptureKind;
-use crate::checkpoint::{Result, StateError, Table};
+use crate::checkpoint::{RecordTable, Result, StateError};
 use crate::history::{self, Capture, CaptureRecord, History, MimeId};
 use crate::ids::{CaptureId, Location, UrlId};
 use crate::index::HashIndex;
@@ -282,7 +282,11 @@ fn digest_key(capture: &Capture) -> Option<u64> {
 }
 
 /// Adds the captures from an id on to the index of digests.
-pub(super) fn index_digests(index: &mut HashIndex, captures: &Table<CaptureRecord>, from: u32) -> Result<()> {
+pub(super) fn index_digests(
+    index: &mut HashIndex,
+    captures: &RecordTable<CaptureRecord>,
+    from: u32,
+) -> Result<()> {
     let mut batch = Vec::new();
     for record in captures.scan(from) {
         let (id, record) = record?;

@@ -2,7 +2,7 @@
 
 use super::open::{LOGS, TABLES, blocks_of, count_of, sum_of};
 use super::{State, small};
-use crate::catalogue::{Contents, FORMAT, FORMAT_VERSION, NUMBER};
+use crate::catalogue::{CatalogueContents, FORMAT, FORMAT_VERSION, NUMBER};
 use crate::checkpoint::{Result, StateError, lock};
 use crate::ids::Watermarks;
 
@@ -126,7 +126,7 @@ impl State {
         self.journal.clear()
     }
 
-    fn contents_to_commit(&self, number: u64, watermarks: &Watermarks) -> Contents {
+    fn contents_to_commit(&self, number: u64, watermarks: &Watermarks) -> CatalogueContents {
         let mut contents = self.contents.clone();
         let numbers = &mut contents.numbers;
         numbers.insert(FORMAT.to_owned(), FORMAT_VERSION);

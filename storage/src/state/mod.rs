@@ -28,8 +28,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use crate::backend::{Disk, DiskFile};
-use crate::catalogue::{Catalogue, Contents, GENERATION, IDENTITY, NUMBER};
-use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table};
+use crate::catalogue::{Catalogue, CatalogueContents, GENERATION, IDENTITY, NUMBER};
+use crate::checkpoint::{Journal, RecordLog, RecordTable, Result, StateError};
 use crate::history::CaptureRecord;
 use crate::ids::UrlId;
 use crate::ids::Watermarks;
@@ -51,7 +51,7 @@ pub use texts::{TITLE_BYTES_MAX, TitleCursor};
 
 /// The purpose for which a [`State`] is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum StateMode {
     /// For changing it; there is one owner at a time. Creates an archive that does not exist.
     Own,
     /// For reading it as of the last checkpoint, concurrently with an owner. Checkpoints wait while a reader is open.
@@ -88,7 +88,7 @@ pub struct CashWritten {
 pub struct State {
     disk: Arc<dyn Disk>,
     folder: PathBuf,
-    mode: Mode,
+    mode: StateMode,
     options: StateOptions,
     /// Held while the state is open for changing.
     owner: Option<Arc<dyn DiskFile>>,
@@ -99,11 +99,11 @@ pub struct State {
     /// For a reader: [`lock::calls`] when it was opened.
     calls: u64,
     /// Contents of the catalogue on disk.
-    committed: Contents,
+    committed: CatalogueContents,
     /// The checkpoint at which the owner opened the state.
     opened_at: Option<u64>,
     /// Contents of the catalogue after the next checkpoint, except lengths and open blocks.
-    contents: Contents,
+    contents: CatalogueContents,
     journal: Journal,
     urls: NameTable,
     /// Finds URLs for a reader; `None` if the file does not exist or is too old.
@@ -112,11 +112,11 @@ pub struct State {
     keys: OnceLock<KeyIndex>,
     host_names: NameTable,
     site_names: NameTable,
-    pages: Table<Page>,
-    visits: Table<VisitRecord>,
-    captures: Table<CaptureRecord>,
-    hosts: Table<Host>,
-    sites: Table<Site>,
+    pages: RecordTable<Page>,
+    visits: RecordTable<VisitRecord>,
+    captures: RecordTable<CaptureRecord>,
+    hosts: RecordTable<Host>,
+    sites: RecordTable<Site>,
     titles: RecordLog,
     validators: RecordLog,
     links: LinkLog,
@@ -199,7 +199,7 @@ impl State {
 
     /// The mode in which the state was opened.
     #[must_use]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> StateMode {
         self.mode
     }
 
@@ -231,7 +231,7 @@ impl State {
     /// Fails unless the state may be changed.
     #[inline]
     fn writable(&self) -> Result<()> {
-        if self.mode == Mode::Own && self.poison.is_none() { Ok(()) } else { Err(self.refusal()) }
+        if self.mode == StateMode::Own && self.poison.is_none() { Ok(()) } else { Err(self.refusal()) }
     }
 
     #[cold]

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use super::{CashWritten, Mode, State, StateOptions, captures};
+use super::{CashWritten, State, StateMode, StateOptions, captures};
 use crate::backend::{Disk, DiskFile, Lock, OpenMode};
-use crate::catalogue::{Catalogue, Contents, GENERATION, IDENTITY, NUMBER};
-use crate::checkpoint::{Journal, RecordLog, Result, StateError, Table, lock, write_block};
+use crate::catalogue::{Catalogue, CatalogueContents, GENERATION, IDENTITY, NUMBER};
+use crate::checkpoint::{Journal, RecordLog, RecordTable, Result, StateError, lock, write_block};
 use crate::index::HashIndex;
 use crate::links::LinkLog;
 use crate::rebuild;
@@ -69,7 +69,7 @@ impl State {
     /// # Errors
     /// [`StateError::Locked`] when another process owns it, [`StateError::Missing`] when a reader finds none,
     /// [`StateError::NewerFormat`], [`StateError::Corrupted`], and any I/O error.
-    pub fn open(disk: Arc<dyn Disk>, folder: &Path, mode: Mode) -> Result<Self> {
+    pub fn open(disk: Arc<dyn Disk>, folder: &Path, mode: StateMode) -> Result<Self> {
         Self::open_with(disk, folder, mode, StateOptions::default())
     }
 
@@ -77,10 +77,15 @@ impl State {
     ///
     /// # Errors
     /// As [`State::open`].
-    pub fn open_with(disk: Arc<dyn Disk>, folder: &Path, mode: Mode, options: StateOptions) -> Result<Self> {
+    pub fn open_with(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        mode: StateMode,
+        options: StateOptions,
+    ) -> Result<Self> {
         match mode {
-            Mode::Own => Self::open_own(disk, folder, options),
-            Mode::Read => Self::open_read(disk, folder, options),
+            StateMode::Own => Self::open_own(disk, folder, options),
+            StateMode::Read => Self::open_read(disk, folder, options),
         }
     }
 
@@ -100,7 +105,7 @@ impl State {
         let catalogue = Catalogue::new(disk.clone(), &state_folder);
         let committed = catalogue.load()?;
         let is_begun = committed.number(IDENTITY) > 0;
-        let contents = if is_begun { committed.clone() } else { Contents::begun() };
+        let contents = if is_begun { committed.clone() } else { CatalogueContents::begun() };
         let journal = Journal::open(disk.as_ref(), state_folder.join("journal"), OpenMode::Create)?;
         if journal.is_pending(contents.number(NUMBER))? {
             catalogue.settle()?;
@@ -109,7 +114,7 @@ impl State {
         let mut state = Self::assemble(
             disk,
             folder,
-            Mode::Own,
+            StateMode::Own,
             options,
             Some(owner),
             checkpoint_lock,
@@ -143,8 +148,16 @@ impl State {
         if contents.number(NUMBER) == 0 {
             return Err(StateError::Missing { path: folder.to_owned() });
         }
-        let mut state =
-            Self::assemble(disk, folder, Mode::Read, options, None, checkpoint_lock, catalogue, contents)?;
+        let mut state = Self::assemble(
+            disk,
+            folder,
+            StateMode::Read,
+            options,
+            None,
+            checkpoint_lock,
+            catalogue,
+            contents,
+        )?;
         state.read_sum = Some(sum);
         state.calls = calls;
         state.overlay_journal()?;
@@ -155,17 +168,17 @@ impl State {
     pub(super) fn assemble(
         disk: Arc<dyn Disk>,
         folder: &Path,
-        mode: Mode,
+        mode: StateMode,
         options: StateOptions,
         owner: Option<Arc<dyn DiskFile>>,
         checkpoint_lock: Arc<dyn DiskFile>,
         catalogue: Catalogue,
-        contents: Contents,
+        contents: CatalogueContents,
     ) -> Result<Self> {
         let state_folder = folder.join(FOLDER);
-        let open_mode = if mode == Mode::Own { OpenMode::Create } else { OpenMode::Read };
+        let open_mode = if mode == StateMode::Own { OpenMode::Create } else { OpenMode::Read };
         let files =
-            Files { disk: disk.as_ref(), folder: &state_folder, mode: open_mode, contents: &contents };
+            StateFiles { disk: disk.as_ref(), folder: &state_folder, mode: open_mode, contents: &contents };
         let mime_ids = mime_ids(&contents.mimes);
         let mut state = Self {
             urls: files.names("urls", "pages")?,
@@ -250,7 +263,7 @@ impl State {
     /// # Errors
     /// As [`State::open`].
     pub fn refresh(&mut self) -> Result<()> {
-        if self.mode == Mode::Own {
+        if self.mode == StateMode::Own {
             return Ok(());
         }
         self.pause()?;
@@ -287,7 +300,7 @@ impl State {
     /// For a reader: whether a checkpoint has started waiting for readers since this one was opened.
     #[must_use]
     pub fn is_awaited(&self) -> bool {
-        self.mode == Mode::Read && lock::calls(self.checkpoint_lock.as_ref()) != self.calls
+        self.mode == StateMode::Read && lock::calls(self.checkpoint_lock.as_ref()) != self.calls
     }
 
     /// For a reader: lets checkpoints proceed until [`State::refresh`].
@@ -295,7 +308,7 @@ impl State {
     /// # Errors
     /// When the lock cannot be released.
     pub fn pause(&mut self) -> Result<()> {
-        if self.mode == Mode::Own {
+        if self.mode == StateMode::Own {
             return Ok(());
         }
         let path = self.lock_path();
@@ -351,14 +364,14 @@ fn redo(disk: &dyn Disk, folder: &Path, journal: &Journal, number: u64) -> Resul
 }
 
 /// Opens files with the lengths recorded by a checkpoint.
-struct Files<'a> {
+struct StateFiles<'a> {
     disk: &'a dyn Disk,
     folder: &'a Path,
     mode: OpenMode,
-    contents: &'a Contents,
+    contents: &'a CatalogueContents,
 }
 
-impl Files<'_> {
+impl StateFiles<'_> {
     fn number(&self, name: &str) -> u64 {
         self.contents.number(name)
     }
@@ -387,10 +400,10 @@ impl Files<'_> {
     }
 
     /// Opens a table with the minimum cache.
-    fn table<R: crate::checkpoint::Record>(&self, id: u32) -> Result<Table<R>> {
+    fn table<R: crate::checkpoint::TableRecord>(&self, id: u32) -> Result<RecordTable<R>> {
         let name = TABLES[id as usize];
         let path = self.folder.join(table_file(name));
-        Table::open(self.disk, path, id, self.count(name), self.mode, self.number(IDENTITY))
+        RecordTable::open(self.disk, path, id, self.count(name), self.mode, self.number(IDENTITY))
     }
 
     fn records(&self, log: &str, block_bytes: u16) -> Result<RecordLog> {

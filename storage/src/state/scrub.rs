@@ -9,11 +9,11 @@ use std::path::Path;
 
 use super::open::{FOLDER, mime_ids};
 use super::small::{LINKS, PAYLOAD_BYTES};
-use super::{Mode, State};
+use super::{State, StateMode};
 use crate::address::{name_hash, url_hash};
 use crate::backend::OpenMode;
 use crate::capture_kind::CaptureKind;
-use crate::catalogue::{Catalogue, Contents, GENERATION, NUMBER};
+use crate::catalogue::{Catalogue, CatalogueContents, GENERATION, NUMBER};
 use crate::checkpoint::{Result, StateError, lock};
 use crate::history::MimeId;
 use crate::ids::{CaptureId, UrlId, Watermarks};
@@ -118,7 +118,8 @@ impl State {
         let lock_path = state_folder.join(lock::CHECKPOINT_LOCK);
         let lock = self.disk.open(&lock_path, OpenMode::Create);
         let lock = lock.map_err(|error| StateError::io(&lock_path, error))?;
-        let mut contents = Contents { blocks: BTreeMap::new(), mimes: Vec::new(), ..self.contents.clone() };
+        let mut contents =
+            CatalogueContents { blocks: BTreeMap::new(), mimes: Vec::new(), ..self.contents.clone() };
         let is_of_files = |name: &str| {
             ["count.", "blocks.", "sum."].iter().any(|start| name.starts_with(start)) || name == LINKS
         };
@@ -128,10 +129,13 @@ impl State {
         let catalogue = Catalogue::new(self.disk.clone(), &state_folder);
         let (disk, owner) = (self.disk.clone(), self.owner.clone());
         let mut copy =
-            Self::assemble(disk, folder, Mode::Own, self.options, owner, lock, catalogue, contents)?;
+            Self::assemble(disk, folder, StateMode::Own, self.options, owner, lock, catalogue, contents)?;
         // A deferred checkpoint may have left a journal with the next number.
         let number = self.checkpoint_number() + 2;
-        copy.committed = Contents { numbers: [(NUMBER.to_owned(), number)].into(), ..Contents::default() };
+        copy.committed = CatalogueContents {
+            numbers: [(NUMBER.to_owned(), number)].into(),
+            ..CatalogueContents::default()
+        };
         Ok(copy)
     }
 

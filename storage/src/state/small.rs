@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::State;
-use crate::catalogue::{Contents, NUMBER, REWRITES, SegmentEntry};
+use crate::catalogue::{CatalogueContents, NUMBER, REWRITES, SegmentEntry};
 use crate::checkpoint::{Result, StateError};
 use crate::history::MimeId;
 use crate::ids::{SegmentId, Watermark, Watermarks};
@@ -97,7 +97,7 @@ pub struct Totals {
     pub sites: u64,
 }
 
-pub(super) fn watermarks(contents: &Contents) -> Watermarks {
+pub(super) fn watermarks(contents: &CatalogueContents) -> Watermarks {
     let id = |number: u64| SegmentId(u32::try_from(number).unwrap_or(u32::MAX));
     let open = contents.numbers.range(WATERMARK_OPEN.to_owned()..);
     let open = open.map_while(|(name, offset)| {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::small::SETTING_BYTES_MAX;
-use super::{Checkpointed, Mode, State, StateOptions};
+use super::{Checkpointed, State, StateMode, StateOptions};
 use crate::address::url_hash;
 use crate::backend::RealDisk;
 use crate::capture_kind::CaptureKind;
@@ -19,7 +19,7 @@ use crate::links::LinkTarget;
 use crate::pages::{Page, PageFlags, Visit};
 use crate::warc::MEDIA_TYPE_BYTES_MAX;
 
-fn open(folder: &Path, mode: Mode) -> Result<State, StateError> {
+fn open(folder: &Path, mode: StateMode) -> Result<State, StateError> {
     let options = StateOptions { cache_bytes: Some(1 << 20), reader_wait: Duration::ZERO };
     State::open_with(Arc::new(RealDisk), folder, mode, options)
 }
@@ -50,7 +50,7 @@ fn no_attacker_can_make_names_that_collide() {
     let [victim, other] = SAME_XXH3;
     assert_eq!(xxhash_rust::xxh3::xxh3_64(victim.as_bytes()), xxhash_rust::xxh3::xxh3_64(other.as_bytes()));
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     for (number, name) in (0..).zip(SAME_XXH3) {
         assert_eq!(intern(&mut state, name), UrlId(number));
         assert_eq!(state.intern_site(name).unwrap(), (SiteId(number), true));
@@ -58,7 +58,7 @@ fn no_attacker_can_make_names_that_collide() {
     }
     state.checkpoint(watermarks(0)).unwrap();
     drop(state);
-    let state = open(folder.path(), Mode::Read).unwrap();
+    let state = open(folder.path(), StateMode::Read).unwrap();
     for (number, name) in (0..).zip(SAME_XXH3) {
         assert_eq!(state.find(name).unwrap(), Some(UrlId(number)));
         assert_eq!(state.find_site(name).unwrap(), Some(SiteId(number)));
@@ -69,14 +69,14 @@ fn no_attacker_can_make_names_that_collide() {
 #[test]
 fn what_was_not_checkpointed_is_gone_after_reopening() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let kept = intern(&mut state, "https://example.org/kept");
     state.update_page(kept, |page| page.cash = 5).unwrap();
     assert_eq!(state.checkpoint(watermarks(10)).unwrap(), Checkpointed::Done);
     state.update_page(kept, |page| page.cash = 6).unwrap();
     intern(&mut state, "https://example.org/lost");
     drop(state);
-    let state = open(folder.path(), Mode::Own).unwrap();
+    let state = open(folder.path(), StateMode::Own).unwrap();
     assert_eq!(state.watermarks(), watermarks(10));
     assert_eq!(state.checkpoint_number(), 1);
     assert_eq!(state.url_count(), 1);
@@ -87,8 +87,8 @@ fn what_was_not_checkpointed_is_gone_after_reopening() {
 #[test]
 fn there_is_one_owner_and_its_name_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let _owner = open(folder.path(), Mode::Own).unwrap();
-    match open(folder.path(), Mode::Own) {
+    let _owner = open(folder.path(), StateMode::Own).unwrap();
+    match open(folder.path(), StateMode::Own) {
         Err(StateError::Locked { holder, .. }) => {
             assert!(holder.contains(&std::process::id().to_string()), "{holder}");
         }
@@ -99,12 +99,12 @@ fn there_is_one_owner_and_its_name_is_reported() {
 #[test]
 fn an_owner_that_has_not_written_its_name_yet_is_waited_for() {
     let folder = tempfile::tempdir().unwrap();
-    drop(open(folder.path(), Mode::Own).unwrap());
+    drop(open(folder.path(), StateMode::Own).unwrap());
     let path = folder.path().join("archive.lock");
     let owner = std::fs::File::options().write(true).open(&path).unwrap();
     owner.lock().unwrap();
     owner.set_len(0).unwrap();
-    let holder = || match open(folder.path(), Mode::Own) {
+    let holder = || match open(folder.path(), StateMode::Own) {
         Err(StateError::Locked { holder, .. }) => holder,
         other => panic!("{other:?}"),
     };
@@ -124,11 +124,11 @@ fn an_owner_that_has_not_written_its_name_yet_is_waited_for() {
 #[test]
 fn readers_need_a_checkpoint_and_may_not_change_anything() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
-    let mut owner = open(folder.path(), Mode::Own).unwrap();
-    assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
+    assert!(matches!(open(folder.path(), StateMode::Read), Err(StateError::Missing { .. })));
+    let mut owner = open(folder.path(), StateMode::Own).unwrap();
+    assert!(matches!(open(folder.path(), StateMode::Read), Err(StateError::Missing { .. })));
     owner.checkpoint(watermarks(0)).unwrap();
-    let mut reader = open(folder.path(), Mode::Read).unwrap();
+    let mut reader = open(folder.path(), StateMode::Read).unwrap();
     assert!(matches!(reader.intern("https://example.org/", 1), Err(StateError::ReadOnly)));
     assert!(matches!(reader.set_setting("a", None), Err(StateError::ReadOnly)));
     assert!(matches!(reader.checkpoint(watermarks(1)), Err(StateError::ReadOnly)));
@@ -137,11 +137,11 @@ fn readers_need_a_checkpoint_and_may_not_change_anything() {
 #[test]
 fn a_reader_sees_one_checkpoint_and_holds_the_next_one_back() {
     let folder = tempfile::tempdir().unwrap();
-    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    let mut owner = open(folder.path(), StateMode::Own).unwrap();
     let url = intern(&mut owner, "https://example.org/");
     owner.update_page(url, |page| page.cash = 1).unwrap();
     owner.checkpoint(watermarks(1)).unwrap();
-    let mut reader = open(folder.path(), Mode::Read).unwrap();
+    let mut reader = open(folder.path(), StateMode::Read).unwrap();
     owner.update_page(url, |page| page.cash = 2).unwrap();
     let other = intern(&mut owner, "https://example.org/other");
     assert_eq!(owner.checkpoint(watermarks(2)).unwrap(), Checkpointed::Deferred);
@@ -159,7 +159,7 @@ fn a_reader_sees_one_checkpoint_and_holds_the_next_one_back() {
 #[test]
 fn a_refreshed_reader_finds_old_and_new() {
     let folder = tempfile::tempdir().unwrap();
-    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    let mut owner = open(folder.path(), StateMode::Own).unwrap();
     let mut reader: Option<State> = None;
     for number in 0..5 {
         for url in 0..300 {
@@ -174,7 +174,7 @@ fn a_refreshed_reader_finds_old_and_new() {
                 reader.refresh().unwrap();
                 reader
             }
-            None => reader.insert(open(folder.path(), Mode::Read).unwrap()),
+            None => reader.insert(open(folder.path(), StateMode::Read).unwrap()),
         };
         for number in 0..=number {
             assert!(reader.find(&format!("https://example.org/{number}/7")).unwrap().is_some());
@@ -190,7 +190,7 @@ fn readers_always_see_one_whole_checkpoint() {
     const URLS: u32 = 2000;
     const CASH: i64 = 1 << 40;
     let folder = tempfile::tempdir().unwrap();
-    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    let mut owner = open(folder.path(), StateMode::Own).unwrap();
     owner.options.reader_wait = Duration::from_secs(30);
     for number in 0..URLS {
         intern(&mut owner, &format!("http://a/{number}"));
@@ -202,7 +202,7 @@ fn readers_always_see_one_whole_checkpoint() {
         let read = || {
             let mut seen = 0;
             while !done.load(std::sync::atomic::Ordering::Relaxed) || seen == 0 {
-                let reader = open(folder.path(), Mode::Read).unwrap();
+                let reader = open(folder.path(), StateMode::Read).unwrap();
                 let cash: i64 = reader.pages(UrlId(0)).map(|page| page.unwrap().1.cash).sum();
                 assert_eq!(cash, CASH, "at checkpoint {}", reader.checkpoint_number());
                 reader.check(&mut |found| panic!("{found}")).unwrap();
@@ -232,11 +232,11 @@ fn readers_always_see_one_whole_checkpoint() {
 #[test]
 fn a_reader_learns_that_a_checkpoint_waits_for_it() {
     let folder = tempfile::tempdir().unwrap();
-    let mut owner = open(folder.path(), Mode::Own).unwrap();
+    let mut owner = open(folder.path(), StateMode::Own).unwrap();
     owner.options.reader_wait = Duration::from_millis(100);
     owner.checkpoint(watermarks(0)).unwrap();
     for number in 1..=2 {
-        let mut reader = open(folder.path(), Mode::Read).unwrap();
+        let mut reader = open(folder.path(), StateMode::Read).unwrap();
         assert!(!reader.is_awaited());
         intern(&mut owner, &format!("http://a/{number}"));
         assert_eq!(owner.checkpoint(watermarks(number)).unwrap(), Checkpointed::Deferred);
@@ -251,7 +251,7 @@ fn a_reader_learns_that_a_checkpoint_waits_for_it() {
 #[test]
 fn a_check_finds_what_does_not_fit() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let urls: Vec<UrlId> = (0..3).map(|number| intern(&mut state, &format!("http://a/{number}"))).collect();
     state.append_links(urls[0], &[LinkTarget { target: UrlId(3), kind: 1 }]).unwrap();
     state.update_page(urls[1], |page| page.host = crate::HostId(0)).unwrap();
@@ -268,20 +268,20 @@ fn a_check_finds_what_does_not_fit() {
 #[test]
 fn a_discarded_state_is_gone() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     state.set_setting("scope", Some(b"all")).unwrap();
     state.checkpoint(watermarks(77)).unwrap();
     drop(state);
-    assert_eq!(open(folder.path(), Mode::Own).unwrap().setting("scope"), Some(b"all".as_slice()));
+    assert_eq!(open(folder.path(), StateMode::Own).unwrap().setting("scope"), Some(b"all".as_slice()));
     State::discard(Arc::new(RealDisk), folder.path()).unwrap();
-    assert!(matches!(open(folder.path(), Mode::Read), Err(StateError::Missing { .. })));
-    assert_eq!(open(folder.path(), Mode::Own).unwrap().setting("scope"), None);
+    assert!(matches!(open(folder.path(), StateMode::Read), Err(StateError::Missing { .. })));
+    assert_eq!(open(folder.path(), StateMode::Own).unwrap().setting("scope"), None);
 }
 
 #[test]
 fn what_the_store_keeps_can_not_be_overwritten() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let url = intern(&mut state, "https://example.org/");
     let links = [LinkTarget { target: url, kind: 3 }];
     let position = state.append_links(url, &links).unwrap();
@@ -299,7 +299,7 @@ fn what_the_store_keeps_can_not_be_overwritten() {
 #[test]
 fn only_the_newest_lists_of_links_are_ranked() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let urls: Vec<UrlId> = (0..50).map(|number| intern(&mut state, &format!("http://a/{number}"))).collect();
     let link = |target: usize| LinkTarget { target: urls[target], kind: 1 };
     for &source in &urls {
@@ -327,7 +327,7 @@ fn only_the_newest_lists_of_links_are_ranked() {
 #[test]
 fn media_types_and_settings_have_limits() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let longest = "x".repeat(MEDIA_TYPE_BYTES_MAX);
     assert_eq!(state.intern_mime(&longest).unwrap().0, 1);
     assert_eq!(state.intern_mime(&format!("{longest}x")).unwrap().0, 0);
@@ -348,7 +348,7 @@ fn media_types_and_settings_have_limits() {
 #[test]
 fn small_things_come_back() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     state.set_counter("fetches", 12).unwrap();
     let html = state.intern_mime("text/html").unwrap();
     assert_eq!(state.intern_mime("").unwrap().0, 0);
@@ -364,11 +364,11 @@ fn small_things_come_back() {
     let long = state.append_title(&"ü".repeat(4000)).unwrap();
     state.checkpoint(watermarks(1)).unwrap();
     drop(state);
-    for mode in [Mode::Own, Mode::Read] {
+    for mode in [StateMode::Own, StateMode::Read] {
         let mut state = open(folder.path(), mode).unwrap();
         assert_eq!((state.counter("fetches"), state.counter("other")), (12, 0));
         assert_eq!(state.mime(html), "text/html");
-        if mode == Mode::Own {
+        if mode == StateMode::Own {
             assert_eq!(state.intern_mime("text/html").unwrap(), html);
         }
         assert_eq!(state.settings("seed/").map(|(name, _)| name).collect::<Vec<_>>(), ["seed/1", "seed/2"]);
@@ -399,7 +399,7 @@ fn small_things_come_back() {
 #[test]
 fn what_is_read_together_is_what_is_read_one_by_one() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let ids: Vec<UrlId> =
         (0..20_000).map(|it| intern(&mut state, &format!("http://www.test/{it}"))).collect();
     // Two thirds are fetched, in an order of their own.
@@ -439,14 +439,14 @@ fn what_is_read_together_is_what_is_read_one_by_one() {
     state.checkpoint(watermarks(1)).unwrap();
     assert!(same(&state) == changed);
     drop(state);
-    assert!(same(&open(folder.path(), Mode::Read).unwrap()) == changed);
+    assert!(same(&open(folder.path(), StateMode::Read).unwrap()) == changed);
 }
 
 /// For captures that confirm others, batched lookups find the same contents as single ones.
 #[test]
 fn contents_are_those_before_confirmations() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let kinds =
         [CaptureKind::Response, CaptureKind::NotModified, CaptureKind::Failed, CaptureKind::Identical];
     let mut newest = Vec::new();
@@ -478,7 +478,7 @@ fn capture_of(url: UrlId, time: i64, kind: CaptureKind) -> Capture {
 #[test]
 fn what_changed_since_the_state_was_opened_is_known() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let url = intern(&mut state, "http://www.test/");
     let ids: Vec<CaptureId> = (0..1000)
         .map(|time| state.append_capture(&capture_of(url, time, CaptureKind::Response), None).unwrap())
@@ -488,7 +488,7 @@ fn what_changed_since_the_state_was_opened_is_known() {
     assert!(!state.are_as_at(checkpoint, 0..1), "it was not opened at this one");
     drop(state);
 
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     assert!(state.are_as_at(checkpoint, 0..1000) && !state.are_as_at(checkpoint + 1, 0..1000));
     assert!(!state.are_as_at(checkpoint, 0..1001), "it is not there yet");
     state.set_capture_flags(ids[500], 8).unwrap();
@@ -504,7 +504,7 @@ fn what_changed_since_the_state_was_opened_is_known() {
     as_they_were(&state);
     drop(state);
     assert!(
-        !open(folder.path(), Mode::Read).unwrap().are_as_at(checkpoint + 1, 0..1),
+        !open(folder.path(), StateMode::Read).unwrap().are_as_at(checkpoint + 1, 0..1),
         "a reader knows nothing"
     );
 }
@@ -512,12 +512,12 @@ fn what_changed_since_the_state_was_opened_is_known() {
 #[test]
 fn all_titles_are_read_where_they_are_found() {
     let folder = tempfile::tempdir().unwrap();
-    let mut state = open(folder.path(), Mode::Own).unwrap();
+    let mut state = open(folder.path(), StateMode::Own).unwrap();
     let title = |number: usize| format!("Überschrift {number} {}", "x".repeat(number % 300));
     let positions: Vec<_> = (0..2000).map(|number| state.append_title(&title(number)).unwrap()).collect();
     state.checkpoint(watermarks(0)).unwrap();
     drop(state);
-    let state = open(folder.path(), Mode::Read).unwrap();
+    let state = open(folder.path(), StateMode::Read).unwrap();
     let mut found = Vec::new();
     assert!(state.title_blocks() > 5);
     for first in (0..state.title_blocks()).step_by(2) {

@@ -9,14 +9,14 @@ pub(crate) struct NameCache<'a> {
     table: &'a NameTable,
     /// Number of blocks that the cache can hold.
     places: usize,
-    blocks: Vec<Option<Names>>,
+    blocks: Vec<Option<BlockNames>>,
     raw: Vec<u8>,
     decoder: Decoder,
 }
 
 /// The names of one block.
 #[derive(Debug)]
-struct Names {
+struct BlockNames {
     block: u32,
     text: Box<str>,
     /// End of each name in `text`.
@@ -50,7 +50,7 @@ impl<'a> NameCache<'a> {
         Ok(names.text.get(start..names.ends[slot] as usize))
     }
 
-    fn read(&mut self, block: u32) -> Result<Names> {
+    fn read(&mut self, block: u32) -> Result<BlockNames> {
         let (table, number) = (self.table, u64::from(block));
         if number == table.log.len() {
             table.open.write(&mut self.raw);
@@ -66,6 +66,6 @@ impl<'a> NameCache<'a> {
             ends.push(text.len() as u32);
         }
         let text = String::from_utf8(text).map_err(|_| damaged())?.into_boxed_str();
-        Ok(Names { block, text, ends: ends.into_boxed_slice() })
+        Ok(BlockNames { block, text, ends: ends.into_boxed_slice() })
     }
 }

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use super::NameTable;
 use crate::backend::{Disk, OpenMode};
-use crate::checkpoint::{FieldReader, FieldWriter, Record, Result, StateError, Table};
+use crate::checkpoint::{FieldReader, FieldWriter, RecordTable, Result, StateError, TableRecord};
 
 /// Maximum number of URLs added after the file was written, whose hashes are collected on the first lookup: the larger
 /// of this number and this fraction of those in the file.
@@ -31,13 +31,13 @@ const PART: usize = 1 << 24;
 const TABLE: u32 = 0x6669_6e64;
 
 /// Passes on hashes and ids of names, as often as it is called.
-type Each<'a> = dyn Fn(&mut dyn FnMut(u64, u32)) -> Result<()> + 'a;
+type EachName<'a> = dyn Fn(&mut dyn FnMut(u64, u32)) -> Result<()> + 'a;
 
 /// Entry of a name: the lower half of its hash, and its id plus one.
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot(u32, u32);
+struct NameSlot(u32, u32);
 
-impl Record for Slot {
+impl TableRecord for NameSlot {
     const BYTES: usize = 8;
 
     fn encode(&self, fields: &mut FieldWriter<'_>) {
@@ -52,7 +52,7 @@ impl Record for Slot {
 /// The file, open for reading.
 #[derive(Debug)]
 pub(crate) struct Finder {
-    entries: Table<Slot>,
+    entries: RecordTable<NameSlot>,
     identity: u64,
     /// Number of names in the file.
     pub(crate) names: u32,
@@ -60,7 +60,7 @@ pub(crate) struct Finder {
     later: OnceLock<Vec<(u64, u32)>>,
 }
 
-const SLOTS: u32 = Table::<Slot>::PER_BLOCK;
+const SLOTS: u32 = RecordTable::<NameSlot>::PER_BLOCK;
 
 impl Finder {
     /// Opens the file if it exists.
@@ -72,13 +72,14 @@ impl Finder {
         let length = disk.open(path, OpenMode::Read).and_then(|file| file.len()).map_err(failed)?;
         let blocks = length / crate::checkpoint::BLOCK_BYTES as u64;
         let count = u32::try_from(blocks * u64::from(SLOTS)).unwrap_or(u32::MAX);
-        let entries: Table<Slot> = Table::open(disk, path.to_owned(), TABLE, count, OpenMode::Read, 0)?;
+        let entries: RecordTable<NameSlot> =
+            RecordTable::open(disk, path.to_owned(), TABLE, count, OpenMode::Read, 0)?;
         let damaged = |what| Err(StateError::corrupted(path, 0, what));
         match (entries.get(0)?, entries.get(1)?) {
-            (Some(Slot(low, high)), _) if u64::from(high) << 32 | u64::from(low) != identity => {
+            (Some(NameSlot(low, high)), _) if u64::from(high) << 32 | u64::from(low) != identity => {
                 damaged("it belongs to another state")
             }
-            (_, Some(Slot(names, further))) if blocks == u64::from(further) + 1 && further > 0 => {
+            (_, Some(NameSlot(names, further))) if blocks == u64::from(further) + 1 && further > 0 => {
                 Ok(Some(Self { entries, identity, names, later: OnceLock::new() }))
             }
             _ => damaged("its length does not match its header"),
@@ -97,9 +98,9 @@ impl Finder {
         let (mut entries, mut ids) = (self.entries.cursor(), Vec::new());
         for slot in 0..SLOTS {
             match entries.get((block + 1) * SLOTS + slot)?.unwrap_or_default() {
-                Slot(_, 0) => break,
-                Slot(found, id) if found == low => ids.push(id - 1),
-                Slot(..) => {}
+                NameSlot(_, 0) => break,
+                NameSlot(found, id) if found == low => ids.push(id - 1),
+                NameSlot(..) => {}
             }
         }
         Ok(ids)
@@ -161,18 +162,22 @@ impl Finder {
         identity: u64,
         names: u32,
         most: usize,
-        each: &Each<'_>,
+        each: &EachName<'_>,
     ) -> Result<()> {
-        let mut entries: Table<Slot> = Table::open(disk, path.to_owned(), TABLE, 0, OpenMode::Create, 0)?;
+        let mut entries: RecordTable<NameSlot> =
+            RecordTable::open(disk, path.to_owned(), TABLE, 0, OpenMode::Create, 0)?;
         let blocks = names.div_ceil(PER_BLOCK_MEAN).max(1);
-        push_block(&mut entries, &[Slot(identity as u32, (identity >> 32) as u32), Slot(names, blocks)])?;
+        push_block(
+            &mut entries,
+            &[NameSlot(identity as u32, (identity >> 32) as u32), NameSlot(names, blocks)],
+        )?;
         let step = ((PART as u32) / PER_BLOCK_MEAN).min(blocks);
         for first in (0..blocks).step_by(step as usize) {
             let mut sorted = vec![Vec::new(); step.min(blocks - first) as usize];
             each(&mut |hash, id| {
                 let (block, low) = place(hash, blocks);
                 if let Some(entries) = block.checked_sub(first).and_then(|it| sorted.get_mut(it as usize)) {
-                    entries.push(Slot(low, id + 1));
+                    entries.push(NameSlot(low, id + 1));
                 }
             })?;
             for block in sorted {
@@ -190,18 +195,18 @@ fn place(hash: u64, blocks: u32) -> (u32, u32) {
 }
 
 /// The entries of a block with `most` ids of each hash at most, fewer if the block would be too long.
-fn fitting(block: Vec<Slot>, mut most: usize) -> Vec<Slot> {
+fn fitting(block: Vec<NameSlot>, mut most: usize) -> Vec<NameSlot> {
     if most == usize::MAX {
         return block;
     }
     loop {
         let mut counts = HashMap::new();
-        let mut is_kept = |slot: &&Slot| {
+        let mut is_kept = |slot: &&NameSlot| {
             let count: &mut usize = counts.entry(slot.0).or_default();
             *count += 1;
             *count <= most
         };
-        let kept: Vec<Slot> = block.iter().filter(&mut is_kept).copied().collect();
+        let kept: Vec<NameSlot> = block.iter().filter(&mut is_kept).copied().collect();
         if kept.len() <= SLOTS as usize || most == 1 {
             return kept;
         }
@@ -209,7 +214,7 @@ fn fitting(block: Vec<Slot>, mut most: usize) -> Vec<Slot> {
     }
 }
 
-fn push_block(entries: &mut Table<Slot>, block: &[Slot]) -> Result<()> {
+fn push_block(entries: &mut RecordTable<NameSlot>, block: &[NameSlot]) -> Result<()> {
     if block.len() > SLOTS as usize {
         return Err(StateError::Full { what: "URLs of one hash" });
     }

@@ -25,7 +25,7 @@ use std::thread::ScopedJoinHandle;
 use crate::address::name_hash;
 use crate::backend::{Disk, OpenMode};
 use crate::checkpoint::{BlockLog, Result, StateError};
-use crate::index::{Batch, HashIndex};
+use crate::index::{HashIndex, ShardBatch};
 pub(crate) use cache::NameCache;
 pub(crate) use find::{ALIKE_MAX, Finder};
 use front::{Decoder, FrontCoder, SEPARATOR};
@@ -46,7 +46,7 @@ pub(crate) struct NameTable {
     /// The names after the last full block.
     open: FrontCoder,
     buffer: Vec<u8>,
-    index: OnceLock<Index>,
+    index: OnceLock<FingerprintIndex>,
     /// Computes the fingerprint of a name.
     hash: fn(&[u8]) -> u64,
     /// Recently read full blocks, most recent last. A crawl looks up single names, mostly close to earlier ones;
@@ -56,7 +56,7 @@ pub(crate) struct NameTable {
 
 /// A map from fingerprints to ids.
 #[derive(Debug)]
-struct Index {
+struct FingerprintIndex {
     /// The first id of each fingerprint.
     ids: HashIndex,
     /// Further ids of a fingerprint, with that fingerprint.
@@ -240,7 +240,7 @@ impl NameTable {
 
     /// Takes over the index of an earlier state of the same table, if there is one, and adds the names since.
     pub(crate) fn adopt_index(&mut self, earlier: &mut Self) -> Result<()> {
-        if let Some(Index { mut ids, mut twins }) = earlier.index.take() {
+        if let Some(FingerprintIndex { mut ids, mut twins }) = earlier.index.take() {
             self.scan_bytes(earlier.len()..self.len(), |id, name| {
                 let fingerprint = (self.hash)(name);
                 if ids.insert(fingerprint, id).is_some() {
@@ -248,13 +248,13 @@ impl NameTable {
                 }
                 Ok(())
             })?;
-            let index = Index { ids, twins };
+            let index = FingerprintIndex { ids, twins };
             self.index = OnceLock::from(index);
         }
         Ok(())
     }
 
-    fn index(&self) -> Result<&Index> {
+    fn index(&self) -> Result<&FingerprintIndex> {
         match self.index.get() {
             Some(index) => Ok(index),
             None => {
@@ -265,7 +265,7 @@ impl NameTable {
     }
 
     /// Hashes all names, in parallel on all CPUs.
-    fn build_index(&self) -> Result<Index> {
+    fn build_index(&self) -> Result<FingerprintIndex> {
         let mut ids = HashIndex::with_capacity(self.len() as usize);
         let mut twins = Vec::new();
         let threads = std::thread::available_parallelism().map_or(1, usize::from) as u32;
@@ -274,7 +274,7 @@ impl NameTable {
             let parts = (0..threads)
                 .map(|number| first.saturating_add(number * part))
                 .filter(|&start| start < self.len());
-            let batches: Result<Vec<Batch>> = std::thread::scope(|scope| {
+            let batches: Result<Vec<ShardBatch>> = std::thread::scope(|scope| {
                 let ids = &ids;
                 let work =
                     |start| move || Ok(ids.batch(&self.fingerprints(start..start.saturating_add(part))?));
@@ -292,7 +292,7 @@ impl NameTable {
             let name = cursor.get(id)?.unwrap_or_default();
             Ok(((self.hash)(name.as_bytes()), id))
         });
-        Ok(Index { ids, twins: twins.collect::<Result<_>>()? })
+        Ok(FingerprintIndex { ids, twins: twins.collect::<Result<_>>()? })
     }
 
     fn fingerprints(&self, ids: Range<u32>) -> Result<Vec<(u64, u32)>> {

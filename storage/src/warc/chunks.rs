@@ -8,11 +8,11 @@ use super::http::CHUNK_LINE_BYTES_MAX;
 pub struct Dechunker {
     /// A line that is still incomplete.
     line: Vec<u8>,
-    state: State,
+    state: UnchunkState,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq)]
-enum State {
+enum UnchunkState {
     #[default]
     SizeLine,
     /// Bytes left of the chunk.
@@ -24,14 +24,14 @@ enum State {
 impl Dechunker {
     /// Processes the next piece of the body and passes its data to `take`.
     pub fn feed(&mut self, mut piece: &[u8], mut take: impl FnMut(&[u8])) {
-        while !piece.is_empty() && self.state != State::Over {
-            if let State::Data(left) = self.state {
+        while !piece.is_empty() && self.state != UnchunkState::Over {
+            if let UnchunkState::Data(left) = self.state {
                 let count = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
                 let (data, rest) = piece.split_at(count);
                 take(data);
                 piece = rest;
                 let left = left - count as u64;
-                self.state = if left == 0 { State::DataEnd } else { State::Data(left) };
+                self.state = if left == 0 { UnchunkState::DataEnd } else { UnchunkState::Data(left) };
                 continue;
             }
             let end = memchr::memchr(b'\n', piece).map_or(piece.len(), |end| end + 1);
@@ -39,7 +39,7 @@ impl Dechunker {
             piece = rest;
             self.line.extend_from_slice(line);
             if self.line.len() > CHUNK_LINE_BYTES_MAX {
-                self.state = State::Over;
+                self.state = UnchunkState::Over;
             } else if line.last() == Some(&b'\n') {
                 self.state = self.after_line();
                 self.line.clear();
@@ -47,9 +47,9 @@ impl Dechunker {
         }
     }
 
-    fn after_line(&self) -> State {
-        if self.state == State::DataEnd && matches!(self.line.as_slice(), b"\r\n" | b"\n") {
-            return State::SizeLine;
+    fn after_line(&self) -> UnchunkState {
+        if self.state == UnchunkState::DataEnd && matches!(self.line.as_slice(), b"\r\n" | b"\n") {
+            return UnchunkState::SizeLine;
         }
         let digits = self.line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
         // The number parser would also accept a sign.
@@ -58,8 +58,8 @@ impl Dechunker {
             .and_then(|digits| std::str::from_utf8(digits).ok())
             .and_then(|digits| u64::from_str_radix(digits, 16).ok());
         match size {
-            Some(1..) => State::Data(size.unwrap_or(0)),
-            Some(0) | None => State::Over,
+            Some(1..) => UnchunkState::Data(size.unwrap_or(0)),
+            Some(0) | None => UnchunkState::Over,
         }
     }
 }

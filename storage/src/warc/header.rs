@@ -77,7 +77,7 @@ impl fmt::Display for RecordType {
 
 /// A record's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct RecordHeader {
     /// The version after `WARC/`, such as `1.1`.
     pub version: String,
     /// Names and values in file order. Values that are not UTF-8 are read as Latin-1, which is lossless.
@@ -96,7 +96,7 @@ pub enum HeaderError {
     Unfinished,
 }
 
-impl Header {
+impl RecordHeader {
     /// Reads a head and returns its length, including the empty line.
     ///
     /// Lines may end with LF alone. A line without a colon is skipped, and one that starts with a blank continues the
@@ -164,7 +164,7 @@ impl Header {
     }
 }
 
-impl fmt::Display for Header {
+impl fmt::Display for RecordHeader {
     /// Formats the head as in a file, including the empty line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "WARC/{}\r\n", self.version)?;
@@ -309,8 +309,8 @@ fn unfold(value: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn parse(input: &str) -> Header {
-        let (header, length) = Header::parse(input.as_bytes()).expect("a head");
+    fn parse(input: &str) -> RecordHeader {
+        let (header, length) = RecordHeader::parse(input.as_bytes()).expect("a head");
         assert_eq!(length, input.len());
         header
     }
@@ -335,16 +335,16 @@ mod tests {
     #[test]
     fn reads_latin_1_and_brackets() {
         let (header, _) =
-            Header::parse(b"WARC/1.0\r\nWARC-Target-URI: <http://a/\xe9>\r\n\r\n").expect("a head");
+            RecordHeader::parse(b"WARC/1.0\r\nWARC-Target-URI: <http://a/\xe9>\r\n\r\n").expect("a head");
         assert_eq!(header.target_uri(), Some("http://a/é"));
     }
 
     #[test]
     fn refuses_what_is_not_a_head() {
-        assert_eq!(Header::parse(b"HTTP/1.1 200 OK\r\n\r\n"), Err(HeaderError::Version));
-        assert_eq!(Header::parse(b"WARC/1.1\r\nA: b\r\n"), Err(HeaderError::Unfinished));
-        assert_eq!(Header::parse(b"WARC/1.1\r\nA: b"), Err(HeaderError::Unfinished));
-        assert_eq!(Header::parse(b""), Err(HeaderError::Version));
+        assert_eq!(RecordHeader::parse(b"HTTP/1.1 200 OK\r\n\r\n"), Err(HeaderError::Version));
+        assert_eq!(RecordHeader::parse(b"WARC/1.1\r\nA: b\r\n"), Err(HeaderError::Unfinished));
+        assert_eq!(RecordHeader::parse(b"WARC/1.1\r\nA: b"), Err(HeaderError::Unfinished));
+        assert_eq!(RecordHeader::parse(b""), Err(HeaderError::Version));
     }
 
     #[test]
@@ -390,7 +390,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn never_panics(bytes: Vec<u8>) {
-            let _ = Header::parse(&bytes);
+            let _ = RecordHeader::parse(&bytes);
             let _ = parse_date(&text(&bytes));
         }
     }

@@ -7,7 +7,7 @@
 use bytes::Bytes;
 
 use super::HEAD_BYTES_MAX;
-use super::header::{Header, RecordType, text};
+use super::header::{RecordHeader, RecordType, text};
 
 /// Maximum bytes of a media type. RFC 6838 allows this many for each of its two names; the longest registered ones have
 /// 80 in total.
@@ -194,7 +194,7 @@ fn chunk(body: &[u8], start: usize) -> Option<(std::ops::Range<usize>, usize)> {
 pub(crate) const CHUNK_LINE_BYTES_MAX: usize = 4096;
 
 /// Returns the content of a record, without the HTTP head if it is an HTTP message.
-pub(crate) fn body(header: &Header, content: &Bytes) -> Bytes {
+pub(crate) fn body(header: &RecordHeader, content: &Bytes) -> Bytes {
     if is_message(header, content) { split(content).1 } else { content.clone() }
 }
 
@@ -202,7 +202,7 @@ pub(crate) fn body(header: &Header, content: &Bytes) -> Bytes {
 ///
 /// For an HTTP message that is the body without the transfer coding, for any other record the unchanged content.
 #[must_use]
-pub fn payload(header: &Header, content: &Bytes) -> Bytes {
+pub fn payload(header: &RecordHeader, content: &Bytes) -> Bytes {
     if !is_message(header, content) {
         return content.clone();
     }
@@ -212,7 +212,7 @@ pub fn payload(header: &Header, content: &Bytes) -> Bytes {
 
 /// Returns the head of a record's HTTP message; for any other record, a head that only states its media type.
 #[must_use]
-pub fn http_head(header: &Header, content: &Bytes) -> HttpHead {
+pub fn http_head(header: &RecordHeader, content: &Bytes) -> HttpHead {
     if is_message(header, content) {
         return HttpHead::parse(&split(content).0);
     }
@@ -231,7 +231,7 @@ pub fn is_http(content_type: Option<&str>, content: &[u8]) -> bool {
 }
 
 /// Whether a record's content is an HTTP message.
-pub(crate) fn is_message(header: &Header, content: &[u8]) -> bool {
+pub(crate) fn is_message(header: &RecordHeader, content: &[u8]) -> bool {
     matches!(header.record_type(), RecordType::Response | RecordType::Request | RecordType::Revisit)
         && is_http(header.get("Content-Type"), content)
 }
@@ -312,7 +312,7 @@ mod tests {
 
     #[test]
     fn payload_is_without_transfer_coding_but_with_content_coding() {
-        let header = |content_type: &str, kind: &str| Header {
+        let header = |content_type: &str, kind: &str| RecordHeader {
             version: "1.1".into(),
             fields: vec![("WARC-Type".into(), kind.into()), ("Content-Type".into(), content_type.into())],
         };

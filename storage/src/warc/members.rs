@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// A range of compressed bytes that can be unpacked on its own.
 #[derive(Debug)]
-struct Member {
+struct UnpackableRange {
     /// Number of unpacked bytes before it.
     from: u64,
     /// Number of compressed bytes before it.
@@ -15,16 +15,16 @@ struct Member {
 
 /// Members in order; no two start at the same unpacked position. Lookup is by binary search.
 #[derive(Debug, Default)]
-pub(super) struct Members(VecDeque<Member>);
+pub(super) struct UnpackableRanges(VecDeque<UnpackableRange>);
 
-impl Members {
+impl UnpackableRanges {
     /// Notes the start of a member.
     pub(super) fn start(&mut self, from: u64, offset: u64) {
         // Members without content are useless, and there may be many.
         if self.0.back().is_some_and(|member| member.from == from) {
             self.0.pop_back();
         }
-        self.0.push_back(Member { from, offset, end: None });
+        self.0.push_back(UnpackableRange { from, offset, end: None });
     }
 
     /// Notes the end of the last member.
@@ -59,7 +59,7 @@ impl Members {
 
     /// Forgets the members before the one at a position.
     pub(super) fn forget_before(&mut self, position: u64) {
-        let is_before = |member: &Member| member.end.is_some_and(|(end, _)| end < position);
+        let is_before = |member: &UnpackableRange| member.end.is_some_and(|(end, _)| end < position);
         while self.0.len() > 1 && self.0.front().is_some_and(is_before) {
             self.0.pop_front();
         }

@@ -31,15 +31,15 @@ mod write;
 
 pub use chunks::Dechunker;
 pub(crate) use header::text;
-pub use header::{Date, Header, HeaderError, RecordType, fields, parse_fields};
+pub use header::{Date, HeaderError, RecordHeader, RecordType, fields, parse_fields};
 pub(crate) use http::{CHUNK_LINE_BYTES_MAX, MEDIA_TYPE_HTTP, is_message};
 pub use http::{
     HttpHead, MEDIA_TYPE_BYTES_MAX, begins_with_chunk, dechunk, head_length, http_head, is_http, media_type,
     payload, split,
 };
 pub use reader::RecordReader;
-pub use record::{Broken, ReadError, ReadLimits, Record};
-pub use sent::{Sent, page_of_request};
+pub use record::{Broken, ReadLimits, Record, RecordError};
+pub use sent::{SentRequest, page_of_request};
 pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
 pub(crate) use unpack::{ZSTD_MAGIC, embedded_dictionary, skippable_frame};
 pub(crate) use write::{HeadWriter, RecordIds, WarcDate};

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::header::{Header, HeaderError};
-use super::members::Members;
-use super::record::{Broken, ReadError, ReadLimits, Record};
-use super::unpack::{Packing, Step, UnpackError, Unpacker};
+use super::header::{HeaderError, RecordHeader};
+use super::members::UnpackableRanges;
+use super::record::{Broken, ReadLimits, Record, RecordError};
+use super::unpack::{Packing, UnpackError, Unpacked, Unpacker};
 use super::{HEAD_BYTES_MAX, http};
 use crate::backend::{Disk, Spool};
 
@@ -38,7 +38,7 @@ pub struct RecordReader<R> {
     start: usize,
     /// Number of unpacked bytes before `unpacked`.
     base: u64,
-    members: Members,
+    members: UnpackableRanges,
     /// Unpacked positions up to which the end of a head was searched for, and of the end found. So a stretch without an
     /// empty line is searched once, however many heads seem to start in it.
     head_searched: u64,
@@ -82,7 +82,7 @@ impl<R: Read> RecordReader<R> {
             unpacked: Vec::new(),
             start: 0,
             base: 0,
-            members: Members::default(),
+            members: UnpackableRanges::default(),
             head_searched: 0,
             head_end: 0,
             to_skip: 0,
@@ -112,7 +112,7 @@ impl<R: Read> RecordReader<R> {
     ///
     /// # Errors
     /// When its first bytes cannot be read.
-    pub fn packing(&mut self) -> Result<Packing, ReadError> {
+    pub fn packing(&mut self) -> Result<Packing, RecordError> {
         match self.unpacker.packing() {
             Ok(packing) => Ok(packing),
             Err(UnpackError::Io(error)) => Err(error.into()),
@@ -136,16 +136,16 @@ impl<R: Read> RecordReader<R> {
             return Ok(false);
         }
         match self.unpacker.step(&mut self.unpacked) {
-            Ok(Step::Data) => {}
-            Ok(Step::Start(offset)) => {
+            Ok(Unpacked::Data) => {}
+            Ok(Unpacked::Start(offset)) => {
                 let from = self.base + self.unpacked.len() as u64;
                 self.members.start(from, offset);
             }
-            Ok(Step::End(offset)) => {
+            Ok(Unpacked::End(offset)) => {
                 let to = self.base + self.unpacked.len() as u64;
                 self.members.end(to, offset);
             }
-            Ok(Step::Finished) => self.finished = true,
+            Ok(Unpacked::Finished) => self.finished = true,
             Err(UnpackError::Corrupt(what)) => self.damage = Some(what),
             Err(UnpackError::Ended(what)) => (self.damage, self.is_ended) = (Some(what.to_owned()), true),
             Err(UnpackError::Io(error)) => {
@@ -205,9 +205,9 @@ impl<R: Read> RecordReader<R> {
         bytes.is_some_and(|bytes| bytes.iter().all(is_line_end))
     }
 
-    fn broken(&self, start: u64, what: impl Into<String>, header: Option<Header>) -> ReadError {
+    fn broken(&self, start: u64, what: impl Into<String>, header: Option<RecordHeader>) -> RecordError {
         let (offset, what) = (self.offset_of(start), what.into());
-        ReadError::Broken(Box::new(Broken { offset, what, header: header.map(Box::new), cut: None }))
+        RecordError::Broken(Box::new(Broken { offset, what, header: header.map(Box::new), cut: None }))
     }
 
     /// Drops consumed bytes. Bytes are only moved if at least as many are dropped.
@@ -271,13 +271,13 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    fn read_head(&mut self) -> io::Result<Result<(Header, usize), String>> {
+    fn read_head(&mut self) -> io::Result<Result<(RecordHeader, usize), String>> {
         loop {
             let (length, available) = (self.head_length(), self.rest().len());
             match length {
                 Some(length) if length <= HEAD_BYTES_MAX => {
                     let head = self.rest().get(..length).unwrap_or_default();
-                    return Ok(Header::parse(head).map_err(|error: HeaderError| error.to_string()));
+                    return Ok(RecordHeader::parse(head).map_err(|error: HeaderError| error.to_string()));
                 }
                 None if available < HEAD_BYTES_MAX => {}
                 _ => return Ok(Err("the record head is too long".into())),
@@ -388,7 +388,7 @@ impl<R: Read> RecordReader<R> {
         }
     }
 
-    fn read_record(&mut self, start: u64) -> Result<Record, ReadError> {
+    fn read_record(&mut self, start: u64) -> Result<Record, RecordError> {
         if !self.ensure(5)? || !self.rest().get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"WARC/")) {
             let error = self.broken(start, "no WARC record starts here", None);
             self.resynchronise()?;
@@ -439,9 +439,9 @@ impl<R: Read> RecordReader<R> {
     }
 }
 
-fn cut_off(what: String, cut: Record, is_cut: bool) -> ReadError {
+fn cut_off(what: String, cut: Record, is_cut: bool) -> RecordError {
     let header = Some(Box::new(cut.header.clone()));
-    ReadError::Broken(Box::new(Broken {
+    RecordError::Broken(Box::new(Broken {
         offset: cut.offset,
         what,
         header,
@@ -454,7 +454,7 @@ fn is_line_end(byte: &u8) -> bool {
 }
 
 impl<R: Read> Iterator for RecordReader<R> {
-    type Item = Result<Record, ReadError>;
+    type Item = Result<Record, RecordError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.to_skip > 0
@@ -476,7 +476,7 @@ impl<R: Read> Iterator for RecordReader<R> {
                 let offset = self.members.unfinished().map_or(self.unpacker.position(), |(_, offset)| offset);
                 let error = Broken { offset, what, header: None, cut: None };
                 return Some(match self.leave_damage() {
-                    Ok(()) => Err(ReadError::Broken(Box::new(error))),
+                    Ok(()) => Err(RecordError::Broken(Box::new(error))),
                     Err(error) => Err(error.into()),
                 });
             }

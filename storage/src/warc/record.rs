@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::header::Header;
+use super::header::RecordHeader;
 use super::http;
 use crate::backend::Spool;
 
@@ -33,7 +33,7 @@ impl Default for ReadLimits {
 #[derive(Clone, Debug)]
 pub struct Record {
     /// Its header fields.
-    pub header: Header,
+    pub header: RecordHeader,
     /// Offset in the compressed file. A record that shares a gzip member has the member's offset.
     pub offset: u64,
     /// Compressed bytes, including the empty lines after it; 0 if it shares a gzip member with others, so that it
@@ -76,7 +76,7 @@ pub struct Broken {
     /// What is wrong.
     pub what: String,
     /// The head, if it could be read.
-    pub header: Option<Box<Header>>,
+    pub header: Option<Box<RecordHeader>>,
     /// The record with as much of its content as there is, if it is broken only because the file ends.
     pub cut: Option<Box<Record>>,
 }
@@ -84,7 +84,7 @@ pub struct Broken {
 /// Why there is no record.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum ReadError {
+pub enum RecordError {
     /// Reading failed; no more records follow.
     #[error(transparent)]
     Io(#[from] io::Error),

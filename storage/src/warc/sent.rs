@@ -29,7 +29,7 @@ const DATA: &str = "__wb_post_data";
 
 /// A request as far as it decides which capture answers it.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Sent<'a> {
+pub struct SentRequest<'a> {
     /// Method.
     pub method: &'a str,
     /// `Content-Type` of the body.
@@ -38,7 +38,7 @@ pub struct Sent<'a> {
     pub body: &'a [u8],
 }
 
-impl Sent<'_> {
+impl SentRequest<'_> {
     /// Whether the answer is that of the page itself.
     #[must_use]
     pub fn is_get(&self) -> bool {
@@ -92,7 +92,7 @@ pub fn page_of_request(url: &str, request: &Bytes) -> Option<String> {
     let head = HttpHead::parse(&head);
     let method = head.first_line.split_ascii_whitespace().next()?;
     let body = if head.is_chunked() { dechunk(&body) } else { body };
-    let sent = Sent { method, content_type: head.get("Content-Type"), body: &body };
+    let sent = SentRequest { method, content_type: head.get("Content-Type"), body: &body };
     Some(sent.page(url)).filter(|page| page != url)
 }
 
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     fn page(method: &str, content_type: &str, body: &str) -> String {
-        let sent = Sent { method, content_type: Some(content_type), body: body.as_bytes() };
+        let sent = SentRequest { method, content_type: Some(content_type), body: body.as_bytes() };
         sent.page("http://a.org/b").trim_start_matches("http://a.org/b").to_owned()
     }
 

@@ -79,7 +79,7 @@ pub(crate) fn embedded_dictionary(content: &[u8]) -> Result<Vec<u8>, String> {
 
 /// Result of one step of unpacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum Unpacked {
     /// Some bytes, perhaps none, were appended.
     Data,
     /// A member starts at this offset.
@@ -107,7 +107,7 @@ impl From<io::Error> for UnpackError {
 
 pub(super) struct Unpacker<R> {
     input: Input<R>,
-    codec: Codec,
+    codec: UnpackCodec,
     inside: bool,
     /// Start of the current or last member.
     member_start: u64,
@@ -126,7 +126,7 @@ struct Inflater {
     output: [u8; STEP_BYTES],
 }
 
-enum Codec {
+enum UnpackCodec {
     Unknown(Option<Vec<u8>>),
     Plain,
     Gzip(Box<Inflater>),
@@ -136,7 +136,7 @@ enum Codec {
 impl<R: Read> Unpacker<R> {
     /// Unpacks a file from its start.
     pub(super) fn new(source: R) -> Self {
-        let (input, codec) = (Input::new(source, 0), Codec::Unknown(None));
+        let (input, codec) = (Input::new(source, 0), UnpackCodec::Unknown(None));
         Self {
             input,
             codec,
@@ -149,7 +149,7 @@ impl<R: Read> Unpacker<R> {
 
     /// Unpacks a file from the member at `offset`.
     pub(super) fn resumed(source: R, offset: u64, dictionary: Option<Vec<u8>>) -> Self {
-        let codec = Codec::Unknown(dictionary);
+        let codec = UnpackCodec::Unknown(dictionary);
         Self {
             input: Input::new(source, offset),
             codec,
@@ -172,24 +172,25 @@ impl<R: Read> Unpacker<R> {
     pub(super) fn packing(&mut self) -> Result<Packing, UnpackError> {
         self.detect()?;
         Ok(match self.codec {
-            Codec::Gzip(_) => Packing::Gzip,
-            Codec::Zstd(_) => Packing::Zstd,
-            Codec::Plain | Codec::Unknown(_) => Packing::Plain,
+            UnpackCodec::Gzip(_) => Packing::Gzip,
+            UnpackCodec::Zstd(_) => Packing::Zstd,
+            UnpackCodec::Plain | UnpackCodec::Unknown(_) => Packing::Plain,
         })
     }
 
     fn detect(&mut self) -> Result<(), UnpackError> {
-        let Codec::Unknown(dictionary) = &mut self.codec else { return Ok(()) };
+        let UnpackCodec::Unknown(dictionary) = &mut self.codec else { return Ok(()) };
         let dictionary = dictionary.take();
         self.codec = match Packing::of(self.input.fill_to(4)?) {
-            Packing::Plain => Codec::Plain,
-            Packing::Gzip => {
-                Codec::Gzip(Box::new(Inflater { member: Decompress::new_gzip(15), output: [0; STEP_BYTES] }))
-            }
+            Packing::Plain => UnpackCodec::Plain,
+            Packing::Gzip => UnpackCodec::Gzip(Box::new(Inflater {
+                member: Decompress::new_gzip(15),
+                output: [0; STEP_BYTES],
+            })),
             Packing::Zstd => {
                 let mut context = DCtx::create();
                 context.set_parameter(DParameter::WindowLogMax(self.window_log_max)).map_err(corrupt)?;
-                Codec::Zstd(context)
+                UnpackCodec::Zstd(context)
             }
         };
         match dictionary {
@@ -199,36 +200,36 @@ impl<R: Read> Unpacker<R> {
     }
 
     fn load(&mut self, dictionary: &[u8]) -> Result<(), UnpackError> {
-        let Codec::Zstd(context) = &mut self.codec else { return Ok(()) };
+        let UnpackCodec::Zstd(context) = &mut self.codec else { return Ok(()) };
         context.load_dictionary(dictionary).map_err(corrupt)?;
         Ok(())
     }
 
     /// Unpacks some bytes and appends them to `output`.
-    pub(super) fn step(&mut self, output: &mut Vec<u8>) -> Result<Step, UnpackError> {
+    pub(super) fn step(&mut self, output: &mut Vec<u8>) -> Result<Unpacked, UnpackError> {
         self.detect()?;
         let at_file_start = std::mem::replace(&mut self.at_file_start, false);
         match &self.codec {
-            Codec::Unknown(_) | Codec::Plain => {
+            UnpackCodec::Unknown(_) | UnpackCodec::Plain => {
                 let bytes = self.input.fill()?;
                 let count = bytes.len();
                 output.extend_from_slice(bytes);
                 self.input.consume(count);
-                Ok(if count == 0 { Step::Finished } else { Step::Data })
+                Ok(if count == 0 { Unpacked::Finished } else { Unpacked::Data })
             }
-            Codec::Gzip(_) if self.inside => self.inflate(output),
-            Codec::Gzip(_) => self.start_gzip(),
-            Codec::Zstd(_) if self.inside => self.decompress(output),
-            Codec::Zstd(_) => self.start_zstd(at_file_start),
+            UnpackCodec::Gzip(_) if self.inside => self.inflate(output),
+            UnpackCodec::Gzip(_) => self.start_gzip(),
+            UnpackCodec::Zstd(_) if self.inside => self.decompress(output),
+            UnpackCodec::Zstd(_) => self.start_zstd(at_file_start),
         }
     }
 
     /// Continues at the next place that looks like a member's start; `false` if there is none.
     pub(super) fn resume(&mut self) -> io::Result<bool> {
         let magic: &[u8] = match &mut self.codec {
-            Codec::Unknown(_) | Codec::Plain => return Ok(false),
-            Codec::Gzip(_) => &GZIP_MAGIC,
-            Codec::Zstd(context) => {
+            UnpackCodec::Unknown(_) | UnpackCodec::Plain => return Ok(false),
+            UnpackCodec::Gzip(_) => &GZIP_MAGIC,
+            UnpackCodec::Zstd(context) => {
                 // Resetting the session cannot fail.
                 let _ = context.reset(zstd_safe::ResetDirective::SessionOnly);
                 &ZSTD_MAGIC
@@ -257,24 +258,24 @@ impl<R: Read> Unpacker<R> {
         }
     }
 
-    fn start_gzip(&mut self) -> Result<Step, UnpackError> {
+    fn start_gzip(&mut self) -> Result<Unpacked, UnpackError> {
         let bytes = self.input.fill_to(GZIP_MAGIC.len())?;
         if bytes.is_empty() {
-            return Ok(Step::Finished);
+            return Ok(Unpacked::Finished);
         }
         if !bytes.starts_with(&GZIP_MAGIC) {
             return Err(UnpackError::Corrupt("no gzip member starts here".into()));
         }
-        if let Codec::Gzip(inflater) = &mut self.codec {
+        if let UnpackCodec::Gzip(inflater) = &mut self.codec {
             inflater.member = Decompress::new_gzip(15);
         }
         self.inside = true;
         self.member_start = self.input.position();
-        Ok(Step::Start(self.member_start))
+        Ok(Unpacked::Start(self.member_start))
     }
 
-    fn inflate(&mut self, output: &mut Vec<u8>) -> Result<Step, UnpackError> {
-        let Codec::Gzip(inflater) = &mut self.codec else { return Ok(Step::Data) };
+    fn inflate(&mut self, output: &mut Vec<u8>) -> Result<Unpacked, UnpackError> {
+        let UnpackCodec::Gzip(inflater) = &mut self.codec else { return Ok(Unpacked::Data) };
         let member = &mut inflater.member;
         let bytes = self.input.fill()?;
         let at_end = bytes.is_empty();
@@ -286,25 +287,25 @@ impl<R: Read> Unpacker<R> {
         match status {
             Ok(Status::StreamEnd) => {
                 self.inside = false;
-                Ok(Step::End(self.input.position()))
+                Ok(Unpacked::End(self.input.position()))
             }
             Ok(_) if at_end && put == 0 => Err(UnpackError::Ended("the file ends within a member")),
-            Ok(_) => Ok(Step::Data),
+            Ok(_) => Ok(Unpacked::Data),
             Err(error) => Err(UnpackError::Corrupt(error.to_string())),
         }
     }
 
-    fn start_zstd(&mut self, at_file_start: bool) -> Result<Step, UnpackError> {
+    fn start_zstd(&mut self, at_file_start: bool) -> Result<Unpacked, UnpackError> {
         let mut first = at_file_start;
         loop {
             let bytes = self.input.fill_to(8)?;
             if bytes.is_empty() {
-                return Ok(Step::Finished);
+                return Ok(Unpacked::Finished);
             }
             if bytes.starts_with(&ZSTD_MAGIC) {
                 self.inside = true;
                 self.member_start = self.input.position();
-                return Ok(Step::Start(self.member_start));
+                return Ok(Unpacked::Start(self.member_start));
             }
             let number = skippable_number(bytes);
             let size = bytes.get(4..).and_then(|rest| rest.first_chunk().copied()).map(u32::from_le_bytes);
@@ -352,8 +353,8 @@ impl<R: Read> Unpacker<R> {
         self.load(&dictionary)
     }
 
-    fn decompress(&mut self, output: &mut Vec<u8>) -> Result<Step, UnpackError> {
-        let Codec::Zstd(context) = &mut self.codec else { return Ok(Step::Data) };
+    fn decompress(&mut self, output: &mut Vec<u8>) -> Result<Unpacked, UnpackError> {
+        let UnpackCodec::Zstd(context) = &mut self.codec else { return Ok(Unpacked::Data) };
         let bytes = self.input.fill()?;
         let at_end = bytes.is_empty();
         output.reserve(STEP_BYTES);
@@ -365,12 +366,12 @@ impl<R: Read> Unpacker<R> {
         match outcome {
             Ok(0) => {
                 self.inside = false;
-                Ok(Step::End(self.input.position()))
+                Ok(Unpacked::End(self.input.position()))
             }
             Ok(_) if at_end && output.len() == length => {
                 Err(UnpackError::Ended("the file ends within a frame"))
             }
-            Ok(_) => Ok(Step::Data),
+            Ok(_) => Ok(Unpacked::Data),
             Err(code) => Err(corrupt(code)),
         }
     }

@@ -145,14 +145,14 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
-    use crate::warc::Header;
+    use crate::warc::RecordHeader;
 
     #[test]
     fn a_value_cannot_start_a_field() {
         let mut head = HeadWriter::new("metadata", "urn:x", WarcDate(DateTime::UNIX_EPOCH));
         head.field("WARC-Target-URI", "http://a/\r\nWARC-Type: response\n\nbody");
         let text = head.finish(7);
-        let (header, length) = Header::parse(text.as_bytes()).expect("a head");
+        let (header, length) = RecordHeader::parse(text.as_bytes()).expect("a head");
         assert_eq!(length, text.len());
         assert_eq!(header.get_all("WARC-Type").collect::<Vec<_>>(), ["metadata"]);
         assert_eq!(header.content_length(), Some(7));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use archive_books::change::{VersionError, parsed};
 use archive_storage::address::canonical;
 use archive_storage::{StateError, Store, StoreError};
-use archive_web::parse::Parsed;
+use archive_web::parse::ParsedDocument;
 use url::Url;
 
 use super::web::{Link, Page, Web};
@@ -111,7 +111,7 @@ fn of<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
 }
 
 /// Returns the links of a page to others of the web, each with all of its texts and the heading above the first one.
-fn links(url: &str, document: &Parsed, places: &HashMap<String, u32>) -> Vec<Link> {
+fn links(url: &str, document: &ParsedDocument, places: &HashMap<String, u32>) -> Vec<Link> {
     let mut said: HashMap<u32, (String, &str)> = HashMap::new();
     let mut above = 0;
     for text in &document.link_texts {

@@ -6,13 +6,13 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use archive_books::prepared::{Column as Stored, Facts};
-use archive_grammar::{Direction, Target};
+use archive_grammar::{Direction, QueryRows};
 use rayon::prelude::*;
 
 use crate::query::columns::first::Columnar;
 use crate::query::columns::numbers::{Number, Times, compared, times, whole};
 use crate::query::columns::row_set::RowSet;
-use crate::query::language::{Aggregate, Column, Expr, Found, Function, Gather, Plan, RowsError};
+use crate::query::language::{Aggregate, Column, Found, Function, Gather, Plan, PlannedExpr, RowsError};
 use crate::query::rows::Sum;
 
 /// Maximum number of buckets in one set of counters, and maximum number of sets that are counted in parallel. A bucket
@@ -30,8 +30,8 @@ struct BucketKey {
 }
 
 impl BucketKey {
-    fn of(expr: &Expr) -> Option<Self> {
-        if let Expr::Call(
+    fn of(expr: &PlannedExpr) -> Option<Self> {
+        if let PlannedExpr::Call(
             Function::Year(_) | Function::Month(_) | Function::Day(_) | Function::Date(_),
             time,
         ) = expr
@@ -77,7 +77,7 @@ impl ColumnGroups {
             .map(|aggregate| summed(aggregate, plan.target))
             .collect::<Option<_>>()?;
         let is_by_count = match plan.order.first() {
-            Some((Expr::Aggregate(index), Direction::Descending)) => {
+            Some((PlannedExpr::Aggregate(index), Direction::Descending)) => {
                 groups.aggregates.get(*index).is_some_and(|aggregate| aggregate.gather == Gather::Count)
             }
             _ => false,
@@ -100,7 +100,7 @@ impl ColumnGroups {
 }
 
 /// The number that an aggregate needs; `Some(None)` if it only needs counts, `None` if it needs each value.
-fn summed(aggregate: &Aggregate, target: Target) -> Option<Option<Number>> {
+fn summed(aggregate: &Aggregate, target: QueryRows) -> Option<Option<Number>> {
     let of = match &aggregate.of {
         Some(of) => Some(of.own_field()?),
         None => None,

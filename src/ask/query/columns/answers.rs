@@ -4,14 +4,14 @@
 use std::cell::Cell;
 
 use archive_books::prepared::{Answers, Column as Stored, Prepared, Said};
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use archive_storage::{CaptureId, Store};
 use rayon::prelude::*;
 
 use crate::query::columns::captures::record_of;
 use crate::query::columns::context::FilterContext;
 use crate::query::columns::row_set::RowSet;
-use crate::query::language::{Filter, Found, Given, Path, Subject, Value};
+use crate::query::language::{FieldPath, Filter, Found, Given, Subject, Value};
 use crate::query::rows::{ResponseField, Running, seconds};
 
 /// The column that holds the codes.
@@ -32,7 +32,7 @@ pub(crate) fn column(filter: &Filter) -> Option<Stored> {
         return Some(Stored::Head);
     }
     let fields = filter.fields()?;
-    let [Path { via: None, column }] = fields.as_slice() else { return None };
+    let [FieldPath { via: None, column }] = fields.as_slice() else { return None };
     ResponseField::of(*column).map(stored)
 }
 
@@ -75,7 +75,7 @@ impl OfCode<'_> {
 }
 
 impl Subject for OfCode<'_> {
-    fn field(&self, _: Path) -> Found<Value> {
+    fn field(&self, _: FieldPath) -> Found<Value> {
         Ok(self.value(self.answers.said(self.stored, self.code)))
     }
 
@@ -126,7 +126,7 @@ impl<'a> AnswerFilter<'a> {
             running,
             filter: filter.clone(),
             stored,
-            of_pages: known.target == Target::Pages,
+            of_pages: known.target == QueryRows::Pages,
             decided: blocks.collect::<Found<Vec<_>>>()?.concat(),
             for_none: filter.holds(&Given(|_| Value::Empty))?,
         }))

@@ -8,12 +8,12 @@ use std::sync::{Arc, OnceLock};
 use archive_base::access::Access;
 use archive_base::decisions::{Decisions, DecisionsError};
 use archive_books::change::Checks;
-use archive_books::columns::{self, Column, ColumnError, RowKind};
+use archive_books::columns::{self, ColumnError, RowKind, SavedColumn};
 use archive_books::ledger::CreditError;
 use archive_books::prepared::{Answers, BySite, Pages, Prepared, PreparedError, SiteSums};
 use archive_books::topics::TopicError;
 use archive_choose::Timetable;
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use archive_math::refresh::rate::RatePrior;
 use archive_storage::{
     Page, SegmentId, SiteId, State, StateError, Store, TextCache, TitleCursor, UrlId, Visit,
@@ -126,7 +126,7 @@ const SITE_COLUMNS: [&str; 2] = ["importance_sum", "importance_max"];
 #[derive(Debug)]
 pub(crate) struct NamedColumns {
     pub(crate) names: Vec<String>,
-    pub(crate) columns: Vec<Column>,
+    pub(crate) columns: Vec<SavedColumn>,
 }
 
 impl NamedColumns {
@@ -214,9 +214,9 @@ impl<'a> ArchiveRows<'a> {
 
     /// Returns the rows of a plan with these ids, in the given order.
     pub(crate) fn rows_of(&self, plan: &Plan, ids: Vec<u32>) -> Found<Vec<Row>> {
-        if plan.target != Target::Pages {
+        if plan.target != QueryRows::Pages {
             return match plan.target {
-                Target::Sites => {
+                QueryRows::Sites => {
                     let sites = self.sites_of(ids.into_iter().map(SiteId).collect())?;
                     sites.map(|site| site.map(Row::Site)).collect()
                 }

@@ -7,7 +7,7 @@ use archive_base::decisions::Decisions;
 use archive_books::change::{structure, validate, with_tree};
 use archive_books::ledger::language;
 use archive_books::prepared::{Column as Stored, newest_contents};
-use archive_grammar::{Relation, Target};
+use archive_grammar::{QueryRows, Relation};
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use archive_web::parse::{Structure, Validity};
 use rayon::prelude::*;
@@ -21,8 +21,8 @@ use crate::query::columns::first::BestByNumber;
 use crate::query::columns::page_batch::row;
 use crate::query::language::{Found, Plan, Value};
 use crate::query::rows::{
-    Bucket, CaptureRow, Chosen, Digest, DocumentReader, Each, Hits, HostRow, LinkRow, PageDetail, PageDigest,
-    PageRow, PageText, Record, ResponseField, Row, Rows, SiteRow,
+    Bucket, CaptureRow, Chosen, DocumentReader, Each, FoundDigest, Hits, HostRow, LinkRow, PageDetail,
+    PageDigest, PageRow, PageText, Record, ResponseField, Row, Rows, SiteRow,
 };
 
 impl Rows for ArchiveRows<'_> {
@@ -50,7 +50,7 @@ impl Rows for ArchiveRows<'_> {
         let Some((counted, left_out)) = columnar.sorted(&wanted)? else { return Ok(None) };
         columnar.note(plan, wanted.columns());
         let rows = match plan.target {
-            Target::Pages => {
+            QueryRows::Pages => {
                 let page = |counted: &CountedBucket| row(UrlId(counted.last), &wanted.facts(&counted.values));
                 counted.iter().map(|counted| Row::Page(page(counted))).collect()
             }
@@ -199,7 +199,7 @@ impl Rows for ArchiveRows<'_> {
         self.pages_linked(relation, others)
     }
 
-    fn contents_alike(&self, wanted: Option<&HashSet<Digest>>) -> Found<Option<Vec<PageDigest>>> {
+    fn contents_alike(&self, wanted: Option<&HashSet<FoundDigest>>) -> Found<Option<Vec<PageDigest>>> {
         self.digests_alike(wanted)
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use archive_books::ledger::{
-    FIELD_FETCH_MS, Facts, LinkCode, Refusal, capture_flags, is_content, page_flags as flags,
+    CrawlerFacts, FIELD_FETCH_MS, LinkCode, Refusal, capture_flags, is_content, page_flags as flags,
 };
 use archive_books::prepared::{self, archive_prior};
 use archive_choose::Timetable;
@@ -239,7 +239,7 @@ fn read_record(store: &Store, capture: &Capture) -> Result<Record, StoreError> {
         _ => store.http_head(capture.location)?,
     };
     let has_time = fields.iter().any(|(name, _)| name == FIELD_FETCH_MS);
-    let facts = Facts::from_fields(&fields);
+    let facts = CrawlerFacts::from_fields(&fields);
     Ok(Record {
         headers: head.fields,
         response_ms: has_time.then_some(facts.fetch_ms).filter(|_| capture.kind != CaptureKind::Failed),

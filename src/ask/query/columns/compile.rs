@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use archive_books::ledger::{SiteRule, capture_flags};
 use archive_books::prepared::Column as Stored;
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use archive_storage::{HostId, SiteId, UrlId};
 
 use crate::query::columns::answers;
@@ -18,7 +18,7 @@ use crate::query::columns::sources::{Calculated, Sources};
 use crate::query::columns::texts::{OnText, Titles, Urls};
 use crate::query::columns::visits::Changes;
 use crate::query::language::{
-    Column, Expr, Filter, Found, Given, Instant, Path, Ranges, TextTest, TextTestKind, Via,
+    Column, FieldPath, Filter, Found, Given, Instant, PlannedExpr, Ranges, TextTest, TextTestKind, Via,
 };
 
 /// Maximum number of sites whose pages are looked up in `BySite`; with more, the site column is scanned.
@@ -29,7 +29,7 @@ impl<'a> ColumnFilter<'a> {
     /// `None` if columns say nothing about it.
     pub(crate) fn of(filter: &Filter, known: FilterContext<'a, '_, '_>) -> Found<(Option<Self>, bool)> {
         let Filter::All(parts) = filter else {
-            let of_pages = known.target == Target::Pages;
+            let of_pages = known.target == QueryRows::Pages;
             if of_pages && let Some((each, is_exact)) = known.archive.pages_structured(filter, known.hits)? {
                 return Ok((Some(Self::Each(each)), is_exact));
             }
@@ -88,10 +88,10 @@ impl<'a> ColumnFilter<'a> {
                 Some(column) => Self::is_known(column, known)?,
                 None => None,
             },
-            Filter::Hit(search) if known.target == Target::Pages => {
+            Filter::Hit(search) if known.target == QueryRows::Pages => {
                 known.hits.found(*search).map(|found| Self::Ids(Arc::clone(found), FoundBy::Search))
             }
-            Filter::Changed(from, until) if known.target == Target::Pages => {
+            Filter::Changed(from, until) if known.target == QueryRows::Pages => {
                 let changes = Changes { state: known.archive.state, from: *from, until: *until };
                 changed_since(*from)
                     .map(|[versions, changed]| Self::All(vec![versions, changed, Self::Changes(changes)]))
@@ -122,11 +122,11 @@ impl<'a> ColumnFilter<'a> {
     ) -> Found<Option<Self>> {
         let (state, target) = (known.archive.state, known.target);
         match column {
-            Column::Via | Column::Redirect if target == Target::Pages => {
+            Column::Via | Column::Redirect if target == QueryRows::Pages => {
                 return Ok(known.archive.pages_led(column, test)?.map(Self::Each));
             }
             Column::Software => return known.archive.rows_written_by(target, test),
-            Column::Url if target == Target::Pages => {
+            Column::Url if target == QueryRows::Pages => {
                 let urls = Urls { state, test: OnText::new(column, test.clone()) };
                 if let Some(named) = urls.named()? {
                     return Ok(Some(Self::Ids(Arc::new(named), FoundBy::Names)));
@@ -160,7 +160,7 @@ impl<'a> ColumnFilter<'a> {
             let Some(coded) = coded(column, known, holds)? else { return Ok(None) };
             coded
         };
-        if target == Target::Sites {
+        if target == QueryRows::Sites {
             return Ok(Some(Self::Each(are)));
         }
         Self::of_numbers(stored, are, holds(None), known).map(Some)
@@ -174,7 +174,7 @@ impl<'a> ColumnFilter<'a> {
         known: FilterContext<'a, '_, '_>,
     ) -> Found<Self> {
         let among = match known.target {
-            Target::Pages if !otherwise => Self::of_sites(stored, &are, known)?,
+            QueryRows::Pages if !otherwise => Self::of_sites(stored, &are, known)?,
             _ => None,
         };
         let coded = Self::Coded(Coded::new(stored, are, otherwise));
@@ -217,7 +217,7 @@ impl<'a> ColumnFilter<'a> {
     /// values that it depends on.
     fn calculated(filter: &Filter, known: FilterContext<'a, '_, '_>) -> Found<Option<Self>> {
         if let Some(stored) = answers::column(filter) {
-            if known.target == Target::Pages && stored == Stored::Failure {
+            if known.target == QueryRows::Pages && stored == Stored::Failure {
                 // It is of the newest attempt, not of the newest content, whose number columns have.
                 return Ok(None);
             }
@@ -225,20 +225,21 @@ impl<'a> ColumnFilter<'a> {
         }
         let Some(fields) = filter.fields() else { return Ok(None) };
         let (archive, state) = (known.archive, known.archive.state);
-        if known.target != Target::Pages {
-            let is_of_page = |path: &Path| path.via == Some(Via::Page) || *path == Path::from(Column::Url);
+        if known.target != QueryRows::Pages {
+            let is_of_page =
+                |path: &FieldPath| path.via == Some(Via::Page) || *path == FieldPath::from(Column::Url);
             return match fields.as_slice() {
-                [Path { via: None, column: Column::Digest }] => {
+                [FieldPath { via: None, column: Column::Digest }] => {
                     Ok(Some(Self::Digests(state, OnText(filter.clone()))))
                 }
                 fields if fields.iter().all(is_of_page) => {
-                    let of_page = filter.with_fields(|path| Path::from(path.column));
+                    let of_page = filter.with_fields(|path| FieldPath::from(path.column));
                     Ok(archive.pages_that(&of_page)?.map(|are| Self::OfPages(state, are)))
                 }
                 fields => Self::by_columns(filter, fields, known),
             };
         }
-        if let [Path { via: None, column }] = fields.as_slice() {
+        if let [FieldPath { via: None, column }] = fields.as_slice() {
             let test = || OnText(filter.clone());
             match column {
                 Column::Title => return Ok(Some(Self::Titles(Titles::new(state, test())))),
@@ -269,7 +270,11 @@ impl<'a> ColumnFilter<'a> {
         Ok(Some(Self::Any(vec![Self::All(vec![test, others]), ids(holding)])))
     }
 
-    fn by_columns(filter: &Filter, fields: &[Path], known: FilterContext<'a, '_, '_>) -> Found<Option<Self>> {
+    fn by_columns(
+        filter: &Filter,
+        fields: &[FieldPath],
+        known: FilterContext<'a, '_, '_>,
+    ) -> Found<Option<Self>> {
         let Some(sources) = Sources::of(fields, known)? else { return Ok(None) };
         let Some((column, all)) = sources.table() else {
             sources.prepare(known.archive)?;
@@ -291,7 +296,7 @@ pub(crate) fn is_version() -> ColumnFilter<'static> {
 
 /// Filters for the pages that have changed, and did so at this time or later.
 fn changed_since<'a>(from: Option<Instant>) -> Option<[ColumnFilter<'a>; 2]> {
-    let versions = number(Column::Versions, Target::Pages)?;
+    let versions = number(Column::Versions, QueryRows::Pages)?;
     let changed = times(Column::Changed)?;
     // Times are stored in seconds.
     let from = from.map_or(Bound::Unbounded, |from| Bound::Included(from.timestamp() as f64));
@@ -302,20 +307,20 @@ fn changed_since<'a>(from: Option<Instant>) -> Option<[ColumnFilter<'a>; 2]> {
 }
 
 /// Relative cost of the pass over all pages that a condition needs; 0 if it needs none.
-fn pass(filter: &Filter, target: Target) -> u8 {
+fn pass(filter: &Filter, target: QueryRows) -> u8 {
     match filter.fields().as_deref() {
-        Some([Path { via: None, column: Column::NextVisit }]) if target == Target::Pages => 3,
-        Some([Path { via: None, column }]) if target == Target::Pages && column.is_expected() => 1,
+        Some([FieldPath { via: None, column: Column::NextVisit }]) if target == QueryRows::Pages => 3,
+        Some([FieldPath { via: None, column }]) if target == QueryRows::Pages && column.is_expected() => 1,
         _ if filter.has(needs_pass) => 2,
         _ => 0,
     }
 }
 
 /// Whether a condition on this expression needs a pass over all pages.
-fn needs_pass(expr: &Expr) -> bool {
+fn needs_pass(expr: &PlannedExpr) -> bool {
     match expr {
-        Expr::Field(Path { via: Some(via), .. }) => *via == Via::Page,
-        Expr::Field(Path { via: None, column }) => {
+        PlannedExpr::Field(FieldPath { via: Some(via), .. }) => *via == Via::Page,
+        PlannedExpr::Field(FieldPath { via: None, column }) => {
             matches!(column, Column::Via | Column::Redirect | Column::Digest | Column::Software)
                 || column.is_of_structure()
                 || column.is_expected()

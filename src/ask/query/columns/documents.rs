@@ -2,7 +2,7 @@
 
 use archive_base::access::Access;
 use archive_books::change::with_tree;
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use archive_storage::{Store, UrlId};
 use rayon::prelude::*;
 
@@ -23,7 +23,7 @@ impl ArchiveRows<'_> {
         let Some(Search::Elements { condition, are_known: false }) = plan.searches.get(search) else {
             return Ok(None);
         };
-        if plan.target != Target::Pages {
+        if plan.target != QueryRows::Pages {
             return Ok(None);
         }
         let Some((mut columnar, _)) = self.tested(plan, hits)? else { return Ok(None) };

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use archive_books::prepared::{self, Column as Stored, Facts, Prepared};
-use archive_grammar::{Direction, Target};
+use archive_grammar::{Direction, QueryRows};
 use archive_storage::UrlId;
 use rayon::prelude::*;
 
@@ -51,7 +51,7 @@ impl BestByNumber {
         let (captured_first, (column, direction)) = match order.as_deref()? {
             [(Column::Captured, Direction::Descending), last] => {
                 let captured: CapturedColumn = match plan.target {
-                    Target::Sites => (Stored::Captures, |captures| captures > 0),
+                    QueryRows::Sites => (Stored::Captures, |captures| captures > 0),
                     _ => (Stored::Kind, |kind| prepared::kind(kind).is_some()),
                 };
                 (Some(captured), *last)
@@ -97,7 +97,7 @@ impl BestByNumber {
 
 /// Prepared columns, and a filter that is equivalent to that of a plan or weaker.
 pub(crate) struct Columnar<'a> {
-    pub(crate) target: Target,
+    pub(crate) target: QueryRows,
     pub(crate) prepared: &'a Prepared,
     pub(crate) filter: ColumnFilter<'a>,
     pub(crate) running: &'a Running,
@@ -271,7 +271,7 @@ impl Columnar<'_> {
         self.running.check()?;
         let rows = self.filter.rows(self.prepared, block)?;
         let are_rows = || prepared::is_page(*self.prepared.bounds(block, Stored::Kind).start());
-        if matches!(rows, RowSet::None) || self.target == Target::Sites || are_rows() {
+        if matches!(rows, RowSet::None) || self.target == QueryRows::Sites || are_rows() {
             return Ok(rows);
         }
         let pages = RowSet::passing((self.prepared, block), Stored::Kind, &rows, prepared::is_page)?;

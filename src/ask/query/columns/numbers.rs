@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range, RangeBounds, RangeInclusive};
 
 use archive_books::prepared::{Column as Stored, Prepared, PreparedError};
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use chrono::DateTime;
 
 use crate::query::columns::row_set::RowSet;
@@ -108,14 +108,14 @@ fn one_less(column: Stored) -> Number {
 }
 
 /// Columns of whole numbers; their sums are exact as long as floats represent them exactly.
-pub(crate) fn whole(column: Column, target: Target) -> Option<Number> {
+pub(crate) fn whole(column: Column, target: QueryRows) -> Option<Number> {
     number(column, target).filter(|number| !number.is_of_bits())
 }
 
 /// The numeric column of a field for rows of this target.
-pub(crate) fn number(column: Column, target: Target) -> Option<Number> {
+pub(crate) fn number(column: Column, target: QueryRows) -> Option<Number> {
     Some(match column {
-        Column::Importance if target == Target::Sites => of_bits(Stored::ByLinks),
+        Column::Importance if target == QueryRows::Sites => of_bits(Stored::ByLinks),
         Column::Importance => of_bits(Stored::Importance),
         Column::Pages => counted(Stored::Pages),
         Column::Html => counted(Stored::Html),
@@ -128,7 +128,7 @@ pub(crate) fn number(column: Column, target: Target) -> Option<Number> {
         Column::Depth => counted(Stored::Depth),
         Column::Size => one_less(Stored::Size),
         // A page may have no capture.
-        Column::Stored if target == Target::Pages => one_less(Stored::Stored),
+        Column::Stored if target == QueryRows::Pages => one_less(Stored::Stored),
         Column::Stored => counted(Stored::Stored),
         _ => return None,
     })
@@ -184,6 +184,6 @@ impl Times {
 const NANOS: u64 = 1_000_000_000;
 
 /// The column whose numbers sort like the values of a field.
-pub(crate) fn compared(column: Column, target: Target) -> Option<Number> {
+pub(crate) fn compared(column: Column, target: QueryRows) -> Option<Number> {
     number(column, target).or_else(|| times(column).map(|times| times.0))
 }

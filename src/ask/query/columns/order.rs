@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use archive_books::prepared::Column as Stored;
-use archive_grammar::{Direction, Target};
+use archive_grammar::{Direction, QueryRows};
 use archive_storage::State;
 use rayon::prelude::*;
 
@@ -14,7 +14,9 @@ use crate::query::columns::first::{Columnar, FirstRows, first_of, merged, wanted
 use crate::query::columns::row_set::RowSet;
 use crate::query::columns::sources::Sources;
 use crate::query::columns::texts::{BLOCKS_TOGETHER, split};
-use crate::query::language::{Column, Expr, Filter, Found, Given, Path, Plan, Subject, Value, by_texts};
+use crate::query::language::{
+    Column, FieldPath, Filter, Found, Given, Plan, PlannedExpr, Subject, Value, by_texts,
+};
 use crate::query::rows::Top;
 
 /// The sort keys of a row, and its id.
@@ -40,18 +42,20 @@ enum KeySources<'a> {
 impl<'p, 'a> KeyOrder<'p, 'a> {
     /// The first rows that a plan wants, if columns, tables or a pass provide everything that its order needs.
     pub(crate) fn of(plan: &'p Plan, known: FilterContext<'a, '_, '_>) -> Found<Option<Self>> {
-        let is_of_columns = !matches!(plan.target, Target::Hosts | Target::Links);
+        let is_of_columns = !matches!(plan.target, QueryRows::Hosts | QueryRows::Links);
         let Some(limit) = wanted(plan).filter(|_| is_of_columns) else { return Ok(None) };
-        let Some(mut fields) = Expr::fields(plan.order.iter().map(|(expr, _)| expr)) else { return Ok(None) };
-        let of_pages = known.target == Target::Pages;
+        let Some(mut fields) = PlannedExpr::fields(plan.order.iter().map(|(expr, _)| expr)) else {
+            return Ok(None);
+        };
+        let of_pages = known.target == QueryRows::Pages;
         if of_pages && fields.iter().any(|path| path.via.is_none() && path.column.is_decided()) {
             let apart = known.archive.decided_apart(&Filter::All(Vec::new()))?;
             if apart.is_none_or(|(pages, _)| !pages.is_empty()) {
                 return Ok(None);
             }
         }
-        let url = Path::from(Column::Url);
-        let values = if of_pages && fields.iter().all(|field| *field == Path::from(Column::Title)) {
+        let url = FieldPath::from(Column::Url);
+        let values = if of_pages && fields.iter().all(|field| *field == FieldPath::from(Column::Title)) {
             KeySources::Titles
         } else {
             let all = fields.len();
@@ -116,8 +120,8 @@ impl<'p, 'a> KeyOrder<'p, 'a> {
             if url.is_some_and(|url| self.is_late(&top, Column::Url, url)) {
                 return Ok(());
             }
-            let value = |path: Path| match url {
-                Some(url) if path == Path::from(Column::Url) => url.into(),
+            let value = |path: FieldPath| match url {
+                Some(url) if path == FieldPath::from(Column::Url) => url.into(),
                 _ => values.of(place, path),
             };
             self.push(&mut top, &Given(value), ids.start + row)
@@ -157,7 +161,8 @@ impl<'p, 'a> KeyOrder<'p, 'a> {
 
     /// Whether a text shows that its row comes too late, without copying the text.
     fn is_late(&self, top: &Top<KeyedId, ByKeys<'_>>, column: Column, text: &str) -> bool {
-        let Some((Expr::Field(Path { via: None, column: first }), direction)) = self.plan.order.first()
+        let Some((PlannedExpr::Field(FieldPath { via: None, column: first }), direction)) =
+            self.plan.order.first()
         else {
             return false;
         };

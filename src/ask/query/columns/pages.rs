@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use archive_books::change::Checks;
 use archive_books::prepared::{Answers, BySite, Facts, Prepared, PreparedError};
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use archive_storage::{Page, StateError, UrlId, Visit};
 
 use crate::query::columns::archive::{ArchiveRows, once};
@@ -14,7 +14,7 @@ use crate::query::columns::filter::{ColumnFilter, FoundBy};
 use crate::query::columns::first::{Columnar, by_block};
 use crate::query::columns::order::KeyOrder;
 use crate::query::columns::page_batch::{PageBatch, row};
-use crate::query::language::{Expr, Found, Plan, plural};
+use crate::query::language::{Found, Plan, PlannedExpr, plural};
 use crate::query::rows::{Each, Hits, PageRow, Row, World, source};
 
 /// If searches found fewer pages per block of columns than this, on average, each page is looked up.
@@ -72,17 +72,17 @@ impl<'r> ArchiveRows<'r> {
     /// that match, and whether it holds for no others.
     pub(crate) fn tested(&self, plan: &Plan, hits: &Hits<'_>) -> Found<Option<(Columnar<'_>, bool)>> {
         let prepared = match plan.target {
-            Target::Pages => self.prepared.as_ref(),
-            Target::Captures | Target::Versions => self.prepared_captures()?,
-            Target::Sites => self.prepared_sites()?,
-            Target::Hosts | Target::Links => None,
+            QueryRows::Pages => self.prepared.as_ref(),
+            QueryRows::Captures | QueryRows::Versions => self.prepared_captures()?,
+            QueryRows::Sites => self.prepared_sites()?,
+            QueryRows::Hosts | QueryRows::Links => None,
         };
         let Some(prepared) = prepared else { return Ok(None) };
         let (filter, is_exact) = match &plan.filter {
             Some(filter) => ColumnFilter::of(filter, self.filter_context(plan.target, hits)?)?,
             None => (None, true),
         };
-        let is_version = (plan.target == Target::Versions).then(is_version);
+        let is_version = (plan.target == QueryRows::Versions).then(is_version);
         let filter = ColumnFilter::All(filter.into_iter().chain(is_version).collect());
         Ok(Some((Columnar { target: plan.target, prepared, filter, running: &self.running }, is_exact)))
     }
@@ -106,7 +106,7 @@ impl<'r> ArchiveRows<'r> {
     /// The context from which filters on rows of a target are built.
     pub(crate) fn filter_context<'h>(
         &self,
-        target: Target,
+        target: QueryRows,
         hits: &'h Hits<'h>,
     ) -> Found<FilterContext<'_, 'r, 'h>> {
         Ok(FilterContext { target, archive: self, hits, by_site: self.by_site()? })
@@ -145,7 +145,8 @@ impl<'r> ArchiveRows<'r> {
     /// capture and language. `None` if columns do not decide all conditions or, without columns, if the conditions need
     /// importance.
     pub(crate) fn found_of(&self, plan: &Plan, ids: &[UrlId]) -> Found<Option<Vec<(UrlId, Facts)>>> {
-        let needs_importance = || plan.filter.as_ref().is_some_and(|filter| filter.has(Expr::is_importance));
+        let needs_importance =
+            || plan.filter.as_ref().is_some_and(|filter| filter.has(PlannedExpr::is_importance));
         if self.prepared.is_none() && plan.searches.is_empty() && !needs_importance() {
             return self.found_in_tables(plan, ids).map(Some);
         }

@@ -5,7 +5,7 @@ use std::time::Instant;
 use archive_base::decisions::Subject;
 use archive_books::ledger::SiteRule;
 use archive_books::prepared::{Column as Stored, Facts};
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use archive_storage::UrlId;
 
 use crate::query::columns::archive::ArchiveRows;
@@ -13,7 +13,7 @@ use crate::query::columns::filter::ColumnFilter;
 use crate::query::columns::page_batch::row;
 use crate::query::columns::related::each_of;
 use crate::query::columns::sources::CodeTable;
-use crate::query::language::{Column, Filter, Found, Path, Subject as _, TextTest, TextTestKind, Via};
+use crate::query::language::{Column, FieldPath, Filter, Found, Subject as _, TextTest, TextTestKind, Via};
 use crate::query::rows::{Hits, Row, Rows as _, World};
 
 /// Pages sorted by id, and those of them that meet a condition.
@@ -39,7 +39,8 @@ impl ArchiveRows<'_> {
             return Ok(None);
         }
         let (began, hits) = (Instant::now(), Hits::default());
-        let (Some(test), true) = ColumnFilter::of(filter, self.filter_context(Target::Pages, &hits)?)? else {
+        let (Some(test), true) = ColumnFilter::of(filter, self.filter_context(QueryRows::Pages, &hits)?)?
+        else {
             return Ok(None);
         };
         let each = self.each_page(test)?;
@@ -49,7 +50,7 @@ impl ArchiveRows<'_> {
     }
 
     /// The values of a field for the sites or hosts of pages.
-    pub(crate) fn table(&self, path: Path) -> Found<Option<CodeTable>> {
+    pub(crate) fn table(&self, path: FieldPath) -> Found<Option<CodeTable>> {
         if self.has_others {
             return Ok(None);
         }
@@ -86,7 +87,7 @@ impl ArchiveRows<'_> {
         for folder in folders {
             let test = TextTest { kind: TextTestKind::Starts(folder), folds_case: false };
             let Some(test) =
-                ColumnFilter::text(Column::Url, &test, self.filter_context(Target::Pages, &hits)?)?
+                ColumnFilter::text(Column::Url, &test, self.filter_context(QueryRows::Pages, &hits)?)?
             else {
                 return Ok(None);
             };

@@ -17,7 +17,7 @@ use crate::query::columns::filter::{ColumnFilter, FoundBy};
 use crate::query::columns::row_set::{RowSet, flags};
 use crate::query::columns::texts::{OnText, Urls};
 use crate::query::language::{Column as Field, Found, RowsError, TextTest};
-use crate::query::rows::{Digest, PageDigest, Rows as _, digest_of, hexadecimal};
+use crate::query::rows::{FoundDigest, PageDigest, Rows as _, digest_of, hexadecimal};
 
 /// Number of captures that are read together.
 const CAPTURES: usize = 1 << 15;
@@ -153,7 +153,10 @@ impl ArchiveRows<'_> {
 
     /// Returns the digests of fetched pages, found through columns: all pages whose content may be in `wanted` or,
     /// without it, equal that of another page.
-    pub(crate) fn digests_alike(&self, wanted: Option<&HashSet<Digest>>) -> Found<Option<Vec<PageDigest>>> {
+    pub(crate) fn digests_alike(
+        &self,
+        wanted: Option<&HashSet<FoundDigest>>,
+    ) -> Found<Option<Vec<PageDigest>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
         let is_found = |status: u64| u16::try_from(status).is_ok_and(|status| FOUND.contains(&status));
         let mut alike = self.contents_with(prepared, wanted, is_found)?;
@@ -236,7 +239,7 @@ impl ArchiveRows<'_> {
     fn contents_with(
         &self,
         prepared: &Prepared,
-        wanted: Option<&HashSet<Digest>>,
+        wanted: Option<&HashSet<FoundDigest>>,
         has_status: impl Fn(u64) -> bool + Sync,
     ) -> Found<Vec<PageContent>> {
         let wanted: Option<HashSet<u32>> = wanted.map(|wanted| wanted.iter().map(short_digest).collect());

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use archive_storage::SegmentId;
 
 use crate::query::columns::archive::ArchiveRows;
@@ -32,7 +32,7 @@ impl ArchiveRows<'_> {
     /// columns.
     pub(crate) fn rows_written_by(
         &self,
-        target: Target,
+        target: QueryRows,
         test: &TextTest,
     ) -> Found<Option<ColumnFilter<'static>>> {
         let Some(prepared) = &self.prepared else { return Ok(None) };
@@ -45,7 +45,7 @@ impl ArchiveRows<'_> {
         let mut are = self.each_capture(|| {
             |capture| segments.get(&capture.location.segment).copied().unwrap_or(for_none)
         })?;
-        if target == Target::Pages {
+        if target == QueryRows::Pages {
             are = self.pages_with_newest(prepared, for_none, &are)?;
         }
         let found = are.iter().filter(|holds| **holds).count() as u64;

@@ -4,7 +4,7 @@
 use std::sync::OnceLock;
 
 use archive_books::prepared::{Column as Stored, Prepared};
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use archive_storage::UrlId;
 
 use crate::query::columns::archive::{ArchiveRows, NamedColumns};
@@ -13,7 +13,7 @@ use crate::query::columns::context::FilterContext;
 use crate::query::columns::numbers::{Number, compared};
 use crate::query::columns::row_set::RowSet;
 use crate::query::columns::visits::{ExpectedValues, shown};
-use crate::query::language::{Column, Filter, Found, Given, Path, Value, Via};
+use crate::query::language::{Column, FieldPath, Filter, Found, Given, Value, Via};
 
 /// A column, and the value that each of its numbers stands for; the value of any other number is unknown.
 pub(crate) type CodeTable = (Stored, Vec<Value>);
@@ -30,8 +30,8 @@ enum FieldSource<'a> {
 }
 
 impl<'a> FieldSource<'a> {
-    fn of(path: Path, known: FilterContext<'a, '_, '_>) -> Found<Option<Self>> {
-        let Path { via: None, column } = path else {
+    fn of(path: FieldPath, known: FilterContext<'a, '_, '_>) -> Found<Option<Self>> {
+        let FieldPath { via: None, column } = path else {
             return Ok(known.archive.table(path)?.map(Self::Table));
         };
         if let Some(number) = compared(column, known.target) {
@@ -39,15 +39,15 @@ impl<'a> FieldSource<'a> {
         }
         Ok(match known.target {
             // The name of a site is in no column.
-            Target::Sites => None,
-            Target::Pages if column.is_expected() => {
+            QueryRows::Sites => None,
+            QueryRows::Pages if column.is_expected() => {
                 let bytes = known.archive.state.url_count() as usize * size_of::<u64>();
                 let fits = bytes <= known.archive.running.limits.memory;
                 fits.then(|| Self::Expected(column, OnceLock::new()))
             }
-            Target::Pages if column.is_decided() => {
+            QueryRows::Pages if column.is_decided() => {
                 // Decisions on pages themselves are left to the caller.
-                let of_host = Path { via: Some(Via::Host), column };
+                let of_host = FieldPath { via: Some(Via::Host), column };
                 known.archive.table(of_host)?.map(Self::Table)
             }
             _ => match column {
@@ -97,12 +97,12 @@ impl<'a> FieldSource<'a> {
 
 /// Where the values of several fields come from.
 #[derive(Debug)]
-pub(crate) struct Sources<'a>(Vec<(Path, FieldSource<'a>)>);
+pub(crate) struct Sources<'a>(Vec<(FieldPath, FieldSource<'a>)>);
 
 impl<'a> Sources<'a> {
     /// The sources of some fields, if columns and tables have them all.
-    pub(crate) fn of(fields: &[Path], known: FilterContext<'a, '_, '_>) -> Found<Option<Self>> {
-        let source = |path: &Path| Ok(FieldSource::of(*path, known)?.map(|source| (*path, source)));
+    pub(crate) fn of(fields: &[FieldPath], known: FilterContext<'a, '_, '_>) -> Found<Option<Self>> {
+        let source = |path: &FieldPath| Ok(FieldSource::of(*path, known)?.map(|source| (*path, source)));
         Ok(fields.iter().map(source).collect::<Found<Option<_>>>()?.map(Self))
     }
 
@@ -135,23 +135,23 @@ impl<'a> Sources<'a> {
     /// The only column that all fields depend on, through tables, and the number of entries of its table.
     pub(crate) fn table(&self) -> Option<(Stored, usize)> {
         let (_, FieldSource::Table((column, values))) = self.0.first()? else { return None };
-        let is_alike = |(_, source): &(Path, FieldSource<'_>)| matches!(source, FieldSource::Table((own, _)) if own == column);
+        let is_alike = |(_, source): &(FieldPath, FieldSource<'_>)| matches!(source, FieldSource::Table((own, _)) if own == column);
         self.0.iter().all(is_alike).then_some((*column, values.len()))
     }
 
     /// The value of a field for a number of that column.
-    pub(crate) fn of_code(&self, path: Path, number: u64) -> Value {
+    pub(crate) fn of_code(&self, path: FieldPath, number: u64) -> Value {
         let source = self.0.iter().find(|(own, _)| *own == path);
         source.map_or(Value::Empty, |(_, source)| source.value(number))
     }
 }
 
 /// The values of fields in a block.
-pub(crate) struct BlockValues<'a>(Vec<(Path, &'a FieldSource<'a>, Vec<u64>)>);
+pub(crate) struct BlockValues<'a>(Vec<(FieldPath, &'a FieldSource<'a>, Vec<u64>)>);
 
 impl BlockValues<'_> {
     /// The value of a field for the row at this position.
-    pub(crate) fn of(&self, place: usize, path: Path) -> Value {
+    pub(crate) fn of(&self, place: usize, path: FieldPath) -> Value {
         let found = self.0.iter().find(|(own, ..)| *own == path);
         let value =
             found.and_then(|(_, source, values)| values.get(place).map(|stored| source.value(*stored)));

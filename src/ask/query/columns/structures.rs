@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use crate::query::columns::archive::ArchiveRows;
 use crate::query::elements::{can_be_xml, known_value};
-use crate::query::language::{Column, Filter, Found, Given, PageType, Path, Value};
+use crate::query::language::{Column, FieldPath, Filter, Found, Given, PageType, Value};
 use crate::query::rows::Hits;
 
 /// Whether a condition holds for a structure: without validity, then with each validity. `None` where the document has
@@ -19,7 +19,7 @@ use crate::query::rows::Hits;
 type DecidedStructure = [Option<bool>; 1 + Validity::EACH.len()];
 
 /// Evaluates a condition on structure fields for each distinct structure.
-fn decided(filter: &Filter, fields: &[Path], structures: &Structures) -> Found<Vec<DecidedStructure>> {
+fn decided(filter: &Filter, fields: &[FieldPath], structures: &Structures) -> Found<Vec<DecidedStructure>> {
     let holds = |structure: &Structure, validity: Option<Validity>| {
         let known = |column| match (known_value(structure, column), validity) {
             (None, Some(validity)) => Some(validity.name().into()),
@@ -28,7 +28,7 @@ fn decided(filter: &Filter, fields: &[Path], structures: &Structures) -> Found<V
         if fields.iter().any(|path| known(path.column).is_none()) {
             return Ok(None);
         }
-        filter.holds(&Given(|path: Path| known(path.column).unwrap_or(Value::Empty))).map(Some)
+        filter.holds(&Given(|path: FieldPath| known(path.column).unwrap_or(Value::Empty))).map(Some)
     };
     let of_each = |structure| {
         let mut of_each = DecidedStructure::default();

@@ -8,7 +8,7 @@ use archive_storage::{State, StateError, TextPosition, UrlId};
 use rayon::prelude::*;
 
 use crate::query::columns::row_set::RowSet;
-use crate::query::language::{Column, Expr, Filter, Found, Function, Given, Path, TextTest};
+use crate::query::language::{Column, FieldPath, Filter, Found, Function, Given, PlannedExpr, TextTest};
 
 /// Number of URLs that are read together where only some are needed.
 const URLS_TOGETHER: u32 = 128;
@@ -25,16 +25,16 @@ pub(crate) struct OnText(pub(crate) Filter);
 
 impl OnText {
     pub(crate) fn new(column: Column, test: TextTest) -> Self {
-        Self(Filter::Text(Expr::Field(Path::from(column)), test))
+        Self(Filter::Text(PlannedExpr::Field(FieldPath::from(column)), test))
     }
 
     pub(crate) fn holds(&self, text: Option<&str>) -> bool {
         let text = text.filter(|text| !text.is_empty());
         match (&self.0, text) {
             // These need no copy of the text.
-            (Filter::Text(Expr::Field(path), test), _) => test.holds_of(text, Some(path.column)),
-            (Filter::Number(Expr::Call(Function::Length, of), ranges), Some(text))
-                if matches!(**of, Expr::Field(_)) =>
+            (Filter::Text(PlannedExpr::Field(path), test), _) => test.holds_of(text, Some(path.column)),
+            (Filter::Number(PlannedExpr::Call(Function::Length, of), ranges), Some(text))
+                if matches!(**of, PlannedExpr::Field(_)) =>
             {
                 ranges.has(&(text.chars().count() as f64))
             }

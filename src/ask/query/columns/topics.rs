@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::rc::Rc;
 
-use archive_books::topics::{self, Document, Topic, TopicError, judge, read_documents};
+use archive_books::topics::{self, LabelledDocument, Topic, TopicError, judge, read_documents};
 use archive_storage::{Store, UrlId};
 
 /// The topics of an archive, loaded on first use.
@@ -14,7 +14,7 @@ pub(crate) struct Topics {
     names: Vec<String>,
     read: RefCell<HashMap<String, Rc<Topic>>>,
     /// The last page read: a row is often asked more than once.
-    last: RefCell<(Option<UrlId>, Option<Document>)>,
+    last: RefCell<(Option<UrlId>, Option<LabelledDocument>)>,
 }
 
 impl Topics {

@@ -7,7 +7,7 @@ use archive_books::search::words;
 use archive_web::parse::parse_date;
 
 use crate::query::elements::tree;
-use crate::query::language::{Content, ElementPath, ElementStep, Expr, Filter, TextTestKind};
+use crate::query::language::{Content, ElementPath, ElementStep, Filter, PlannedExpr, TextTestKind};
 
 /// The index queries for documents in which a path selects a node that meets a filter.
 pub(crate) struct Bounds {
@@ -188,7 +188,7 @@ fn alternatives(
         }
     };
     let partial = || vec![ElementQuery::Partial(place.clone())];
-    if let Filter::Text(Expr::Content(Content::Text), test) = filter {
+    if let Filter::Text(PlannedExpr::Content(Content::Text), test) = filter {
         match &test.kind {
             TextTestKind::Is(texts) if test.folds_case => {
                 let wholes: Vec<_> =
@@ -214,7 +214,7 @@ fn alternatives(
 /// The bounds for nodes with index key `place` whose content passes `filter`.
 fn at(place: String, filter: Option<&Filter>) -> Option<Bounds> {
     let Some(filter) = filter else { return Some(Bounds::exact(ElementQuery::Named(place))) };
-    if let Filter::Text(Expr::Content(Content::Text), test) = filter {
+    if let Filter::Text(PlannedExpr::Content(Content::Text), test) = filter {
         match &test.kind {
             TextTestKind::Is(texts) if test.folds_case => {
                 return Some(Bounds::any(texts.iter().map(|text| whole(&place, text)).collect()));
@@ -313,9 +313,9 @@ impl Needs {
                 parts.iter().try_fold(Self::Text, |needs, part| Some(needs.max(Self::of(part)?)))
             }
             Filter::Not(part) => Self::of(part),
-            Filter::Number(Expr::Content(Content::Number), _) => Some(Self::Ascii),
-            Filter::Time(Expr::Content(Content::Time), _) => Some(Self::Time),
-            Filter::Text(Expr::Content(Content::Text), test) if test.folds_case => match &test.kind {
+            Filter::Number(PlannedExpr::Content(Content::Number), _) => Some(Self::Ascii),
+            Filter::Time(PlannedExpr::Content(Content::Time), _) => Some(Self::Time),
+            Filter::Text(PlannedExpr::Content(Content::Text), test) if test.folds_case => match &test.kind {
                 TextTestKind::Fits(_) | TextTestKind::Words { .. } => Some(Self::Ascii),
                 TextTestKind::Matches(_) => None,
                 _ => Some(Self::Text),
@@ -373,7 +373,7 @@ fn wanted_by(
         Filter::All(parts) => return ElementQuery::All(each(parts)),
         Filter::Any(parts) => return ElementQuery::Any(each(parts)),
         Filter::Some(path, filter) => return wanted(path, filter.as_deref(), here),
-        Filter::Text(Expr::Content(_), test) => match &test.kind {
+        Filter::Text(PlannedExpr::Content(_), test) => match &test.kind {
             TextTestKind::Words { all: true, texts } => {
                 return ElementQuery::All(texts.iter().map(all_words).collect());
             }

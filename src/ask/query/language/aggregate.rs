@@ -1,6 +1,6 @@
 //! Aggregates of groups.
 
-use crate::query::language::expr::Expr;
+use crate::query::language::expr::PlannedExpr;
 
 /// An aggregate function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,5 +64,5 @@ impl Gather {
 pub(crate) struct Aggregate {
     pub(crate) gather: Gather,
     /// The aggregated expression; `None` for rows themselves.
-    pub(crate) of: Option<Expr>,
+    pub(crate) of: Option<PlannedExpr>,
 }

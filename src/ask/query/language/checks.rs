@@ -3,17 +3,17 @@
 use std::ops::{Bound, Range};
 
 use archive_grammar::{
-    Check, Comparison, Condition, End, Expr as Written, Literal, ParseError, Spanned, Target, Test,
+    Check, Comparison, Condition, Expr as Written, Literal, ParseError, QueryRows, Spanned, Test, TextEnd,
 };
 
-use crate::query::language::expr::Expr;
-use crate::query::language::fields::{Column, ColumnKind, Path, TEXT};
+use crate::query::language::expr::PlannedExpr;
+use crate::query::language::fields::{Column, ColumnKind, FieldPath, TEXT};
 use crate::query::language::filter::{Filter, Ranges};
 use crate::query::language::names::FieldNames;
 use crate::query::language::plan::{Context, Search};
 use crate::query::language::times;
 use crate::query::language::times::Instant;
-use crate::query::language::types::{Checked, Typed, Typing, same_sort, sort};
+use crate::query::language::types::{Checked, TypedExpr, Typing, same_sort, sort};
 use crate::query::language::value::Value;
 
 /// Turns conditions into filters.
@@ -29,7 +29,7 @@ enum Other<T> {
     /// A constant: an instant, or all of a day.
     Range(Range<T>),
     /// A value that each row has.
-    Expr(Typed),
+    Expr(TypedExpr),
 }
 
 /// An ordered type that an expression may result in.
@@ -104,7 +104,7 @@ impl<'a> Checker<'a> {
     fn test(&mut self, test: &Test) -> Checked<Filter> {
         if let Written::Field(field) = &test.left.value
             && field.name() == TEXT
-            && self.typing.columns.target == Target::Pages
+            && self.typing.columns.target == QueryRows::Pages
         {
             return self.search(test);
         }
@@ -115,7 +115,7 @@ impl<'a> Checker<'a> {
         self.typed_test(&left, &test.check)
     }
 
-    pub(crate) fn typed_test(&mut self, left: &Typed, check: &Spanned<Check>) -> Checked<Filter> {
+    pub(crate) fn typed_test(&mut self, left: &TypedExpr, check: &Spanned<Check>) -> Checked<Filter> {
         if let Check::Empty { negated } = check.value {
             return Ok(negate(Filter::Known(left.expr.clone()), !negated));
         }
@@ -137,11 +137,11 @@ impl<'a> Checker<'a> {
     /// Values are literals, or expressions with the same result for all rows.
     fn ordered<T: Comparable>(
         &mut self,
-        left: &Typed,
+        left: &TypedExpr,
         check: &Spanned<Check>,
         closed: bool,
         read: impl Fn(&Typing<'_>, &Spanned<Written>) -> Checked<Option<Range<T>>>,
-        filter: fn(Expr, Ranges<T>) -> Filter,
+        filter: fn(PlannedExpr, Ranges<T>) -> Filter,
     ) -> Checked<Filter> {
         let is_span = left.kind == ColumnKind::Time;
         let last = |end: T, start: &T| {
@@ -215,7 +215,7 @@ impl<'a> Checker<'a> {
             Check::Glob { pattern, .. } => return Err(self.not_text(left, "~", &pattern.span)),
             Check::Pattern { pattern, .. } => return Err(self.not_text(left, "matches", &pattern.span)),
             Check::Affix { text, end, .. } => {
-                let sign = if *end == End::Start { "starts with" } else { "ends with" };
+                let sign = if *end == TextEnd::Start { "starts with" } else { "ends with" };
                 return Err(self.not_text(left, sign, &text.span));
             }
             Check::Contains { texts, .. } => {
@@ -229,7 +229,7 @@ impl<'a> Checker<'a> {
     /// The right side of a comparison: a constant, or something that each row has.
     fn other<T: Comparable>(
         &mut self,
-        left: &Typed,
+        left: &TypedExpr,
         other: &Spanned<Written>,
         read: impl Fn(&Typing<'_>, &Spanned<Written>) -> Checked<Option<Range<T>>>,
     ) -> Checked<Other<T>> {
@@ -239,7 +239,7 @@ impl<'a> Checker<'a> {
         // A word that is not a value may be a field.
         let written = match &other.value {
             Written::Literal(Literal::Text(word)) => {
-                Spanned::new(Written::Field(archive_grammar::Field::new(word)), other.span.clone())
+                Spanned::new(Written::Field(archive_grammar::FieldName::new(word)), other.span.clone())
             }
             _ => other.clone(),
         };
@@ -268,7 +268,7 @@ impl<'a> Checker<'a> {
     /// was first seen in it; any other time field must itself be in the period.
     fn since(
         &mut self,
-        left: &Typed,
+        left: &TypedExpr,
         from: &Spanned<Written>,
         until: Option<&Spanned<Written>>,
     ) -> Checked<Filter> {
@@ -283,7 +283,7 @@ impl<'a> Checker<'a> {
         };
         let from = limit(from)?;
         let until = until.map(&mut limit).transpose()?;
-        if left.path() == Some(Path::from(Column::Changed)) {
+        if left.path() == Some(FieldPath::from(Column::Changed)) {
             let end = until.map(|until| times::end(&until));
             return Ok(Filter::Changed(Some(from.start), end));
         }
@@ -293,14 +293,14 @@ impl<'a> Checker<'a> {
         Ok(Filter::Time(left.expr.clone(), Ranges(vec![(Bound::Included(from.start), end)])))
     }
 
-    pub(crate) fn not_time(&self, left: &Typed, from: &Spanned<Written>) -> ParseError {
+    pub(crate) fn not_time(&self, left: &TypedExpr, from: &Spanned<Written>) -> ParseError {
         let message = format!("`{}` is {}, but `since` works only for times", left.shown, sort(left.kind));
         self.typing.mistake(&from.span, message)
     }
 }
 
 /// The number that a literal stands for; `None` for an expression or a word.
-fn number(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<Option<Range<f64>>> {
+fn number(typing: &Typing<'_>, left: &TypedExpr, other: &Spanned<Written>) -> Checked<Option<Range<f64>>> {
     let Written::Literal(literal) = &other.value else { return Ok(None) };
     match literal {
         Literal::Number(number) if left.kind == ColumnKind::Number => Ok(Some(*number..*number)),
@@ -320,7 +320,7 @@ fn number(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checke
 }
 
 /// The time that a literal stands for; `None` for an expression or another word.
-fn time(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<Option<Range<Instant>>> {
+fn time(typing: &Typing<'_>, left: &TypedExpr, other: &Spanned<Written>) -> Checked<Option<Range<Instant>>> {
     let Written::Literal(literal) = &other.value else { return Ok(None) };
     match (typing.time(literal), literal) {
         (Some(time), _) => Ok(Some(time)),
@@ -337,7 +337,7 @@ fn time(typing: &Typing<'_>, left: &Typed, other: &Spanned<Written>) -> Checked<
     }
 }
 
-pub(crate) fn compare(left: &Typed, comparison: Comparison, right: Typed) -> Filter {
+pub(crate) fn compare(left: &TypedExpr, comparison: Comparison, right: TypedExpr) -> Filter {
     let folds_case = left.folds_case && right.folds_case;
     let (negated, comparison) = match comparison {
         // Tests of unknown values are false, so the negation of equality holds for them.
@@ -356,7 +356,12 @@ pub(crate) fn literal_sort(literal: &Literal) -> &'static str {
     }
 }
 
-pub(crate) fn unsuitable(typing: &Typing<'_>, left: &Typed, span: &Range<usize>, found: &str) -> ParseError {
+pub(crate) fn unsuitable(
+    typing: &Typing<'_>,
+    left: &TypedExpr,
+    span: &Range<usize>,
+    found: &str,
+) -> ParseError {
     let written = typing.text.get(span.clone()).unwrap_or_default();
     let is_type = left.path().is_some_and(|path| path.column == Column::Type);
     let wanted = if is_type { "a type" } else { sort(left.kind) };

@@ -3,16 +3,18 @@
 use std::ops::Bound;
 
 use archive_books::search;
-use archive_grammar::{Check, Condition, Expr as Written, Literal, Path, Quantifier, Spanned, Target, Test};
+use archive_grammar::{
+    Check, Condition, Expr as Written, Literal, Path, Quantifier, QueryRows, Spanned, Test,
+};
 
 use crate::query::language::checks::{Checker, negate};
 use crate::query::language::element_path::{Content, ElementPath, ElementStep};
-use crate::query::language::expr::Expr;
+use crate::query::language::expr::PlannedExpr;
 use crate::query::language::fields::{Column, ColumnKind, plural};
 use crate::query::language::filter::{Filter, Ranges, TextTest, TextTestKind};
 use crate::query::language::page_type::PageType;
 use crate::query::language::plan::Search;
-use crate::query::language::types::{Checked, Typed};
+use crate::query::language::types::{Checked, TypedExpr};
 
 impl Checker<'_> {
     /// Checks conditions such as `//book[author contains "Eco"]/title contains rose`.
@@ -20,7 +22,7 @@ impl Checker<'_> {
         self.expect_documents(&test.left)?;
         let (filter, negated) = self.place_test(path, test)?;
         // Only the newest versions are indexed.
-        let is_indexed = self.typing.columns.target == Target::Pages && !self.typing.is_past;
+        let is_indexed = self.typing.columns.target == QueryRows::Pages && !self.typing.is_past;
         let filter = if is_indexed { self.indexed(filter) } else { filter };
         Ok(negate(filter, negated))
     }
@@ -40,12 +42,12 @@ impl Checker<'_> {
     }
 
     /// Checks a path that stands for the texts that it selects.
-    pub(crate) fn texts(&mut self, path: &Path, written: &Spanned<Written>) -> Checked<Typed> {
+    pub(crate) fn texts(&mut self, path: &Path, written: &Spanned<Written>) -> Checked<TypedExpr> {
         self.expect_documents(written)?;
         let path = self.path(path, &written.span)?;
-        Ok(Typed {
+        Ok(TypedExpr {
             shown: path.written.clone(),
-            expr: Expr::Elements(Box::new(path)),
+            expr: PlannedExpr::Elements(Box::new(path)),
             kind: ColumnKind::Text,
             folds_case: true,
             span: written.span.clone(),
@@ -54,7 +56,7 @@ impl Checker<'_> {
 
     fn expect_documents(&self, written: &Spanned<Written>) -> Checked<()> {
         let target = self.typing.columns.target;
-        if matches!(target, Target::Pages | Target::Captures | Target::Versions) {
+        if matches!(target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
             return Ok(());
         }
         let message = format!("only pages, captures and versions have elements, not {}", plural(target));
@@ -118,15 +120,15 @@ impl Checker<'_> {
             let texts = texts.iter().map(|text| text.value.clone()).collect();
             let kind = TextTestKind::Words { all: *quantifier == Quantifier::All, texts };
             let test = TextTest { kind, folds_case: true };
-            return Ok(negate(Filter::Text(Expr::Content(Content::Text), test), *negated));
+            return Ok(negate(Filter::Text(PlannedExpr::Content(Content::Text), test), *negated));
         }
         let (content, kind) = match compared_with(&test.check.value) {
             Some(Literal::Number(_)) => (Content::Number, ColumnKind::Number),
             Some(Literal::Moment(_) | Literal::Ago(_)) => (Content::Time, ColumnKind::Time),
             _ => (Content::Text, ColumnKind::Text),
         };
-        let left = Typed {
-            expr: Expr::Content(content),
+        let left = TypedExpr {
+            expr: PlannedExpr::Content(content),
             kind,
             folds_case: true,
             shown: path.written.clone(),
@@ -146,14 +148,14 @@ fn has_document() -> Filter {
     let found = Bound::Included(200.0);
     let types = [PageType::Xml, PageType::Feed].map(|known| known.name().to_owned()).to_vec();
     let is_xml = TextTest { kind: TextTestKind::Is(types), folds_case: true };
-    let status = || Expr::Field(Column::ContentStatus.into());
+    let status = || PlannedExpr::Field(Column::ContentStatus.into());
     Filter::All(vec![
         // Documents that were stored without an HTTP response have no status.
         Filter::Any(vec![
             Filter::Number(status(), Ranges(vec![(found, found)])),
             Filter::Not(Box::new(Filter::Known(status()))),
         ]),
-        Filter::Text(Expr::Field(Column::Type.into()), is_xml),
+        Filter::Text(PlannedExpr::Field(Column::Type.into()), is_xml),
     ])
 }
 

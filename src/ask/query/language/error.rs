@@ -57,7 +57,7 @@ pub enum Error {
     NoIndex,
     /// The query searches text as of a time, but the archive has no index of older versions.
     #[error(transparent)]
-    NoVersions(search::Error),
+    NoVersions(search::SearchError),
     /// Too many pages match for which only other archives can decide whether they count.
     #[error(
         "more than {most} matching pages have no capture here, and other archives may have captured them: add `captures > 0`"

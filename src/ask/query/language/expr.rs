@@ -1,11 +1,11 @@
 //! Expressions of a checked query: fields, values, functions and aggregates.
 
-use archive_grammar::Sign;
+use archive_grammar::ArithmeticSign;
 use chrono::{Datelike, Local, TimeDelta};
 
 use crate::query::language::element_path::{Content, ElementPath};
 use crate::query::language::error::Found;
-use crate::query::language::fields::{Column, Cost, Path};
+use crate::query::language::fields::{Column, Cost, FieldPath};
 use crate::query::language::filter::Filter;
 use crate::query::language::times::{Instant, Zone};
 use crate::query::language::value::Value;
@@ -15,9 +15,9 @@ const WHOLE_MAX: f64 = 9.0e15;
 
 /// An expression ready to run; the types of its parts match.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Expr {
+pub(crate) enum PlannedExpr {
     Value(Value),
-    Field(Path),
+    Field(FieldPath),
     /// A header of a capture's response, by lower-case name.
     Header(String),
     /// The probability that a page is about a topic, by its name.
@@ -26,8 +26,8 @@ pub(crate) enum Expr {
     Elements(Box<ElementPath>),
     /// The text of an element or attribute, inside a condition on it.
     Content(Content),
-    Call(Function, Box<Expr>),
-    Arithmetic(Box<Expr>, Sign, Box<Expr>),
+    Call(Function, Box<PlannedExpr>),
+    Arithmetic(Box<PlannedExpr>, ArithmeticSign, Box<PlannedExpr>),
     /// A group key, by its index in the plan.
     Key(usize),
     /// An aggregate, by its index in the plan.
@@ -48,7 +48,7 @@ pub(crate) enum Function {
 
 /// A row or group that expressions and filters are evaluated on. What it does not have is unknown.
 pub(crate) trait Subject {
-    fn field(&self, path: Path) -> Found<Value> {
+    fn field(&self, path: FieldPath) -> Found<Value> {
         let _ = path;
         Ok(Value::Empty)
     }
@@ -104,7 +104,7 @@ pub(crate) trait Subject {
     }
 }
 
-impl Expr {
+impl PlannedExpr {
     pub(crate) fn value(&self, subject: &dyn Subject) -> Found<Value> {
         Ok(match self {
             Self::Value(value) => value.clone(),
@@ -160,13 +160,13 @@ impl Expr {
     }
 
     /// The distinct fields that the expressions use; `None` if they use anything else, or no field.
-    pub(crate) fn fields<'e>(mut exprs: impl Iterator<Item = &'e Self>) -> Option<Vec<Path>> {
+    pub(crate) fn fields<'e>(mut exprs: impl Iterator<Item = &'e Self>) -> Option<Vec<FieldPath>> {
         let mut fields = Vec::new();
         let are_all = exprs.all(|expr| expr.add_fields(&mut fields));
         Some(fields).filter(|fields| are_all && !fields.is_empty())
     }
 
-    fn add_fields(&self, fields: &mut Vec<Path>) -> bool {
+    fn add_fields(&self, fields: &mut Vec<FieldPath>) -> bool {
         match self {
             Self::Value(_) => {}
             Self::Field(path) if fields.contains(path) => {}
@@ -179,7 +179,7 @@ impl Expr {
     }
 
     /// The same expression with each field mapped.
-    pub(crate) fn with_fields(&self, of: fn(Path) -> Path) -> Self {
+    pub(crate) fn with_fields(&self, of: fn(FieldPath) -> FieldPath) -> Self {
         match self {
             Self::Field(path) => Self::Field(of(*path)),
             Self::Call(function, argument) => Self::Call(*function, Box::new(argument.with_fields(of))),
@@ -214,7 +214,7 @@ impl Expr {
     /// The row's own field, if the expression is nothing else.
     pub(crate) fn own_field(&self) -> Option<Column> {
         match self {
-            Self::Field(Path { via: None, column }) => Some(*column),
+            Self::Field(FieldPath { via: None, column }) => Some(*column),
             _ => None,
         }
     }
@@ -267,22 +267,24 @@ impl Function {
 
 /// The result of an arithmetic operation; unknown if an operand is unknown, or on division by zero. Durations are in
 /// seconds.
-fn calculated(left: &Value, sign: Sign, right: &Value) -> Value {
+fn calculated(left: &Value, sign: ArithmeticSign, right: &Value) -> Value {
     match (left, sign, right) {
-        (Value::Time(left), Sign::Minus, Value::Time(right)) => number((*left - *right).as_seconds_f64()),
-        (Value::Time(time), Sign::Plus, span) | (span, Sign::Plus, Value::Time(time)) => {
+        (Value::Time(left), ArithmeticSign::Minus, Value::Time(right)) => {
+            number((*left - *right).as_seconds_f64())
+        }
+        (Value::Time(time), ArithmeticSign::Plus, span) | (span, ArithmeticSign::Plus, Value::Time(time)) => {
             later(*time, span, 1.0)
         }
-        (Value::Time(time), Sign::Minus, span) => later(*time, span, -1.0),
+        (Value::Time(time), ArithmeticSign::Minus, span) => later(*time, span, -1.0),
         _ => {
             let (Some(left), Some(right)) = (left.as_number(), right.as_number()) else {
                 return Value::Empty;
             };
             number(match sign {
-                Sign::Plus => left + right,
-                Sign::Minus => left - right,
-                Sign::Times => left * right,
-                Sign::Over => left / right,
+                ArithmeticSign::Plus => left + right,
+                ArithmeticSign::Minus => left - right,
+                ArithmeticSign::Times => left * right,
+                ArithmeticSign::Over => left / right,
             })
         }
     }
@@ -310,8 +312,8 @@ pub(crate) fn number(number: f64) -> Value {
 /// A row whose fields a function gives.
 pub(crate) struct Given<F>(pub(crate) F);
 
-impl<F: Fn(Path) -> Value> Subject for Given<F> {
-    fn field(&self, path: Path) -> Found<Value> {
+impl<F: Fn(FieldPath) -> Value> Subject for Given<F> {
+    fn field(&self, path: FieldPath) -> Found<Value> {
         Ok(self.0(path))
     }
 }

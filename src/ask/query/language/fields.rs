@@ -1,7 +1,7 @@
 //! The table of all fields: names, types, meanings. Help, messages, the reference and plans are all based on it.
 
-use archive_base::decisions::Verdict;
-use archive_grammar::Target;
+use archive_base::decisions::DecisionVerdict;
+use archive_grammar::QueryRows;
 use archive_web::parse::Validity;
 
 /// A field.
@@ -112,29 +112,30 @@ pub(crate) struct FieldEntry {
     pub(crate) column: Column,
     pub(crate) name: &'static str,
     /// The kinds of rows that have the field.
-    pub(crate) of: &'static [Target],
+    pub(crate) of: &'static [QueryRows],
     pub(crate) kind: ColumnKind,
     pub(crate) cost: Cost,
     pub(crate) meaning: &'static str,
 }
 
-pub(crate) const P: &[Target] = &[Target::Pages];
-const S: &[Target] = &[Target::Sites];
-const H: &[Target] = &[Target::Hosts];
-const L: &[Target] = &[Target::Links];
-const C: &[Target] = &[Target::Captures, Target::Versions];
-const PS: &[Target] = &[Target::Pages, Target::Sites];
-const PH: &[Target] = &[Target::Pages, Target::Hosts];
-const SH: &[Target] = &[Target::Sites, Target::Hosts];
-const PSH: &[Target] = &[Target::Pages, Target::Sites, Target::Hosts];
-const PC: &[Target] = &[Target::Pages, Target::Captures, Target::Versions];
-const PHC: &[Target] = &[Target::Pages, Target::Hosts, Target::Captures, Target::Versions];
-const PSHC: &[Target] = &[Target::Pages, Target::Sites, Target::Hosts, Target::Captures, Target::Versions];
+pub(crate) const P: &[QueryRows] = &[QueryRows::Pages];
+const S: &[QueryRows] = &[QueryRows::Sites];
+const H: &[QueryRows] = &[QueryRows::Hosts];
+const L: &[QueryRows] = &[QueryRows::Links];
+const C: &[QueryRows] = &[QueryRows::Captures, QueryRows::Versions];
+const PS: &[QueryRows] = &[QueryRows::Pages, QueryRows::Sites];
+const PH: &[QueryRows] = &[QueryRows::Pages, QueryRows::Hosts];
+const SH: &[QueryRows] = &[QueryRows::Sites, QueryRows::Hosts];
+const PSH: &[QueryRows] = &[QueryRows::Pages, QueryRows::Sites, QueryRows::Hosts];
+const PC: &[QueryRows] = &[QueryRows::Pages, QueryRows::Captures, QueryRows::Versions];
+const PHC: &[QueryRows] = &[QueryRows::Pages, QueryRows::Hosts, QueryRows::Captures, QueryRows::Versions];
+const PSHC: &[QueryRows] =
+    &[QueryRows::Pages, QueryRows::Sites, QueryRows::Hosts, QueryRows::Captures, QueryRows::Versions];
 
 const fn known(
     column: Column,
     name: &'static str,
-    of: &'static [Target],
+    of: &'static [QueryRows],
     kind: ColumnKind,
     cost: Cost,
     meaning: &'static str,
@@ -378,25 +379,27 @@ impl Via {
     ];
 
     /// The kind of the related row, seen from a row of `target`; `None` if there is no such relation.
-    pub(crate) fn of(self, target: Target) -> Option<Target> {
-        let pages = matches!(target, Target::Captures | Target::Versions);
+    pub(crate) fn of(self, target: QueryRows) -> Option<QueryRows> {
+        let pages = matches!(target, QueryRows::Captures | QueryRows::Versions);
         match self {
-            Self::Site => (pages || matches!(target, Target::Pages | Target::Hosts)).then_some(Target::Sites),
-            Self::Host => (pages || target == Target::Pages).then_some(Target::Hosts),
-            Self::Page => pages.then_some(Target::Pages),
-            Self::Source | Self::Target => (target == Target::Links).then_some(Target::Pages),
+            Self::Site => {
+                (pages || matches!(target, QueryRows::Pages | QueryRows::Hosts)).then_some(QueryRows::Sites)
+            }
+            Self::Host => (pages || target == QueryRows::Pages).then_some(QueryRows::Hosts),
+            Self::Page => pages.then_some(QueryRows::Pages),
+            Self::Source | Self::Target => (target == QueryRows::Links).then_some(QueryRows::Pages),
         }
     }
 }
 
 /// A field of a row, or of a related row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Path {
+pub(crate) struct FieldPath {
     pub(crate) via: Option<Via>,
     pub(crate) column: Column,
 }
 
-impl From<Column> for Path {
+impl From<Column> for FieldPath {
     fn from(column: Column) -> Self {
         Self { via: None, column }
     }
@@ -433,7 +436,7 @@ impl Column {
             Self::Kind => CAPTURE_KINDS.to_vec(),
             Self::Change => CHANGES.to_vec(),
             Self::LinkKind => LINK_KINDS.map(|(name, _)| name).to_vec(),
-            Self::Verdict => Verdict::EACH.map(Verdict::name).to_vec(),
+            Self::Verdict => DecisionVerdict::EACH.map(DecisionVerdict::name).to_vec(),
             Self::Refusal => {
                 archive_books::ledger::Refusal::ALL.map(archive_books::ledger::Refusal::name).to_vec()
             }
@@ -491,17 +494,17 @@ impl Column {
 
 /// A field's name as written in queries.
 pub(crate) fn shown(name: &str) -> String {
-    archive_grammar::Field::new(name).to_string()
+    archive_grammar::FieldName::new(name).to_string()
 }
 
 /// The plural of a target's name.
-pub(crate) fn plural(target: Target) -> &'static str {
+pub(crate) fn plural(target: QueryRows) -> &'static str {
     match target {
-        Target::Pages => "pages",
-        Target::Sites => "sites",
-        Target::Hosts => "hosts",
-        Target::Captures => "captures",
-        Target::Versions => "versions",
-        Target::Links => "links",
+        QueryRows::Pages => "pages",
+        QueryRows::Sites => "sites",
+        QueryRows::Hosts => "hosts",
+        QueryRows::Captures => "captures",
+        QueryRows::Versions => "versions",
+        QueryRows::Links => "links",
     }
 }

@@ -14,8 +14,8 @@ use regex::Regex;
 
 use crate::query::language::element_path::ElementPath;
 use crate::query::language::error::Found;
-use crate::query::language::expr::{Expr, Subject};
-use crate::query::language::fields::{Column, Cost, Path};
+use crate::query::language::expr::{PlannedExpr, Subject};
+use crate::query::language::fields::{Column, Cost, FieldPath};
 use crate::query::language::glob::Glob;
 use crate::query::language::times::Instant;
 use crate::query::language::value::Value;
@@ -26,15 +26,15 @@ pub(crate) enum Filter {
     Any(Vec<Filter>),
     All(Vec<Filter>),
     Not(Box<Filter>),
-    Known(Expr),
-    Number(Expr, Ranges<f64>),
-    Time(Expr, Ranges<Instant>),
-    Text(Expr, TextTest),
+    Known(PlannedExpr),
+    Number(PlannedExpr, Ranges<f64>),
+    Time(PlannedExpr, Ranges<Instant>),
+    Text(PlannedExpr, TextTest),
     /// Compares two values of the same type; texts ignore case if `folds_case`.
     Compare {
-        left: Expr,
+        left: PlannedExpr,
         comparison: Comparison,
-        right: Expr,
+        right: PlannedExpr,
         folds_case: bool,
     },
     /// The plan's search with this index found the row.
@@ -94,7 +94,7 @@ impl Filter {
     pub(crate) fn only(&self, field: Column) -> Option<&[String]> {
         match self {
             Self::Text(
-                Expr::Field(Path { via: None, column }),
+                PlannedExpr::Field(FieldPath { via: None, column }),
                 TextTest { kind: TextTestKind::Is(texts), folds_case },
             ) if *column == field && *folds_case == (field != Column::Url) => Some(texts),
             Self::All(parts) => parts.iter().find_map(|part| part.only(field)),
@@ -111,12 +111,12 @@ impl Filter {
     }
 
     /// Whether the filter depends on an expression that `is_wanted` accepts.
-    pub(crate) fn has(&self, is_wanted: fn(&Expr) -> bool) -> bool {
+    pub(crate) fn has(&self, is_wanted: fn(&PlannedExpr) -> bool) -> bool {
         self.any(&mut |part| is_wanted(part))
     }
 
     /// Like `has`, with a closure; stops at the first match.
-    pub(crate) fn any(&self, is_wanted: &mut dyn FnMut(&Expr) -> bool) -> bool {
+    pub(crate) fn any(&self, is_wanted: &mut dyn FnMut(&PlannedExpr) -> bool) -> bool {
         match self {
             Self::Any(parts) | Self::All(parts) => parts.iter().any(|part| part.any(is_wanted)),
             Self::Not(part) => part.any(is_wanted),
@@ -126,7 +126,7 @@ impl Filter {
 
     /// The expressions that decide the filter by themselves; none for compound filters or if more than expressions
     /// decides.
-    fn exprs(&self) -> impl Iterator<Item = &Expr> {
+    fn exprs(&self) -> impl Iterator<Item = &PlannedExpr> {
         let exprs = match self {
             Self::Known(expr) | Self::Number(expr, _) | Self::Time(expr, _) | Self::Text(expr, _) => {
                 [Some(expr), None]
@@ -139,19 +139,19 @@ impl Filter {
 
     /// The distinct fields that decide the filter by themselves; `None` for compound filters or if more than fields
     /// decides.
-    pub(crate) fn fields(&self) -> Option<Vec<Path>> {
-        Expr::fields(self.exprs())
+    pub(crate) fn fields(&self) -> Option<Vec<FieldPath>> {
+        PlannedExpr::fields(self.exprs())
     }
 
     /// Whether only headers of the response decide the filter.
     pub(crate) fn is_of_headers(&self) -> bool {
-        let is_other = |expr: &Expr| !matches!(expr, Expr::Value(_) | Expr::Header(_));
-        let has_header = self.exprs().any(|expr| expr.has(|expr| matches!(expr, Expr::Header(_))));
+        let is_other = |expr: &PlannedExpr| !matches!(expr, PlannedExpr::Value(_) | PlannedExpr::Header(_));
+        let has_header = self.exprs().any(|expr| expr.has(|expr| matches!(expr, PlannedExpr::Header(_))));
         has_header && !self.exprs().any(|expr| expr.has(is_other))
     }
 
     /// The same filter with each field mapped, if fields decide it.
-    pub(crate) fn with_fields(&self, of: fn(Path) -> Path) -> Self {
+    pub(crate) fn with_fields(&self, of: fn(FieldPath) -> FieldPath) -> Self {
         match self {
             Self::Known(expr) => Self::Known(expr.with_fields(of)),
             Self::Number(expr, ranges) => Self::Number(expr.with_fields(of), ranges.clone()),
@@ -215,7 +215,7 @@ impl Filter {
             Self::Some(..) => true,
             Self::Any(parts) | Self::All(parts) => parts.iter().any(Self::asks_elements),
             Self::Not(part) => part.asks_elements(),
-            own => own.has(|expr| matches!(expr, Expr::Elements(_))),
+            own => own.has(|expr| matches!(expr, PlannedExpr::Elements(_))),
         }
     }
 
@@ -228,7 +228,7 @@ impl Filter {
     }
 
     pub(crate) fn cost(&self) -> u32 {
-        let of = |expr: &Expr| match expr.cost() {
+        let of = |expr: &PlannedExpr| match expr.cost() {
             Cost::Row => 1,
             Cost::Look => 10,
             Cost::Record => 1000,

@@ -1,6 +1,6 @@
 //! The tables of fields and functions as text, for `archive help query` and `docs/query.md`.
 
-use archive_grammar::Target;
+use archive_grammar::QueryRows;
 use serde::Serialize;
 
 use crate::query::language::aggregate::Gather;
@@ -22,7 +22,8 @@ pub struct FieldHelp {
 
 /// The kinds of rows, in the plural, each with its fields.
 pub fn fields() -> impl Iterator<Item = (&'static str, Vec<FieldHelp>)> {
-    let targets = [Target::Pages, Target::Sites, Target::Hosts, Target::Captures, Target::Links];
+    let targets =
+        [QueryRows::Pages, QueryRows::Sites, QueryRows::Hosts, QueryRows::Captures, QueryRows::Links];
     targets.into_iter().map(|target| {
         let own = KNOWN.iter().filter(move |known| known.of.contains(&target));
         let rows = own.map(|known| {

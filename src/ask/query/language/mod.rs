@@ -23,10 +23,10 @@ pub(crate) mod value;
 pub(crate) use aggregate::{Aggregate, Gather};
 pub(crate) use element_path::{Content, ElementPath, ElementStep};
 pub(crate) use error::{Error, Found, Late, RowsError};
-pub(crate) use expr::{Expr, Function, Given, Subject};
+pub(crate) use expr::{Function, Given, PlannedExpr, Subject};
 pub(crate) use fields::{
-    CAPTURE_KINDS, CHANGES, Column, ColumnKind, ERASED, FAILED, LINK_KINDS, NOT_MODIFIED, Path, RESOURCE,
-    Via, plural, yes_no,
+    CAPTURE_KINDS, CHANGES, Column, ColumnKind, ERASED, FAILED, FieldPath, LINK_KINDS, NOT_MODIFIED,
+    RESOURCE, Via, plural, yes_no,
 };
 pub(crate) use filter::{Filter, Ranges, TextTest, TextTestKind};
 pub(crate) use page_type::PageType;

@@ -1,9 +1,9 @@
 //! Resolves names of fields, and suggests a field for an unknown name.
 
 use archive_books::columns::LIKELY;
-use archive_grammar::{Target, nearest};
+use archive_grammar::{QueryRows, nearest};
 
-use crate::query::language::fields::{ALIASES, Column, KNOWN, P, Path, TEXT, Via, plural, shown};
+use crate::query::language::fields::{ALIASES, Column, FieldPath, KNOWN, P, TEXT, Via, plural, shown};
 
 /// Why a name is not a field.
 pub(crate) struct Unknown {
@@ -14,7 +14,7 @@ pub(crate) struct Unknown {
 /// The fields of one target.
 #[derive(Clone, Copy)]
 pub(crate) struct FieldNames<'a> {
-    pub(crate) target: Target,
+    pub(crate) target: QueryRows,
     /// Names of the store's additional numeric page columns.
     pub(crate) pages: &'a [String],
     /// Names of the store's additional numeric site columns.
@@ -23,13 +23,15 @@ pub(crate) struct FieldNames<'a> {
 
 impl<'a> FieldNames<'a> {
     /// Resolves a field called `name` (in normal form).
-    pub(crate) fn find(&self, name: &str) -> Result<Path, Unknown> {
+    pub(crate) fn find(&self, name: &str) -> Result<FieldPath, Unknown> {
         let Some((prefix, rest)) = name.split_once('.') else {
-            return self.own(name).map(Path::from).or_else(|unknown| self.of_site(name).ok_or(unknown));
+            return self.own(name).map(FieldPath::from).or_else(|unknown| self.of_site(name).ok_or(unknown));
         };
         let found = Via::EACH.into_iter().find(|(_, known)| *known == prefix);
         match found.and_then(|(via, _)| Some((via, via.of(self.target)?))) {
-            Some((via, target)) => Ok(Path { via: Some(via), column: Self { target, ..*self }.own(rest)? }),
+            Some((via, target)) => {
+                Ok(FieldPath { via: Some(via), column: Self { target, ..*self }.own(rest)? })
+            }
             None => {
                 let known = Via::EACH.iter().filter(|(via, _)| via.of(self.target).is_some());
                 let known: Vec<String> = known.map(|(_, name)| format!("`{name}.`")).collect();
@@ -44,10 +46,10 @@ impl<'a> FieldNames<'a> {
     }
 
     /// An additional number of a page's site may be written as if it were the page's: `likely` for `site.likely`.
-    fn of_site(&self, name: &str) -> Option<Path> {
+    fn of_site(&self, name: &str) -> Option<FieldPath> {
         let index = self.sites.iter().position(|known| known == name);
-        let index = index.filter(|_| self.target == Target::Pages)?;
-        Some(Path { via: Some(Via::Site), column: Column::Named(index) })
+        let index = index.filter(|_| self.target == QueryRows::Pages)?;
+        Some(FieldPath { via: Some(Via::Site), column: Column::Named(index) })
     }
 
     fn own(&self, name: &str) -> Result<Column, Unknown> {
@@ -66,7 +68,7 @@ impl<'a> FieldNames<'a> {
         if let Some(elsewhere) = KNOWN.iter().find(|known| known.name == proper) {
             return Err(self.elsewhere(name, elsewhere.of));
         }
-        if name == TEXT && self.target != Target::Pages {
+        if name == TEXT && self.target != QueryRows::Pages {
             return Err(self.elsewhere(name, P));
         }
         let aliases = ALIASES.iter().filter(|(_, proper)| named(proper).is_some()).map(|(alias, _)| *alias);
@@ -88,13 +90,13 @@ impl<'a> FieldNames<'a> {
 
     fn named(&self) -> &'a [String] {
         match self.target {
-            Target::Pages => self.pages,
-            Target::Sites => self.sites,
+            QueryRows::Pages => self.pages,
+            QueryRows::Sites => self.sites,
             _ => &[],
         }
     }
 
-    fn elsewhere(&self, name: &str, of: &[Target]) -> Unknown {
+    fn elsewhere(&self, name: &str, of: &[QueryRows]) -> Unknown {
         let name = shown(name);
         let ways = Via::EACH
             .iter()
@@ -121,15 +123,15 @@ impl<'a> FieldNames<'a> {
     /// The columns shown if a query selects none.
     pub(crate) fn usual(&self, scored: bool) -> Vec<&'static str> {
         let columns: &[&str] = match self.target {
-            Target::Pages => &["importance", "url", "title", "type", "captures", "last_seen"],
-            Target::Sites => {
+            QueryRows::Pages => &["importance", "url", "title", "type", "captures", "last_seen"],
+            QueryRows::Sites => {
                 &["importance", "site", "pages", "captures", "html", "xml", "other", "last_seen"]
             }
-            Target::Hosts => &["host", "site", "urls", "pages", "captures", "failures", "size"],
-            Target::Captures | Target::Versions => {
+            QueryRows::Hosts => &["host", "site", "urls", "pages", "captures", "failures", "size"],
+            QueryRows::Captures | QueryRows::Versions => {
                 &["time", "url", "status", "kind", "change", "content_type", "size"]
             }
-            Target::Links => &["source", "target", "kind", "nofollow"],
+            QueryRows::Links => &["source", "target", "kind", "nofollow"],
         };
         scored.then_some("score").into_iter().chain(columns.iter().copied()).collect()
     }

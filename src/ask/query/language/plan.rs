@@ -1,12 +1,12 @@
 //! Checked queries, ready to run.
 
 use archive_books::search::TextQuery;
-use archive_grammar::{Direction, Query, Relation, Target};
+use archive_grammar::{Direction, Query, QueryRows, Relation};
 use chrono::{DateTime, Utc};
 
 use crate::query::language::aggregate::Aggregate;
 use crate::query::language::error::Error;
-use crate::query::language::expr::Expr;
+use crate::query::language::expr::PlannedExpr;
 use crate::query::language::fields::{ColumnKind, plural};
 use crate::query::language::filter::Filter;
 use crate::query::language::times::{Instant, Zone};
@@ -43,7 +43,7 @@ impl<'a> Context<'a> {
 /// A valid query, ready to run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub(crate) target: Target,
+    pub(crate) target: QueryRows,
     pub(crate) filter: Option<Filter>,
     pub(crate) searches: Vec<Search>,
     pub(crate) scores: Scores,
@@ -52,8 +52,8 @@ pub struct Plan {
     /// The sample to draw from the matching rows: its size and the seed.
     pub(crate) sample: Option<(usize, u64)>,
     pub(crate) groups: Option<GroupPlan>,
-    pub(crate) order: Vec<(Expr, Direction)>,
-    pub(crate) select: Vec<Expr>,
+    pub(crate) order: Vec<(PlannedExpr, Direction)>,
+    pub(crate) select: Vec<PlannedExpr>,
     pub(crate) headings: Vec<Heading>,
     pub(crate) limit: Option<usize>,
     pub(crate) offset: usize,
@@ -76,7 +76,7 @@ pub(crate) enum Scores {
 #[derive(Clone, Debug)]
 pub(crate) struct GroupPlan {
     /// Empty for one group of all rows.
-    pub(crate) keys: Vec<Expr>,
+    pub(crate) keys: Vec<PlannedExpr>,
     pub(crate) aggregates: Vec<Aggregate>,
     pub(crate) having: Option<Filter>,
 }
@@ -153,7 +153,7 @@ impl Plan {
     /// Whether the plan selects sites themselves, without grouping them.
     #[must_use]
     pub fn asks_for_sites(&self) -> bool {
-        self.target == Target::Sites && self.groups.is_none()
+        self.target == QueryRows::Sites && self.groups.is_none()
     }
 
     /// Checks that the plan selects pages and nothing else.
@@ -162,9 +162,9 @@ impl Plan {
     /// [`Error::Sites`] and [`Error::NotPages`].
     pub fn expect_pages(&self) -> Result<(), Error> {
         match self.target {
-            Target::Sites => Err(Error::Sites),
-            Target::Pages if self.groups.is_none() => Ok(()),
-            Target::Pages => Err(Error::NotPages { what: "numbers" }),
+            QueryRows::Sites => Err(Error::Sites),
+            QueryRows::Pages if self.groups.is_none() => Ok(()),
+            QueryRows::Pages => Err(Error::NotPages { what: "numbers" }),
             target => Err(Error::NotPages { what: plural(target) }),
         }
     }
@@ -173,7 +173,7 @@ impl Plan {
     pub fn other_than_pages(&self) -> Option<&'static str> {
         match self.target {
             _ if self.groups.is_some() => Some("numbers"),
-            Target::Links => Some(plural(self.target)),
+            QueryRows::Links => Some(plural(self.target)),
             _ => None,
         }
     }

@@ -1,15 +1,15 @@
 //! Turns a query's tree into a plan: checks fields and types, resolves times, separates searches and relations.
 
-use archive_grammar::{Direction, Expr as Written, ParseError, Query, Spanned, Target};
+use archive_grammar::{Direction, Expr as Written, ParseError, Query, QueryRows, Spanned};
 
 use crate::query::language::aggregate::Gather;
 use crate::query::language::checks::Checker;
-use crate::query::language::expr::Expr;
-use crate::query::language::fields::{Column, ColumnKind, Path, plural};
+use crate::query::language::expr::PlannedExpr;
+use crate::query::language::fields::{Column, ColumnKind, FieldPath, plural};
 use crate::query::language::names::FieldNames;
 use crate::query::language::plan::{Context, GroupPlan, Heading, Plan, QueryText, Scores, Search};
 use crate::query::language::times::Instant;
-use crate::query::language::types::{Checked, Grouping, Typed};
+use crate::query::language::types::{Checked, Grouping, TypedExpr};
 use crate::query::language::{fields, times};
 
 impl Plan {
@@ -45,7 +45,7 @@ impl Plan {
                 )));
         }
         let is_used = typing.score_used.is_some();
-        let orders = shape.order.iter().any(|(key, _)| key.has(Expr::is_score));
+        let orders = shape.order.iter().any(|(key, _)| key.has(PlannedExpr::is_score));
         let scores = match are_tested || orders || is_used && shape.groups.is_some() {
             true => Scores::Decide,
             false if is_used => Scores::Shown,
@@ -94,7 +94,7 @@ fn gathers(written: &Written) -> bool {
 fn as_of(query: &Query, checker: &Checker<'_>) -> Checked<Option<Instant>> {
     let Some(time) = &query.as_of else { return Ok(None) };
     let typing = &checker.typing;
-    if matches!(query.target, Target::Hosts | Target::Links) {
+    if matches!(query.target, QueryRows::Hosts | QueryRows::Links) {
         let message = format!("{} are only known as of now", plural(query.target));
         return Err(typing.mistake(&time.span, message));
     }
@@ -108,8 +108,8 @@ fn as_of(query: &Query, checker: &Checker<'_>) -> Checked<Option<Instant>> {
 /// What to make of the matching rows.
 struct Shape {
     groups: Option<GroupPlan>,
-    select: Vec<(Heading, Expr)>,
-    order: Vec<(Expr, Direction)>,
+    select: Vec<(Heading, PlannedExpr)>,
+    order: Vec<(PlannedExpr, Direction)>,
 }
 
 struct Planner<'a, 'q> {
@@ -131,13 +131,13 @@ impl Planner<'_, '_> {
         }
         if select.is_empty() {
             for name in self.checker.typing.columns.usual(self.is_scored) {
-                let is_of_today = |path: Path| path.column.is_of_today();
+                let is_of_today = |path: FieldPath| path.column.is_of_today();
                 if self.checker.typing.is_past
                     && self.checker.typing.columns.find(name).is_ok_and(is_of_today)
                 {
                     continue;
                 }
-                let field = Written::Field(archive_grammar::Field::new(name));
+                let field = Written::Field(archive_grammar::FieldName::new(name));
                 let typed = self.checker.typing.expr(&Spanned::from(field.clone()))?;
                 select.push((heading(&field, None, &typed), typed.expr));
             }
@@ -162,15 +162,18 @@ impl Planner<'_, '_> {
     }
 
     /// Captured pages come before pages that are only linked to; text searches only find captured pages.
-    fn usual_order(&self) -> Vec<(Expr, Direction)> {
+    fn usual_order(&self) -> Vec<(PlannedExpr, Direction)> {
         let columns: &[Column] = match self.query.target {
-            Target::Pages | Target::Sites if self.is_scored => &[Column::Score],
-            Target::Pages | Target::Sites => &[Column::Captured, Column::Importance],
-            Target::Hosts => &[Column::Captures],
-            Target::Captures | Target::Versions => &[Column::Time],
-            Target::Links => &[],
+            QueryRows::Pages | QueryRows::Sites if self.is_scored => &[Column::Score],
+            QueryRows::Pages | QueryRows::Sites => &[Column::Captured, Column::Importance],
+            QueryRows::Hosts => &[Column::Captures],
+            QueryRows::Captures | QueryRows::Versions => &[Column::Time],
+            QueryRows::Links => &[],
         };
-        columns.iter().map(|column| (Expr::Field(Path::from(*column)), Direction::Descending)).collect()
+        columns
+            .iter()
+            .map(|column| (PlannedExpr::Field(FieldPath::from(*column)), Direction::Descending))
+            .collect()
     }
 
     /// Plans one row of the answer per group.
@@ -199,11 +202,12 @@ impl Planner<'_, '_> {
         }
         if order.is_empty() {
             // Order by the first aggregate, largest first.
-            let first = select.iter().find(|(_, typed)| matches!(typed.expr, Expr::Aggregate(_)));
+            let first = select.iter().find(|(_, typed)| matches!(typed.expr, PlannedExpr::Aggregate(_)));
             order.extend(first.map(|(_, typed)| (typed.expr.clone(), Direction::Descending)));
         }
         // Groups have no id as a tie-break: their keys serve instead.
-        order.extend((0..self.query.group.len()).map(|index| (Expr::Key(index), Direction::Ascending)));
+        order
+            .extend((0..self.query.group.len()).map(|index| (PlannedExpr::Key(index), Direction::Ascending)));
         let aggregates = self.checker.typing.grouping.take().map(|grouping| grouping.aggregates);
         let groups = GroupPlan { keys: key_exprs, aggregates: aggregates.unwrap_or_default(), having };
         let select = select.into_iter().map(|(heading, typed)| (heading, typed.expr)).collect();
@@ -211,17 +215,21 @@ impl Planner<'_, '_> {
     }
 
     /// The columns of groups; by default the keys and the number of rows.
-    fn selection_of_groups(&self) -> Vec<archive_grammar::Selection> {
+    fn selection_of_groups(&self) -> Vec<archive_grammar::ResultColumn> {
         if !self.query.select.is_empty() {
             return self.query.select.clone();
         }
-        let count = Spanned::from(Written::Field(archive_grammar::Field::new("count")));
+        let count = Spanned::from(Written::Field(archive_grammar::FieldName::new("count")));
         let exprs = self.query.group.iter().cloned().chain([count]);
-        exprs.map(|expr| archive_grammar::Selection { expr, name: None }).collect()
+        exprs.map(|expr| archive_grammar::ResultColumn { expr, name: None }).collect()
     }
 }
 
-fn heading(written: &Written, name: Option<&Spanned<archive_grammar::Field>>, typed: &Typed) -> Heading {
+fn heading(
+    written: &Written,
+    name: Option<&Spanned<archive_grammar::FieldName>>,
+    typed: &TypedExpr,
+) -> Heading {
     let name = match (name, typed.expr.column(), written) {
         (Some(name), ..) => name.value.name().to_owned(),
         // The heading is the canonical name, even if the query uses an alias.
@@ -235,13 +243,13 @@ fn heading(written: &Written, name: Option<&Spanned<archive_grammar::Field>>, ty
 }
 
 /// A field's canonical name.
-fn normal_name(typed: &Typed, written: &str) -> String {
+fn normal_name(typed: &TypedExpr, written: &str) -> String {
     let column = typed.expr.column();
     let known = fields::KNOWN.iter().find(|known| Some(known.column) == column);
     known.map_or(written, |known| known.name).to_owned()
 }
 
-fn directed(typed: Typed, direction: Option<Direction>) -> (Expr, Direction) {
+fn directed(typed: TypedExpr, direction: Option<Direction>) -> (PlannedExpr, Direction) {
     let usual = match typed.kind {
         ColumnKind::Number | ColumnKind::Span | ColumnKind::Time => Direction::Descending,
         ColumnKind::Text | ColumnKind::Choice => Direction::Ascending,

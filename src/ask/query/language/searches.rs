@@ -4,12 +4,12 @@ use std::ops::Bound;
 
 use archive_books::ledger::canonical_of;
 use archive_books::search::{self, TextQuery};
-use archive_grammar::{Check, Others, Quantifier, Related, Relation, Spanned, Target, Test};
+use archive_grammar::{Check, Others, Quantifier, QueryRows, Related, Relation, Spanned, Test};
 use url::Url;
 
 use crate::query::language::checks::{Checker, negate};
-use crate::query::language::expr::Expr;
-use crate::query::language::fields::{Column, Path, plural};
+use crate::query::language::expr::PlannedExpr;
+use crate::query::language::fields::{Column, FieldPath, plural};
 use crate::query::language::filter::{Filter, Ranges};
 use crate::query::language::plan::{Plan, Search};
 use crate::query::language::types::{Checked, Typing};
@@ -37,7 +37,7 @@ impl Checker<'_> {
         let (from, until) = (Bound::Included(300.0), Bound::Excluded(400.0));
         let is = |status: f64| (Bound::Included(status), Bound::Included(status));
         let says_nothing = Ranges(vec![(from, until), is(404.0), is(410.0)]);
-        let says_nothing = Filter::Number(Expr::Field(Path::from(Column::Status)), says_nothing);
+        let says_nothing = Filter::Number(PlannedExpr::Field(FieldPath::from(Column::Status)), says_nothing);
         let found = Filter::Hit(self.searches.len() - 1);
         Ok(negate(Filter::All(vec![found, negate(says_nothing, true)]), *negated))
     }
@@ -45,7 +45,7 @@ impl Checker<'_> {
     /// Checks conditions such as `links to (page status = 404)`.
     pub(crate) fn related(&mut self, related: &Spanned<Related>) -> Checked<Filter> {
         let Typing { text, columns, context, is_past, .. } = self.typing;
-        if !matches!(columns.target, Target::Pages | Target::Captures | Target::Versions) {
+        if !matches!(columns.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
             let message = format!(
                 "this condition works for pages and captures only, not for {}",
                 plural(columns.target)

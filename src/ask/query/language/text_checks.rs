@@ -3,22 +3,22 @@
 use std::ops::{Bound, Range};
 
 use archive_grammar::{
-    Check, Comparison, End, Expr as Written, Literal, ParseError, Quantifier, Spanned, nearest,
+    Check, Comparison, Expr as Written, Literal, ParseError, Quantifier, Spanned, TextEnd, nearest,
 };
 use regex::{Regex, RegexBuilder};
 
 use crate::query::language::checks::{Checker, compare, literal_sort, negate, unsuitable};
-use crate::query::language::expr::{Expr, Function};
-use crate::query::language::fields::{Column, ColumnKind, Path};
+use crate::query::language::expr::{Function, PlannedExpr};
+use crate::query::language::fields::{Column, ColumnKind, FieldPath};
 use crate::query::language::filter::{Filter, Ranges, TextTest, TextTestKind, folded};
 use crate::query::language::glob::Glob;
-use crate::query::language::types::{Checked, Typed, same_sort, sort};
+use crate::query::language::types::{Checked, TypedExpr, same_sort, sort};
 
 /// Maximum size of a compiled regular expression in bytes.
 const REGEX_BYTES_MAX: usize = 1 << 20;
 
 impl Checker<'_> {
-    pub(crate) fn text_test(&mut self, left: &Typed, check: &Spanned<Check>) -> Checked<Filter> {
+    pub(crate) fn text_test(&mut self, left: &TypedExpr, check: &Spanned<Check>) -> Checked<Filter> {
         if let Check::Compare(comparison, other) = &check.value
             && let Some(other) = self.of_each_row(other)
         {
@@ -76,7 +76,7 @@ impl Checker<'_> {
             }
             Check::Affix { negated, end, text } => {
                 let text = folded(&text.value, folds_case).into_owned();
-                (if *end == End::Start { Kind::Starts(text) } else { Kind::Ends(text) }, *negated)
+                (if *end == TextEnd::Start { Kind::Starts(text) } else { Kind::Ends(text) }, *negated)
             }
             Check::Contains { negated, quantifier, texts } => {
                 let texts = texts.iter().map(|text| folded(&text.value, folds_case).into_owned()).collect();
@@ -88,7 +88,7 @@ impl Checker<'_> {
         let test = TextTest { kind, folds_case };
         // A test that ignores case anyway can be applied to the text itself, which allows more ways to evaluate it.
         let expr = match &left.expr {
-            Expr::Call(Function::Lower, text) if test.is_in_small_letters() => (**text).clone(),
+            PlannedExpr::Call(Function::Lower, text) if test.is_in_small_letters() => (**text).clone(),
             other => other.clone(),
         };
         Ok(negate(Filter::Text(expr, test), negated))
@@ -102,7 +102,7 @@ impl Checker<'_> {
                 let written = self.typing.text.get(other.span.clone())?;
                 let is_field =
                     word.contains('.') && written == word && self.typing.columns.find(word).is_ok();
-                let field = Written::Field(archive_grammar::Field::new(word));
+                let field = Written::Field(archive_grammar::FieldName::new(word));
                 is_field.then(|| Spanned::new(field, other.span.clone()))
             }
             Written::Literal(_) => None,
@@ -125,7 +125,7 @@ impl Checker<'_> {
     }
 
     /// Checks `type = xml`, and `type = "application/pdf"`, which is a content type.
-    pub(crate) fn choice_test(&mut self, left: &Typed, check: &Spanned<Check>) -> Checked<Filter> {
+    pub(crate) fn choice_test(&mut self, left: &TypedExpr, check: &Spanned<Check>) -> Checked<Filter> {
         let literal = |written: &Spanned<Written>| match &written.value {
             Written::Literal(literal) => Some(Spanned::new(literal.clone(), written.span.clone())),
             _ => None,
@@ -150,13 +150,13 @@ impl Checker<'_> {
             |literal: &Spanned<Literal>| matches!(&literal.value, Literal::Text(text) if text.contains('/'));
         if values.iter().all(is_content_type) && is_type {
             let via = path.and_then(|path| path.via);
-            let expr = Expr::Field(Path { via, column: Column::ContentType });
-            return self.text_test(&Typed { expr, kind: ColumnKind::Text, ..left.clone() }, check);
+            let expr = PlannedExpr::Field(FieldPath { via, column: Column::ContentType });
+            return self.text_test(&TypedExpr { expr, kind: ColumnKind::Text, ..left.clone() }, check);
         }
         if values.is_empty() {
             return self.text_test(left, check);
         }
-        let Some(Path { column, .. }) = path else { return self.text_test(left, check) };
+        let Some(FieldPath { column, .. }) = path else { return self.text_test(left, check) };
         let mut wanted = Vec::new();
         for literal in &values {
             wanted.extend(self.choices(left, column, literal)?);
@@ -166,7 +166,7 @@ impl Checker<'_> {
     }
 
     /// The words that a choice stands for.
-    fn choices(&self, left: &Typed, column: Column, literal: &Spanned<Literal>) -> Checked<Vec<String>> {
+    fn choices(&self, left: &TypedExpr, column: Column, literal: &Spanned<Literal>) -> Checked<Vec<String>> {
         let Literal::Text(name) = &literal.value else {
             return Err(unsuitable(&self.typing, left, &literal.span, literal_sort(&literal.value)));
         };
@@ -188,7 +188,7 @@ impl Checker<'_> {
         Ok([found].into_iter().chain(xml).map(|word| (*word).to_owned()).collect())
     }
 
-    pub(crate) fn not_text(&self, left: &Typed, sign: &str, span: &Range<usize>) -> ParseError {
+    pub(crate) fn not_text(&self, left: &TypedExpr, sign: &str, span: &Range<usize>) -> ParseError {
         let message = format!("`{}` is {}, and {sign} is for text", left.shown, sort(left.kind));
         self.typing
             .mistake(span, message)

@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use archive_grammar::{Expr as Written, Literal, ParseError, Sign, Spanned, nearest};
+use archive_grammar::{ArithmeticSign, Expr as Written, Literal, ParseError, Spanned, nearest};
 
 use crate::query::language::aggregate::{Aggregate, Gather};
 use crate::query::language::checks::Checker;
-use crate::query::language::expr::{Expr, Function};
-use crate::query::language::fields::{Column, ColumnKind, IMPORTANCE_TODAY, Path, TEXT, Via, shown};
+use crate::query::language::expr::{Function, PlannedExpr};
+use crate::query::language::fields::{Column, ColumnKind, FieldPath, IMPORTANCE_TODAY, TEXT, Via, shown};
 use crate::query::language::names::FieldNames;
 use crate::query::language::plan::Context;
 use crate::query::language::value::Value;
@@ -15,8 +15,8 @@ use crate::query::language::{help, times};
 
 /// A checked expression with the type of its result.
 #[derive(Clone, Debug)]
-pub(crate) struct Typed {
-    pub(crate) expr: Expr,
+pub(crate) struct TypedExpr {
+    pub(crate) expr: PlannedExpr,
     pub(crate) kind: ColumnKind,
     pub(crate) folds_case: bool,
     /// The type in words.
@@ -24,21 +24,21 @@ pub(crate) struct Typed {
     pub(crate) span: Range<usize>,
 }
 
-impl Typed {
+impl TypedExpr {
     /// The field, if the expression is nothing else.
-    pub(crate) fn path(&self) -> Option<Path> {
-        if let Expr::Field(path) = self.expr { Some(path) } else { None }
+    pub(crate) fn path(&self) -> Option<FieldPath> {
+        if let PlannedExpr::Field(path) = self.expr { Some(path) } else { None }
     }
 }
 
 /// The parts of a grouped query.
 pub(crate) struct Grouping {
     /// The expressions after `group by`, as written and checked.
-    pub(crate) keys: Vec<(Written, Typed)>,
+    pub(crate) keys: Vec<(Written, TypedExpr)>,
     /// The aggregates of each group.
     pub(crate) aggregates: Vec<Aggregate>,
     /// Names given in `select`.
-    pub(crate) names: Vec<(String, Typed)>,
+    pub(crate) names: Vec<(String, TypedExpr)>,
 }
 
 /// Checks expressions.
@@ -59,17 +59,17 @@ pub(crate) struct Typing<'a> {
 pub(crate) type Checked<T> = Result<T, ParseError>;
 
 impl Typing<'_> {
-    pub(crate) fn expr(&mut self, written: &Spanned<Written>) -> Checked<Typed> {
+    pub(crate) fn expr(&mut self, written: &Spanned<Written>) -> Checked<TypedExpr> {
         let span = written.span.clone();
         if let Some(found) = self.of_group(&written.value) {
-            return Ok(Typed { span, ..found });
+            return Ok(TypedExpr { span, ..found });
         }
         match &written.value {
             Written::Field(field) => self.field(field.name(), span),
             Written::Literal(literal) => {
                 let (value, kind) = self.constant(literal, &span)?;
-                Ok(Typed {
-                    expr: Expr::Value(value),
+                Ok(TypedExpr {
+                    expr: PlannedExpr::Value(value),
                     kind,
                     folds_case: true,
                     shown: literal.to_string(),
@@ -94,14 +94,14 @@ impl Typing<'_> {
                     return Err(self.mistake(&span, message));
                 };
                 let shown = written.value.to_string();
-                let expr = Expr::Arithmetic(Box::new(left.expr), *sign, Box::new(right.expr));
-                Ok(Typed { expr, kind, folds_case: true, shown, span })
+                let expr = PlannedExpr::Arithmetic(Box::new(left.expr), *sign, Box::new(right.expr));
+                Ok(TypedExpr { expr, kind, folds_case: true, shown, span })
             }
         }
     }
 
     /// The group column with this name or expression.
-    fn of_group(&self, written: &Written) -> Option<Typed> {
+    fn of_group(&self, written: &Written) -> Option<TypedExpr> {
         let grouping = self.grouping.as_ref()?;
         let named = grouping
             .names
@@ -112,16 +112,16 @@ impl Typing<'_> {
         }
         let index = grouping.keys.iter().position(|(key, _)| key == written)?;
         let (_, key) = grouping.keys.get(index)?;
-        Some(Typed { expr: Expr::Key(index), ..key.clone() })
+        Some(TypedExpr { expr: PlannedExpr::Key(index), ..key.clone() })
     }
 
-    fn field(&mut self, name: &str, span: Range<usize>) -> Checked<Typed> {
+    fn field(&mut self, name: &str, span: Range<usize>) -> Checked<TypedExpr> {
         if name == "count" && self.grouping.is_some() {
             return self.call(name, false, None, span);
         }
         if name == TEXT
             && self.columns.find(name).is_err()
-            && self.columns.target == archive_grammar::Target::Pages
+            && self.columns.target == archive_grammar::QueryRows::Pages
         {
             return Err(self
                 .mistake(&span, "`text` can be searched but is not a column")
@@ -132,8 +132,8 @@ impl Typing<'_> {
             Ok(path) => path,
             Err(unknown) => {
                 if let Some(time) = times::word(name, self.context.now, self.context.zone) {
-                    let (expr, kind) = (Expr::Value(Value::Time(time.start)), ColumnKind::Time);
-                    return Ok(Typed { expr, kind, folds_case: true, shown: name.to_owned(), span });
+                    let (expr, kind) = (PlannedExpr::Value(Value::Time(time.start)), ColumnKind::Time);
+                    return Ok(TypedExpr { expr, kind, folds_case: true, shown: name.to_owned(), span });
                 }
                 if name == "count" {
                     return Err(self.counted_of_a_row(name, &span));
@@ -172,8 +172,8 @@ impl Typing<'_> {
             );
             return Err(self.mistake(&span, message));
         }
-        Ok(Typed {
-            expr: Expr::Field(path),
+        Ok(TypedExpr {
+            expr: PlannedExpr::Field(path),
             kind: path.column.kind(),
             folds_case: path.column.folds_case(),
             shown: shown(name),
@@ -187,7 +187,7 @@ impl Typing<'_> {
         distinct: bool,
         argument: Option<&Spanned<Written>>,
         span: Range<usize>,
-    ) -> Checked<Typed> {
+    ) -> Checked<TypedExpr> {
         if let Some(gather) = Gather::named(name, distinct, argument.is_some()) {
             return self.aggregate(gather, argument, span);
         }
@@ -219,28 +219,34 @@ impl Typing<'_> {
             return Err(self.mistake(&argument.span, message));
         }
         let shown = format!("{name}({})", argument.shown);
-        Ok(Typed { expr: Expr::Call(function, Box::new(argument.expr)), kind, folds_case, shown, span })
+        Ok(TypedExpr {
+            expr: PlannedExpr::Call(function, Box::new(argument.expr)),
+            kind,
+            folds_case,
+            shown,
+            span,
+        })
     }
 
-    fn header(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<Typed> {
-        use archive_grammar::Target;
+    fn header(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<TypedExpr> {
+        use archive_grammar::QueryRows;
         let Written::Literal(Literal::Text(name)) = &argument.value else {
             return Err(self
                 .mistake(&argument.span, "put the name of a header in quotes")
                 .with_suggestion(Some("as in header(\"content-type\")".to_owned())));
         };
-        if !matches!(self.columns.target, Target::Pages | Target::Captures | Target::Versions) {
+        if !matches!(self.columns.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
             return Err(self.mistake(&span, "only pages, captures and versions have headers"));
         }
         if self.grouping.is_some() {
             return Err(self.mistake(&span, "the rows of a group differ in their headers: group by it too"));
         }
         let shown = format!("header(\"{name}\")");
-        let expr = Expr::Header(name.to_lowercase());
-        Ok(Typed { expr, kind: ColumnKind::Text, folds_case: true, shown, span })
+        let expr = PlannedExpr::Header(name.to_lowercase());
+        Ok(TypedExpr { expr, kind: ColumnKind::Text, folds_case: true, shown, span })
     }
 
-    fn topic(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<Typed> {
+    fn topic(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<TypedExpr> {
         let name = match &argument.value {
             Written::Field(field) => field.name(),
             Written::Literal(Literal::Text(name)) => name,
@@ -256,7 +262,7 @@ impl Typing<'_> {
             let message = format!("there is no topic `{name}`");
             return Err(self.mistake(&argument.span, message).with_suggestion(Some(suggestion)));
         };
-        if !matches!(self.columns.target, archive_grammar::Target::Pages) {
+        if !matches!(self.columns.target, archive_grammar::QueryRows::Pages) {
             return Err(self.mistake(&span, "only pages have topics"));
         }
         if self.grouping.is_some() {
@@ -266,8 +272,8 @@ impl Typing<'_> {
             return Err(self.mistake(&span, "topics are not known as of another time"));
         }
         let shown = format!("topic({name})");
-        let expr = Expr::Topic(name.clone());
-        Ok(Typed { expr, kind: ColumnKind::Number, folds_case: true, shown, span })
+        let expr = PlannedExpr::Topic(name.clone());
+        Ok(TypedExpr { expr, kind: ColumnKind::Number, folds_case: true, shown, span })
     }
 
     fn aggregate(
@@ -275,7 +281,7 @@ impl Typing<'_> {
         gather: Gather,
         argument: Option<&Spanned<Written>>,
         span: Range<usize>,
-    ) -> Checked<Typed> {
+    ) -> Checked<TypedExpr> {
         let Some(grouping) = self.grouping.take() else {
             return Err(self.counted_of_a_row(gather.name(), &span));
         };
@@ -308,7 +314,7 @@ impl Typing<'_> {
             grouping.aggregates.push(aggregate);
             grouping.aggregates.len() - 1
         });
-        Ok(Typed { expr: Expr::Aggregate(index), kind, folds_case: true, shown, span })
+        Ok(TypedExpr { expr: PlannedExpr::Aggregate(index), kind, folds_case: true, shown, span })
     }
 
     fn counted_of_a_row(&self, name: &str, span: &Range<usize>) -> ParseError {
@@ -361,15 +367,17 @@ impl Typing<'_> {
 }
 
 /// The type of an operation's result; `None` if the operand types do not fit.
-fn calculated(left: ColumnKind, sign: Sign, right: ColumnKind) -> Option<ColumnKind> {
+fn calculated(left: ColumnKind, sign: ArithmeticSign, right: ColumnKind) -> Option<ColumnKind> {
     use ColumnKind::{Number, Span, Time};
     Some(match (left, sign, right) {
-        (Number, _, Number) | (Span, Sign::Over, Span) => Number,
-        (Span, Sign::Plus | Sign::Minus, Span)
-        | (Span, Sign::Times | Sign::Over, Number)
-        | (Number, Sign::Times, Span)
-        | (Time, Sign::Minus, Time) => Span,
-        (Time, Sign::Plus | Sign::Minus, Span) | (Span, Sign::Plus, Time) => Time,
+        (Number, _, Number) | (Span, ArithmeticSign::Over, Span) => Number,
+        (Span, ArithmeticSign::Plus | ArithmeticSign::Minus, Span)
+        | (Span, ArithmeticSign::Times | ArithmeticSign::Over, Number)
+        | (Number, ArithmeticSign::Times, Span)
+        | (Time, ArithmeticSign::Minus, Time) => Span,
+        (Time, ArithmeticSign::Plus | ArithmeticSign::Minus, Span) | (Span, ArithmeticSign::Plus, Time) => {
+            Time
+        }
         _ => return None,
     })
 }

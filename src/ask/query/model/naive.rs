@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use archive_grammar::{
-    Check, Comparison, Condition, Direction, End, Expr, Literal, Others, Query, Related, Relation, Sign,
-    Target,
+    ArithmeticSign, Check, Comparison, Condition, Direction, Expr, Literal, Others, Query, QueryRows,
+    Related, Relation, TextEnd,
 };
 use chrono::{TimeZone, Utc};
 
@@ -64,7 +64,7 @@ impl Seen<'_> {
             Expr::Field(field) => self.field(field.name()),
             Expr::Literal(Literal::Number(number)) => Value::Number(*number),
             Expr::Literal(Literal::Text(word)) => self.field(word),
-            Expr::Arithmetic(left, Sign::Minus, right) => {
+            Expr::Arithmetic(left, ArithmeticSign::Minus, right) => {
                 match (self.value(&left.value), self.value(&right.value)) {
                     (Value::Integer(left), Value::Integer(right)) => {
                         Value::Number(left as f64 - right as f64)
@@ -96,7 +96,7 @@ impl Seen<'_> {
                         !self.compares(&left, Comparison::Equal, &right.value)
                     }
                     Check::Compare(comparison, right) => self.compares(&left, *comparison, &right.value),
-                    Check::Affix { negated, end: End::End, text } => {
+                    Check::Affix { negated, end: TextEnd::End, text } => {
                         matches!(&left, Value::Text(left) if left.ends_with(&text.value)) != *negated
                     }
                     Check::In { negated, values } => {
@@ -214,11 +214,11 @@ fn rows<'a>(model: &'a Model, query: &Query, cut: Option<i64>) -> Vec<Seen<'a>> 
             }
         };
         match query.target {
-            Target::Pages if cut.is_some() && captures.is_empty() => {}
-            Target::Pages => offer(None),
+            QueryRows::Pages if cut.is_some() && captures.is_empty() => {}
+            QueryRows::Pages => offer(None),
             _ => captures
                 .iter()
-                .filter(|capture| query.target == Target::Captures || capture.bytes)
+                .filter(|capture| query.target == QueryRows::Captures || capture.bytes)
                 .for_each(|capture| offer(Some(capture))),
         }
     }

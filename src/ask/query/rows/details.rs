@@ -4,7 +4,7 @@ use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use archive_web::parse::charset_parameter;
 use chrono::{DateTime, Utc};
 
-use crate::query::language::{Column, Found, Path, RESOURCE, Subject, Value, expr};
+use crate::query::language::{Column, FieldPath, Found, RESOURCE, Subject, Value, expr};
 
 /// A host: a name, with its port unless that is the default.
 #[derive(Clone, Debug, PartialEq)]
@@ -194,7 +194,7 @@ pub(crate) fn seconds(milliseconds: u64) -> Value {
 }
 
 impl Subject for Record {
-    fn field(&self, path: Path) -> Found<Value> {
+    fn field(&self, path: FieldPath) -> Found<Value> {
         Ok(ResponseField::of(path.column).map_or(Value::Empty, |asked| self.answer(asked)))
     }
 

@@ -51,17 +51,17 @@ pub trait FullText {
 }
 
 /// Only the elements of the newest versions are indexed.
-impl FullText for search::View<'_> {
+impl FullText for search::IndexView<'_> {
     fn hits(&self, query: &TextQuery) -> Result<Vec<(UrlId, f32)>, RowsError> {
         Ok(self.search(query)?)
     }
 
     fn pages_with(&self, query: &TextQuery) -> Result<Vec<UrlId>, RowsError> {
-        Ok(search::View::pages_with(self, query)?)
+        Ok(search::IndexView::pages_with(self, query)?)
     }
 
     fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, RowsError> {
-        Ok(search::View::bm25(self, query, page)?)
+        Ok(search::IndexView::bm25(self, query, page)?)
     }
 
     fn documents(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, RowsError> {
@@ -69,6 +69,6 @@ impl FullText for search::View<'_> {
     }
 
     fn structures(&self) -> Result<Structures, RowsError> {
-        Ok(search::View::structures(self)?)
+        Ok(search::IndexView::structures(self)?)
     }
 }

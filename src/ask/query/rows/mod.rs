@@ -30,7 +30,7 @@ use crate::query::language::{Context, Found, PageType, Plan, RowsError, Value, Z
 
 pub(crate) use as_of::AsOf;
 pub(crate) use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record, ResponseField, seconds};
-pub(crate) use digests::{Digest, PageDigest, digest_of, hexadecimal};
+pub(crate) use digests::{FoundDigest, PageDigest, digest_of, hexadecimal};
 pub(crate) use full_text::FullText;
 pub(crate) use history::{changed, newest};
 pub(crate) use hits::{Hits, KnownScores, SearchResult};
@@ -379,7 +379,10 @@ pub trait Rows {
 
     /// Returns the content digests of fetched pages, if the store has a faster way than [`Rows::history`]: at least
     /// those of all pages whose content is in `wanted` or, without it, equals that of another page.
-    fn contents_alike(&self, wanted: Option<&HashSet<Digest>>) -> Result<Option<Vec<PageDigest>>, RowsError> {
+    fn contents_alike(
+        &self,
+        wanted: Option<&HashSet<FoundDigest>>,
+    ) -> Result<Option<Vec<PageDigest>>, RowsError> {
         self.only().map_or(Ok(None), |only| only.contents_alike(wanted))
     }
 

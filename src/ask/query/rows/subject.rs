@@ -12,8 +12,8 @@ use archive_web::parse::{Structure, Validity};
 
 use crate::query::elements::{structure, tree};
 use crate::query::language::{
-    CHANGES, Column, ElementPath, Filter, Found, Instant, LINK_KINDS, PageType, Path, RESOURCE, RowsError,
-    Subject, Value, Via, expr, yes_no,
+    CHANGES, Column, ElementPath, FieldPath, Filter, Found, Instant, LINK_KINDS, PageType, RESOURCE,
+    RowsError, Subject, Value, Via, expr, yes_no,
 };
 use crate::query::rows::ahead::Ahead;
 use crate::query::rows::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record, ResponseField};
@@ -448,7 +448,7 @@ impl RowSubject<'_> {
 }
 
 impl Subject for RowSubject<'_> {
-    fn field(&self, Path { via, column }: Path) -> Found<Value> {
+    fn field(&self, FieldPath { via, column }: FieldPath) -> Found<Value> {
         let world = self.world;
         if let Some(via) = via {
             return world.of(via, &self.reached(via)?, column);

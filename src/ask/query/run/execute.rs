@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
 
-use archive_grammar::{Direction, Target};
+use archive_grammar::{Direction, QueryRows};
 use archive_storage::{HostId, SiteId, UrlId};
 
 use crate::query::language::{Error, Found, GroupPlan, Heading, Plan, RowsError, Subject, Value};
@@ -223,7 +223,7 @@ impl Plan {
 
     /// The only pages that can match, if searches or URLs narrow them down.
     pub(crate) fn candidates(&self, world: &World<'_>) -> Found<Option<Vec<UrlId>>> {
-        let of_pages = matches!(self.target, Target::Pages | Target::Captures | Target::Versions);
+        let of_pages = matches!(self.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions);
         let Some(filter) = self.filter.as_ref().filter(|_| of_pages) else { return Ok(None) };
         if let Some(found) = world.hits.candidates(filter) {
             return Ok(Some(found));
@@ -288,17 +288,17 @@ impl Plan {
             world.running.readable(take(row)).map(|_| ())
         };
         match (self.target, candidates) {
-            (Target::Pages, Some(candidates)) => {
+            (QueryRows::Pages, Some(candidates)) => {
                 let pages = candidates.into_iter().filter_map(|id| rows.page(id).transpose());
                 let pages = Chosen { rows: Box::new(pages), are_selected: false };
                 self.each_chosen(world, pages, Row::Page, &mut look)
             }
-            (Target::Pages, None) => {
+            (QueryRows::Pages, None) => {
                 self.each_chosen(world, rows.pages_for(self, world.hits)?, Row::Page, &mut look)
             }
-            (Target::Sites, _) => self.each_chosen(world, rows.sites_for(self)?, Row::Site, &mut look),
-            (Target::Hosts, _) => rows.hosts().try_for_each(|row| look(Row::Host(row?), false)),
-            (Target::Captures | Target::Versions, Some(candidates)) => {
+            (QueryRows::Sites, _) => self.each_chosen(world, rows.sites_for(self)?, Row::Site, &mut look),
+            (QueryRows::Hosts, _) => rows.hosts().try_for_each(|row| look(Row::Host(row?), false)),
+            (QueryRows::Captures | QueryRows::Versions, Some(candidates)) => {
                 for id in candidates {
                     let is_shown = rows.page(id)?.is_some();
                     let mut history = rows.history(id)?.filter(|row| self.is_asked_for(row));
@@ -308,13 +308,13 @@ impl Plan {
                 }
                 Ok(())
             }
-            (Target::Captures | Target::Versions, None) => {
+            (QueryRows::Captures | QueryRows::Versions, None) => {
                 let Chosen { rows: captures, are_selected } = rows.captures_for(self)?;
                 let captures = Box::new(captures.filter(|row| self.is_asked_for(row)));
                 let captures = Chosen { rows: captures, are_selected };
                 self.each_chosen(world, captures, Row::Capture, &mut look)
             }
-            (Target::Links, _) => {
+            (QueryRows::Links, _) => {
                 let mut failed = None;
                 let ended = rows.links(&mut |link| {
                     look(Row::Link(link), false).map_err(|error| {
@@ -345,7 +345,7 @@ impl Plan {
 
     /// Whether the target includes a capture, conditions aside: a version has other bytes than the one before.
     fn is_asked_for(&self, row: &Found<CaptureRow>) -> bool {
-        self.target != Target::Versions || row.as_ref().map_or(true, |row| row.bytes_changed)
+        self.target != QueryRows::Versions || row.as_ref().map_or(true, |row| row.bytes_changed)
     }
 
     /// Number of rows up to the last one wanted: offset plus limit.

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::query::language::{Aggregate, Error, Expr, Found, Gather, Subject, Value, expr};
+use crate::query::language::{Aggregate, Error, Found, Gather, PlannedExpr, Subject, Value, expr};
 use crate::query::rows::{Bucket, Running, Sum};
 use crate::query::run::group_runs::GroupRuns;
 
@@ -41,7 +41,7 @@ pub(crate) struct Group {
 
 /// The groups of a running query.
 pub(crate) struct Groups<'a> {
-    keys: &'a [Expr],
+    keys: &'a [PlannedExpr],
     aggregates: &'a [Aggregate],
     found: HashMap<Vec<u8>, Group>,
     bytes: usize,
@@ -50,7 +50,7 @@ pub(crate) struct Groups<'a> {
 }
 
 impl<'a> Groups<'a> {
-    pub(crate) fn new(keys: &'a [Expr], aggregates: &'a [Aggregate], running: &'a Running) -> Self {
+    pub(crate) fn new(keys: &'a [PlannedExpr], aggregates: &'a [Aggregate], running: &'a Running) -> Self {
         let runs = GroupRuns::new(running);
         let mut groups = Self { keys, aggregates, found: HashMap::new(), bytes: 0, running, runs };
         if keys.is_empty() {

@@ -1,6 +1,6 @@
 //! Reads records or documents ahead and in parallel, for many rows at once, where they decide on rows.
 
-use crate::query::language::{Error, Expr, Filter, Found, Plan, RowsError};
+use crate::query::language::{Error, Filter, Found, Plan, PlannedExpr, RowsError};
 use crate::query::rows::{Row, World};
 
 /// Initial number of rows whose records are read in parallel: a few may be all that is needed.
@@ -19,9 +19,9 @@ impl Plan {
     ) -> Result<(), Error> {
         let parts = self.filter.as_ref().map_or(&[][..], Filter::parts);
         let (read, cheap): (Vec<&Filter>, Vec<&Filter>) =
-            parts.iter().partition(|part| part.has(Expr::is_read_ahead));
+            parts.iter().partition(|part| part.has(PlannedExpr::is_read_ahead));
         let keys = self.groups.iter().flat_map(|groups| &groups.keys);
-        let keys: Vec<&Expr> = keys.filter(|key| key.has(Expr::is_read_ahead)).collect();
+        let keys: Vec<&PlannedExpr> = keys.filter(|key| key.has(PlannedExpr::is_read_ahead)).collect();
         if read.is_empty() && keys.is_empty() {
             return rows.try_for_each(|row| look(row?));
         }
@@ -44,7 +44,7 @@ impl Plan {
             world.read_ahead(|| {
                 are_read.iter().map(|row| world.subject(row)).try_for_each(|subject| {
                     let mut asked = Ok(());
-                    let mut ask = |part: &Expr| {
+                    let mut ask = |part: &PlannedExpr| {
                         if part.is_read_ahead() {
                             asked = part.value(&subject).map(drop);
                         }

@@ -14,7 +14,7 @@ use rayon::prelude::*;
 
 use crate::query::elements::{Bounds, bounds};
 use crate::query::language::{Error, Filter, Plan, RowsError, Scores, Search};
-use crate::query::rows::{Digest, FullText, Hits, PageDigest, PageRow, Rows, SearchResult, newest};
+use crate::query::rows::{FoundDigest, FullText, Hits, PageDigest, PageRow, Rows, SearchResult, newest};
 use crate::query::run::explain;
 
 /// Maximum number of rows whose scores are looked up one by one.
@@ -197,7 +197,7 @@ fn duplicates(rows: &dyn Rows) -> Result<Vec<UrlId>, RowsError> {
 }
 
 /// Returns the content digests of pages: at least of those in `wanted` or, without it, of those that two pages share.
-fn contents_of(rows: &dyn Rows, wanted: Option<&HashSet<Digest>>) -> Result<Vec<PageDigest>, RowsError> {
+fn contents_of(rows: &dyn Rows, wanted: Option<&HashSet<FoundDigest>>) -> Result<Vec<PageDigest>, RowsError> {
     if let Some(contents) = rows.contents_alike(wanted)? {
         return Ok(contents);
     }
@@ -211,10 +211,10 @@ fn contents_of(rows: &dyn Rows, wanted: Option<&HashSet<Digest>>) -> Result<Vec<
 }
 
 /// The content digest of a fetched page; error responses have none.
-fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<Digest>, RowsError> {
+fn content(rows: &dyn Rows, page: &PageRow) -> Result<Option<FoundDigest>, RowsError> {
     if !page.content_status.is_some_and(|status| FOUND.contains(&status)) {
         return Ok(None);
     }
     let newest = newest(rows, page)?;
-    Ok(newest.map(|capture| capture.digest).filter(|digest| *digest != Digest::default()))
+    Ok(newest.map(|capture| capture.digest).filter(|digest| *digest != FoundDigest::default()))
 }

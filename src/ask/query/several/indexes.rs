@@ -1,7 +1,7 @@
 //! The full-text indexes of several archives combined into one.
 
 use archive_books::search::elements::ElementQuery;
-use archive_books::search::{Structures, TextQuery, View};
+use archive_books::search::{IndexView, Structures, TextQuery};
 use archive_storage::UrlId;
 
 use crate::query::language::Found;
@@ -12,19 +12,19 @@ use crate::query::several::part::Member;
 /// Views of the archives' full-text indexes, in the order of the archives.
 pub(crate) struct Indexes<'r, 'a> {
     rows: &'r Together<'a>,
-    views: Vec<View<'a>>,
+    views: Vec<IndexView<'a>>,
 }
 
 impl<'r, 'a> Indexes<'r, 'a> {
-    pub(crate) fn new(rows: &'r Together<'a>, views: Vec<View<'a>>) -> Self {
+    pub(crate) fn new(rows: &'r Together<'a>, views: Vec<IndexView<'a>>) -> Self {
         Self { rows, views }
     }
 
-    pub(crate) fn into_views(self) -> Vec<View<'a>> {
+    pub(crate) fn into_views(self) -> Vec<IndexView<'a>> {
         self.views
     }
 
-    fn parts(&self) -> impl Iterator<Item = (&Member<'a>, &View<'a>)> {
+    fn parts(&self) -> impl Iterator<Item = (&Member<'a>, &IndexView<'a>)> {
         self.rows.parts.iter().zip(&self.views)
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use archive_base::access::Access;
 use archive_books::ledger::{self, AnsweringError};
 use archive_books::prepared::Facts;
-use archive_books::search::{self, Readers, View};
+use archive_books::search::{self, IndexView, Readers};
 use archive_storage::{CaptureId, HostId, SiteId, State, Store, UrlId};
 use archive_web::parse::{Structure, Validity};
 use chrono::{DateTime, Utc};
@@ -111,10 +111,10 @@ impl<'a> Together<'a> {
         &self,
         before: Option<DateTime<Utc>>,
         open: Option<&Readers>,
-    ) -> Result<Vec<View<'a>>, search::Error> {
-        let view = |part: &Member<'a>| View::of(part.rows.store, &part.rows.access, before, open);
+    ) -> Result<Vec<IndexView<'a>>, search::SearchError> {
+        let view = |part: &Member<'a>| IndexView::of(part.rows.store, &part.rows.access, before, open);
         let mut views = self.parts.iter().map(view).collect::<Result<Vec<_>, _>>()?;
-        View::join(&mut views);
+        IndexView::join(&mut views);
         Ok(views)
     }
 

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 use serde::{Deserialize, Serialize};
 
 use crate::query::language::{
-    Column, ColumnKind, Error, Found, GroupPlan, Path, Plan, RowsError, Subject as _, Value,
+    Column, ColumnKind, Error, FieldPath, Found, GroupPlan, Plan, RowsError, Subject as _, Value,
 };
 use crate::query::rows::{FullText, Limits, Row, Rows, Running, Top, World, lot};
 use crate::query::run::{Answer, Candidate, Gathered, Groups};
@@ -72,7 +72,7 @@ impl Plan {
     /// case. `is_captured` says for each site, by id, whether the archive has captured pages of it.
     ///
     /// # Errors
-    /// As [`Question::answer`](super::Question::answer), [`Error::TooManyDoubtful`], and what `take` reports.
+    /// As [`Question::answer`](crate::query::Question::answer), [`Error::TooManyDoubtful`], and what `take` reports.
     pub fn portions(
         &self,
         rows: &dyn Rows,
@@ -200,7 +200,7 @@ impl PortionSource<'_> {
         if self.is_captured.get(site.index()).is_some_and(|is_captured| *is_captured) {
             return Ok(None);
         }
-        let text = |column: Column| match self.world.subject(row).field(Path::from(column))? {
+        let text = |column: Column| match self.world.subject(row).field(FieldPath::from(column))? {
             Value::Text(text) => Ok::<_, RowsError>(text),
             _ => Ok(String::new()),
         };

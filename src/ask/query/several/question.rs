@@ -196,10 +196,10 @@ impl<'a> Question<'a> {
                 }
                 Ok(Some(Indexes::new(&self.rows, views)))
             }
-            Err(error @ search::Error::NoVersions) if self.plan.reads_texts() => {
+            Err(error @ search::SearchError::NoVersions) if self.plan.reads_texts() => {
                 Err(Error::NoVersions(error))
             }
-            Err(search::Error::NoVersions | search::Error::Missing { .. }) => Ok(None),
+            Err(search::SearchError::NoVersions | search::SearchError::Missing { .. }) => Ok(None),
             Err(error) => Err(Error::Search(error.into())),
         }
     }

@@ -3,11 +3,11 @@
 
 use std::collections::HashSet;
 
-use archive_grammar::{Relation, Target};
+use archive_grammar::{QueryRows, Relation};
 use chrono::{DateTime, Utc};
 
 use crate::query::language::{
-    Column, ColumnKind, Context, Error, Expr, Found, Heading, Path, Plan, Scores, Search, Zone,
+    Column, ColumnKind, Context, Error, FieldPath, Found, Heading, Plan, PlannedExpr, Scores, Search, Zone,
 };
 use crate::query::rows::{PageText, Rows};
 use crate::query::run::related;
@@ -34,7 +34,7 @@ impl Plan {
             let what = match search {
                 Search::Url(Relation::SameContentAs, _) | Search::Duplicates => "pages of equal content",
                 Search::Pages(Relation::SameContentAs, _) => "pages of equal content",
-                Search::Pages(_, inner) if inner.target != Target::Pages => {
+                Search::Pages(_, inner) if inner.target != QueryRows::Pages => {
                     "relations to sites, hosts and captures"
                 }
                 Search::Pages(_, inner) => {
@@ -79,7 +79,7 @@ impl Plan {
         let Some((first, rest)) = path.split_first() else { return Some(self.clone()) };
         let Search::Pages(_, plan) = self.searches.get(*first)? else { return None };
         let headings = vec![Heading { name: "url".to_owned(), kind: ColumnKind::Text }];
-        let select = vec![Expr::Field(Path::from(Column::Url))];
+        let select = vec![PlannedExpr::Field(FieldPath::from(Column::Url))];
         Self { select, headings, ..Self::clone(plan) }.inner(rest)
     }
 

@@ -1,6 +1,6 @@
 //! The automatic librarian: learns from the hosts that people chose how likely they are to choose each other host.
 //!
-//! The model uses the [`Sign`]s of a host: its rank, ranks and links from and to chosen hosts, its name. They are
+//! The model uses the [`HostSign`]s of a host: its rank, ranks and links from and to chosen hosts, its name. They are
 //! weighted by logistic regression over all hosts; hosts that nobody chose count as not chosen. While the weights are
 //! learned, the signs that are computed from chosen hosts leave out a fifth of the hosts, including the host itself
 //! (cross-fitting): a chosen host must not be recognised by its own label.
@@ -9,15 +9,15 @@ mod names;
 mod signs;
 
 pub use names::without_www;
-pub use signs::Sign;
+pub use signs::HostSign;
 
 use std::collections::{HashMap, HashSet};
 
 use archive_math::importance::rank::RankError;
 use archive_math::importance::{Graph, GraphError};
 use archive_math::learn::{Binary, HashedWords};
-use names::{Name, Names};
-use signs::Web;
+use names::{HostName, TermVectors};
+use signs::SignGraph;
 
 /// Minimum number of chosen hosts to learn from.
 pub const CHOSEN_MIN: usize = 5;
@@ -60,12 +60,12 @@ pub struct Hosts {
     names: Vec<String>,
     is_www: Vec<bool>,
     graph: Graph,
-    content: Vec<Content>,
+    content: Vec<HostContent>,
 }
 
 /// What an archive has of a host; empty if the host is known by links only.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Content {
+pub struct HostContent {
     /// Number of captured pages.
     pub pages: u32,
     /// Share of XML pages among them, 0 to 1.
@@ -120,12 +120,12 @@ impl Hosts {
             .filter(|(from, to, _)| from != to)
             .collect();
         merged.graph = Graph::from_weighted_arcs(merged.names.len(), &arcs)?;
-        merged.content = vec![Content::default(); merged.names.len()];
+        merged.content = vec![HostContent::default(); merged.names.len()];
         Ok(merged)
     }
 
     /// The content of each host, by host number.
-    pub fn content_mut(&mut self) -> &mut [Content] {
+    pub fn content_mut(&mut self) -> &mut [HostContent] {
         &mut self.content
     }
 
@@ -167,12 +167,12 @@ impl Learned {
         let mut elsewhere: Vec<&str> =
             chosen.iter().map(String::as_str).filter(|name| !known.contains(name)).collect();
         elsewhere.sort_unstable();
-        let pieces = Names::of(hosts.names.iter().map(String::as_str).chain(elsewhere.iter().copied()));
+        let pieces = TermVectors::of(hosts.names.iter().map(String::as_str).chain(elsewhere.iter().copied()));
         let mut titles: Vec<HashedWords> =
             hosts.content.iter().map(|content| content.titles.clone()).collect();
         titles.resize_with(hosts.names.len() + elsewhere.len(), HashedWords::default);
-        let titles = Names::of_pieces(&titles);
-        let web = Web::new(hosts)?;
+        let titles = TermVectors::of_pieces(&titles);
+        let web = SignGraph::new(hosts)?;
         let part_of = |host: usize| xxhash_rust::xxh3::xxh3_64(hosts.names[host].as_bytes());
         let fixed = web.fixed()?;
         let others = web.of_others(&is_chosen, elsewhere.len(), [&pieces, &titles], part_of)?;
@@ -201,8 +201,8 @@ impl Learned {
 
     /// Value of a sign of a host.
     #[must_use]
-    pub fn sign(&self, host: usize, sign: Sign) -> f64 {
-        let place = Sign::EACH.iter().position(|known| *known == sign);
+    pub fn sign(&self, host: usize, sign: HostSign) -> f64 {
+        let place = HostSign::EACH.iter().position(|known| *known == sign);
         place.and_then(|place| self.rows[host].get(place)).copied().unwrap_or_default()
     }
 
@@ -213,26 +213,32 @@ impl Learned {
         let mut words = Vec::new();
         for (sign, _) in self.reasons(host).into_iter().filter(|(_, part)| *part > REASON_MIN) {
             let reason = match sign {
-                Sign::PageRank => "it is important".to_owned(),
-                Sign::LinkedFrom => format!("linked from {}", sites(counted(sign))),
-                Sign::ChosenLinkToIt => format!("linked from {} you chose", sites(counted(sign))),
-                Sign::LinksToChosen => format!("links to {} you chose", sites(counted(sign))),
-                Sign::NamedWithChosen => "named beside sites you chose".to_owned(),
-                Sign::FromChosen | Sign::ToChosen | Sign::NearChosen => "near sites you chose".to_owned(),
-                Sign::Ending | Sign::EndingAndDepth => format!(".{}", Name::of(&hosts.names[host]).ending),
-                Sign::Name => "its name".to_owned(),
-                Sign::Depth | Sign::IsRegistered | Sign::NameLength => "a short address".to_owned(),
-                Sign::Siblings => "a large domain".to_owned(),
-                Sign::IsWww => "a www address".to_owned(),
-                Sign::Pages => pages(hosts.content[host].pages),
-                Sign::Xml => format!("{:.0} % XML", 100.0 * hosts.content[host].xml),
-                Sign::Size => "the size of its pages".to_owned(),
-                Sign::Changes => "how often its pages change".to_owned(),
-                Sign::Language => match hosts.content[host].language.as_str() {
+                HostSign::PageRank => "it is important".to_owned(),
+                HostSign::LinkedFrom => format!("linked from {}", sites(counted(sign))),
+                HostSign::ChosenLinkToIt => format!("linked from {} you chose", sites(counted(sign))),
+                HostSign::LinksToChosen => format!("links to {} you chose", sites(counted(sign))),
+                HostSign::NamedWithChosen => "named beside sites you chose".to_owned(),
+                HostSign::FromChosen | HostSign::ToChosen | HostSign::NearChosen => {
+                    "near sites you chose".to_owned()
+                }
+                HostSign::Ending | HostSign::EndingAndDepth => {
+                    format!(".{}", HostName::of(&hosts.names[host]).ending)
+                }
+                HostSign::Name => "its name".to_owned(),
+                HostSign::Depth | HostSign::IsRegistered | HostSign::NameLength => {
+                    "a short address".to_owned()
+                }
+                HostSign::Siblings => "a large domain".to_owned(),
+                HostSign::IsWww => "a www address".to_owned(),
+                HostSign::Pages => pages(hosts.content[host].pages),
+                HostSign::Xml => format!("{:.0} % XML", 100.0 * hosts.content[host].xml),
+                HostSign::Size => "the size of its pages".to_owned(),
+                HostSign::Changes => "how often its pages change".to_owned(),
+                HostSign::Language => match hosts.content[host].language.as_str() {
                     "" => "of unknown language".to_owned(),
                     language => format!("in the language {language}"),
                 },
-                Sign::Titles => "words of its titles".to_owned(),
+                HostSign::Titles => "words of its titles".to_owned(),
             };
             if !words.contains(&reason) && words.len() < count {
                 words.push(reason);
@@ -244,11 +250,13 @@ impl Learned {
     /// The signs of a host, strongest first, with what each adds to the log-odds of an average host: positive values
     /// speak for the host, negative ones against it.
     #[must_use]
-    pub fn reasons(&self, host: usize) -> Vec<(Sign, f64)> {
+    pub fn reasons(&self, host: usize) -> Vec<(HostSign, f64)> {
         let (weights, _) = self.model.weights();
         let row = self.rows[host].iter().zip(&self.means).zip(weights);
-        let mut reasons: Vec<(Sign, f64)> =
-            Sign::EACH.into_iter().zip(row.map(|((value, mean), weight)| weight * (value - mean))).collect();
+        let mut reasons: Vec<(HostSign, f64)> = HostSign::EACH
+            .into_iter()
+            .zip(row.map(|((value, mean), weight)| weight * (value - mean)))
+            .collect();
         reasons.sort_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
         reasons
     }
@@ -300,7 +308,7 @@ mod tests {
             assert!(learned.log_odds(host) > unlike, "{}", hosts.names()[host]);
             assert!((0.0..=1.0).contains(&learned.probability(host, 0.5)));
         }
-        assert_eq!(learned.reasons(0).len(), Sign::EACH.len());
+        assert_eq!(learned.reasons(0).len(), HostSign::EACH.len());
         let all: f64 = learned.reasons(30).iter().map(|(_, part)| part).sum();
         let other: f64 = learned.reasons(31).iter().map(|(_, part)| part).sum();
         assert!((learned.log_odds(30) - learned.log_odds(31) - (all - other)).abs() < 1e-9);

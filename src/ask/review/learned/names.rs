@@ -25,7 +25,7 @@ pub fn without_www(name: &str) -> String {
 
 /// The parts of a host's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Name<'a> {
+pub(super) struct HostName<'a> {
     /// Registry suffix, such as `ac.uk`; a name without a known suffix is its own ending.
     pub(super) ending: &'a str,
     /// Labels before the ending, such as `www2.example`; may be empty.
@@ -34,7 +34,7 @@ pub(super) struct Name<'a> {
     pub(super) site: &'a str,
 }
 
-impl<'a> Name<'a> {
+impl<'a> HostName<'a> {
     pub(super) fn of(name: &'a str) -> Self {
         let ending = registry_suffix(name).unwrap_or(name);
         let own = name.strip_suffix(ending).unwrap_or_default();
@@ -64,18 +64,18 @@ impl<'a> Name<'a> {
 }
 
 /// Names, or other texts of hosts, as term vectors.
-pub(super) struct Names {
+pub(super) struct TermVectors {
     rows: Vec<Sparse>,
     width: usize,
 }
 
-impl Names {
+impl TermVectors {
     /// Vectorises names; only terms shared by several names count.
     pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
-        Self::of_pieces(&names.map(|name| Name::of(name).pieces()).collect::<Vec<_>>())
+        Self::of_pieces(&names.map(|name| HostName::of(name).pieces()).collect::<Vec<_>>())
     }
 
-    /// As [`Names::of`], from terms that are already extracted.
+    /// As [`TermVectors::of`], from terms that are already extracted.
     pub(super) fn of_pieces(pieces: &[HashedWords]) -> Self {
         let terms = TfIdf::of(pieces, NAMES_MIN);
         Self { rows: pieces.iter().map(|pieces| terms.counts(pieces)).collect(), width: terms.width() }
@@ -116,10 +116,10 @@ mod tests {
 
     #[test]
     fn a_name_has_an_ending_words_and_a_depth() {
-        let name = Name::of("royal-mint2.shop.example.co.uk");
+        let name = HostName::of("royal-mint2.shop.example.co.uk");
         assert_eq!((name.ending, name.depth(), name.site), ("co.uk", 3, "example.co.uk"));
         assert_eq!(name.words().collect::<Vec<_>>(), ["royal", "mint", "shop", "example"]);
-        let bare = Name::of("localhost");
+        let bare = HostName::of("localhost");
         assert_eq!((bare.ending, bare.own, bare.depth()), ("localhost", "", 0));
         assert_eq!(without_www(" WWW.Example.org\n"), "example.org");
     }
@@ -136,8 +136,8 @@ mod tests {
     fn names_alike_are_chosen_alike() {
         let names =
             ["council.leeds.gov.uk", "york.gov.uk", "hull.gov.uk", "fun1.com", "fun2.com", "fun3.com"];
-        let odds =
-            Names::of(names.into_iter()).log_odds([(0, true), (1, true), (3, false), (4, false)].into_iter());
+        let odds = TermVectors::of(names.into_iter())
+            .log_odds([(0, true), (1, true), (3, false), (4, false)].into_iter());
         assert!(odds[2] > odds[5] + 0.5, "{odds:?}");
     }
 }

@@ -7,8 +7,8 @@ use archive_math::importance::Graph;
 use archive_math::importance::rank::{PageRank, PreparedGraph, RankError};
 use rayon::prelude::*;
 
-use super::names::{Name, Names, rates};
-use super::{Content, Hosts};
+use super::names::{HostName, TermVectors, rates};
+use super::{HostContent, Hosts};
 
 /// Number of parts that the hosts are divided into for cross-fitting: what is learned for a host leaves out its own
 /// part, because a chosen host would otherwise find itself among the chosen.
@@ -22,7 +22,7 @@ const RANK_MIN: f64 = 1e-7;
 
 /// The signs, in the order of a host's values; those that do not depend on the chosen hosts come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub enum HostSign {
     /// PageRank (logarithm).
     PageRank,
     /// Number of hosts that link to it (logarithm).
@@ -69,7 +69,7 @@ pub enum Sign {
     Titles,
 }
 
-impl Sign {
+impl HostSign {
     /// All signs, in the order of a host's values.
     pub const EACH: [Self; 22] = [
         Self::PageRank,
@@ -98,17 +98,17 @@ impl Sign {
 }
 
 /// The link graph, prepared for PageRank in all three directions.
-pub(super) struct Web<'a> {
+pub(super) struct SignGraph<'a> {
     pub(super) names: &'a [String],
     pub(super) is_www: &'a [bool],
     pub(super) graph: &'a Graph,
-    content: &'a [Content],
+    content: &'a [HostContent],
     inverse: Graph,
     ready: [PreparedGraph; 3],
     rank: PageRank<'static>,
 }
 
-impl<'a> Web<'a> {
+impl<'a> SignGraph<'a> {
     pub(super) fn new(hosts: &'a Hosts) -> Result<Self, RankError> {
         let Hosts { names, is_www, graph, content } = hosts;
         let rank = PageRank { tolerance: TOLERANCE, ..PageRank::default() };
@@ -127,7 +127,7 @@ impl<'a> Web<'a> {
     /// Signs that do not depend on the chosen hosts: a column per sign.
     pub(super) fn fixed(&self) -> Result<Vec<Vec<f64>>, RankError> {
         let hosts = self.names.len();
-        let names: Vec<Name<'_>> = self.names.iter().map(|name| Name::of(name)).collect();
+        let names: Vec<HostName<'_>> = self.names.iter().map(|name| HostName::of(name)).collect();
         let mut siblings: HashMap<&str, u32> = HashMap::new();
         names.iter().for_each(|name| *siblings.entry(name.site).or_default() += 1);
         let each = |sign: &dyn Fn(usize) -> f64| (0..hosts).map(sign).collect::<Vec<f64>>();
@@ -155,7 +155,7 @@ impl<'a> Web<'a> {
         chosen: &[bool],
         counts: &[bool],
         elsewhere: usize,
-        [pieces, titles]: [&Names; 2],
+        [pieces, titles]: [&TermVectors; 2],
     ) -> Result<Vec<Vec<f64>>, RankError> {
         let hosts = self.names.len();
         let weight: Vec<f64> =
@@ -176,7 +176,7 @@ impl<'a> Web<'a> {
             let keys: Vec<String> = (0..hosts).map(key).collect();
             rates(&keys, rows().zip(&seen).map(|(host, &seen)| (host, seen)), LEAN)
         };
-        let odds = |texts: &Names| {
+        let odds = |texts: &TermVectors| {
             let examples =
                 rows().zip(seen.iter().copied()).chain((hosts..hosts + elsewhere).map(|name| (name, true)));
             let mut odds = texts.log_odds(examples);
@@ -190,9 +190,9 @@ impl<'a> Web<'a> {
             logarithms(from),
             logarithms(to),
             logarithms(with),
-            share(&|host| Name::of(&self.names[host]).ending.to_owned()),
+            share(&|host| HostName::of(&self.names[host]).ending.to_owned()),
             share(&|host| {
-                let name = Name::of(&self.names[host]);
+                let name = HostName::of(&self.names[host]);
                 format!("{} {}", name.depth().min(3), name.ending)
             }),
             odds(pieces),
@@ -206,7 +206,7 @@ impl<'a> Web<'a> {
         &self,
         chosen: &[bool],
         elsewhere: usize,
-        texts: [&Names; 2],
+        texts: [&TermVectors; 2],
         part_of: impl Fn(usize) -> u64 + Sync,
     ) -> Result<Vec<Vec<f64>>, RankError> {
         let hosts = self.names.len();

@@ -9,7 +9,7 @@ use archive_storage::{Page, SiteId, State, UrlId, Visit};
 use archive_web::parse::DocumentKind;
 
 use super::NextError;
-use super::past::Past;
+use super::past::CaptureSums;
 use super::words;
 
 /// A version has shrunk if it keeps less of its page than this,
@@ -55,7 +55,7 @@ const HAPPENED: usize = Happened::Closed as usize + 1;
 
 /// Totals of some pages of a site.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Tally {
+pub(super) struct PageTally {
     pub(super) pages: u32,
     /// Sum of their importance.
     pub(super) importance: f64,
@@ -67,7 +67,7 @@ pub(super) struct Tally {
 
 /// The account that holds a page's importance.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Account {
+enum ImportanceAccount {
     Own(f64),
     Lost,
     Joined,
@@ -75,13 +75,13 @@ enum Account {
 
 /// Sums over the pages of a site.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct SiteTotals {
     /// Time of the last decision on it, seconds since 1970; 0 for never. Earlier events are not reported.
     pub(super) since: u32,
     /// Its known pages, captured or not.
-    pub(super) all: Tally,
-    pub(super) captured: Tally,
-    happened: [Tally; HAPPENED],
+    pub(super) all: PageTally,
+    pub(super) captured: PageTally,
+    happened: [PageTally; HAPPENED],
     /// Number of pages that were requested, or would have been, without any result.
     pub(super) empty: u32,
     /// Number of pages in the crawl's scope.
@@ -97,13 +97,13 @@ pub(super) struct Gathered {
     pub(super) suspects: Vec<(UrlId, f64)>,
 }
 
-impl Gathered {
+impl SiteTotals {
     /// Totals of the pages to which this happened.
-    pub(super) fn of(&self, what: Happened) -> Tally {
+    pub(super) fn of(&self, what: Happened) -> PageTally {
         self.happened[what as usize]
     }
 
-    fn note(&mut self, what: Happened, id: UrlId, account: Account) {
+    fn note(&mut self, what: Happened, id: UrlId, account: ImportanceAccount) {
         self.happened[what as usize].add(account);
         if matches!(what, Happened::New | Happened::Changed) {
             return;
@@ -123,7 +123,7 @@ impl Gathered {
     /// that share an account their part of it.
     fn settle(&mut self, site_importance: f64) {
         if self.robots_changed <= self.since {
-            self.happened[Happened::Closed as usize] = Tally::default();
+            self.happened[Happened::Closed as usize] = PageTally::default();
         }
         let with_account = self.all.pages - self.all.lost - self.all.joined;
         let mean = |pages: u32, otherwise: f64| {
@@ -139,16 +139,16 @@ impl Gathered {
     }
 }
 
-impl Tally {
-    fn add(&mut self, account: Account) {
+impl PageTally {
+    fn add(&mut self, account: ImportanceAccount) {
         self.pages += 1;
         self.importance += account.importance();
-        self.lost += u32::from(account == Account::Lost);
-        self.joined += u32::from(account == Account::Joined);
+        self.lost += u32::from(account == ImportanceAccount::Lost);
+        self.joined += u32::from(account == ImportanceAccount::Joined);
     }
 }
 
-impl Account {
+impl ImportanceAccount {
     fn importance(self) -> f64 {
         if let Self::Own(importance) = self { importance } else { 0.0 }
     }
@@ -156,12 +156,12 @@ impl Account {
 
 /// Pages by site and content, up to a limit.
 #[derive(Debug)]
-struct Contents {
+struct PagesByContent {
     most: usize,
-    pages: HashMap<(SiteId, u64), (UrlId, Tally)>,
+    pages: HashMap<(SiteId, u64), (UrlId, PageTally)>,
 }
 
-impl Contents {
+impl PagesByContent {
     fn new(most: usize) -> Self {
         Self { most, pages: HashMap::new() }
     }
@@ -172,13 +172,13 @@ impl Contents {
         if signature == 0 || (self.pages.len() >= self.most && !self.pages.contains_key(&key)) {
             return;
         }
-        let (_, tally) = self.pages.entry(key).or_insert((page, Tally::default()));
+        let (_, tally) = self.pages.entry(key).or_insert((page, PageTally::default()));
         tally.pages += 1;
         tally.importance += importance.unwrap_or(0.0);
     }
 
     /// Groups of pages with the same content within a site: the site, one of the pages, and the totals.
-    fn alike(&self) -> impl Iterator<Item = (SiteId, UrlId, Tally)> + '_ {
+    fn alike(&self) -> impl Iterator<Item = (SiteId, UrlId, PageTally)> + '_ {
         let alike = self.pages.iter().filter(|(_, (_, tally))| tally.pages >= SAME_MIN);
         alike.map(|((site, _), (first, tally))| (*site, *first, *tally))
     }
@@ -186,24 +186,24 @@ impl Contents {
 
 struct Pass<'a> {
     pages: Pages<'a>,
-    past: Vec<Past>,
+    past: Vec<CaptureSums>,
     /// The pages that URLs without an account of their own stand for.
     stands_for: HashMap<UrlId, UrlId>,
     is_login: HashMap<UrlId, bool>,
-    contents: Contents,
-    sites: Vec<Gathered>,
+    contents: PagesByContent,
+    sites: Vec<SiteTotals>,
 }
 
 /// Sums over the pages of each site, by site number; `since` has the time of the last decision on each.
-pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Vec<Gathered>, NextError> {
-    let sites = since.iter().map(|&since| Gathered { since, ..Gathered::default() }).collect();
+pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Vec<SiteTotals>, NextError> {
+    let sites = since.iter().map(|&since| SiteTotals { since, ..SiteTotals::default() }).collect();
     let stands_for = aliases(state)?.into_iter().map(|(page, alias)| (alias, page)).collect();
     let mut pass = Pass {
         pages: Pages::open(state)?,
-        past: Past::of_all(state)?,
+        past: CaptureSums::of_all(state)?,
         stands_for,
         is_login: HashMap::new(),
-        contents: Contents::new(CONTENTS_MAX),
+        contents: PagesByContent::new(CONTENTS_MAX),
         sites,
     };
     pass.pages.expect_all()?;
@@ -237,20 +237,22 @@ impl Pass<'_> {
             None => None,
         };
         let account = self.account(id, page, visit, number)?;
-        let past = Past::of(&self.past, id);
+        let past = CaptureSums::of(&self.past, id);
         let Some(site) = self.sites.get_mut(number.index()) else { return Ok(()) };
         site.in_scope += u32::from(page.flags.has_any(flags::IN_SCOPE));
         if happened.is_none() && !past.was_good() {
             site.empty += u32::from(is_empty(page, past, site.since));
         }
         // An alias of another page of the site counts with that page.
-        if happened.is_none_or(|what| what == Happened::Changed) && !matches!(account, Account::Own(_)) {
+        if happened.is_none_or(|what| what == Happened::Changed)
+            && !matches!(account, ImportanceAccount::Own(_))
+        {
             return Ok(());
         }
         site.all.add(account);
         let Some(visit) = visit.filter(|_| happened.is_some() || past.was_good()) else { return Ok(()) };
         site.captured.add(account);
-        if let Account::Own(own) = account
+        if let ImportanceAccount::Own(own) = account
             && site.best.is_none_or(|(_, best)| own > best)
         {
             site.best = Some((id, own));
@@ -270,13 +272,13 @@ impl Pass<'_> {
         page: &Page,
         visit: Option<&Visit>,
         number: SiteId,
-    ) -> Result<Account, NextError> {
+    ) -> Result<ImportanceAccount, NextError> {
         if let Some(own) = self.pages.credits().importance(page, visit) {
-            return Ok(Account::Own(own));
+            return Ok(ImportanceAccount::Own(own));
         }
-        let Some(&other) = self.stands_for.get(&id) else { return Ok(Account::Lost) };
+        let Some(&other) = self.stands_for.get(&id) else { return Ok(ImportanceAccount::Lost) };
         let of_other = self.pages.site_of(other, &self.pages.state().page(other)?)?;
-        Ok(if of_other == number { Account::Joined } else { Account::Lost })
+        Ok(if of_other == number { ImportanceAccount::Joined } else { ImportanceAccount::Lost })
     }
 
     /// What happened to a captured page since the last decision on its site, if anything.
@@ -288,7 +290,7 @@ impl Pass<'_> {
         number: SiteId,
     ) -> Result<Option<Happened>, NextError> {
         let Some(since) = self.sites.get(number.index()).map(|site| site.since) else { return Ok(None) };
-        let past = Past::of(&self.past, id);
+        let past = CaptureSums::of(&self.past, id);
         if past.failing_since > 0 {
             let what = self.failure(id, page, visit, number)?;
             // A page that never existed is not missed, except behind a login.
@@ -348,7 +350,7 @@ impl Pass<'_> {
         let state = self.pages.state();
         let number = self.pages.site_of(via, &state.page(via)?)?;
         let Some(site) = self.sites.get_mut(number.index()) else { return Ok(()) };
-        let past = Past::of(&self.past, id);
+        let past = CaptureSums::of(&self.past, id);
         let is_redirect = visit.is_some_and(|visit| (300..400).contains(&visit.status));
         site.requisites += 1;
         let is_missing = if past.was_good() || visit.is_some() {
@@ -361,7 +363,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn finish(mut self, state: &State) -> Result<Vec<Gathered>, NextError> {
+    fn finish(mut self, state: &State) -> Result<Vec<SiteTotals>, NextError> {
         for (number, first, alike) in self.contents.alike() {
             let Some(site) = self.sites.get_mut(number.index()) else { continue };
             let same = &mut site.happened[Happened::Same as usize];
@@ -377,7 +379,7 @@ impl Pass<'_> {
 }
 
 /// Whether a page without a good capture was requested, or would have been.
-fn is_empty(page: &Page, past: Past, since: u32) -> bool {
+fn is_empty(page: &Page, past: CaptureSums, since: u32) -> bool {
     if page.flags.has_any(flags::FETCHED) {
         return past.failing_since > since;
     }
@@ -392,7 +394,7 @@ mod tests {
 
     #[test]
     fn contents_are_compared_as_far_as_there_is_room() {
-        let mut contents = Contents::new(2);
+        let mut contents = PagesByContent::new(2);
         for page in 0..SAME_MIN {
             contents.add(SiteId(0), 7, UrlId(page), (page > 0).then_some(2.0));
             contents.add(SiteId(0), 8, UrlId(10 + page), None);
@@ -408,20 +410,25 @@ mod tests {
 
     #[test]
     fn pages_without_an_account_count_as_others_do() {
-        let mut site = Gathered::default();
-        for account in [Account::Own(3.0), Account::Own(1.0), Account::Lost, Account::Joined, Account::Joined]
-        {
+        let mut site = SiteTotals::default();
+        for account in [
+            ImportanceAccount::Own(3.0),
+            ImportanceAccount::Own(1.0),
+            ImportanceAccount::Lost,
+            ImportanceAccount::Joined,
+            ImportanceAccount::Joined,
+        ] {
             site.all.add(account);
         }
-        site.note(Happened::Gone, UrlId(2), Account::Lost);
-        site.note(Happened::Login, UrlId(3), Account::Joined);
+        site.note(Happened::Gone, UrlId(2), ImportanceAccount::Lost);
+        site.note(Happened::Login, UrlId(3), ImportanceAccount::Joined);
         site.settle(9.0);
         // A page without an account is worth the mean of those with one; one that joined another page has a part of
         // all.
         assert_eq!((site.all.importance, site.of(Happened::Gone).importance), (6.0, 2.0));
         assert_eq!(site.of(Happened::Login).importance, 1.0);
-        let mut gone = Gathered::default();
-        gone.all.add(Account::Lost);
+        let mut gone = SiteTotals::default();
+        gone.all.add(ImportanceAccount::Lost);
         gone.settle(9.0);
         assert_eq!(gone.all.importance, 9.0);
     }

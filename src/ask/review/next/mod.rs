@@ -19,16 +19,16 @@ use std::collections::HashSet;
 use archive_base::access::Access;
 use archive_base::decisions::{CurrentDecisions, Decisions, Subject};
 use archive_base::texts::Language;
-use archive_books::columns::{self, Column, ColumnError, LIKELY, RowKind};
+use archive_books::columns::{self, ColumnError, LIKELY, RowKind, SavedColumn};
 use archive_books::ledger::CreditError;
 use archive_storage::{SiteId, State, StateError, Store, TitleCursor, UrlId};
 use serde::{Deserialize, Serialize};
 
-use gather::{Gathered, Happened, gather};
+use gather::{Happened, SiteTotals, gather};
 pub use reasons::Reason;
-use reasons::{Found, Known, reasons};
+use reasons::{SiteFacts, WeighedReason, reasons};
 
-pub use super::sheet::Sample;
+pub use super::sheet::SamplePage;
 
 /// A site with a lower worth is not listed.
 const WORTH_MIN: f64 = 1e-3;
@@ -84,7 +84,7 @@ impl Advice {
 
 /// A site to review.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct SiteToReview {
     /// Name of the site.
     pub site: String,
     /// Total importance of its known pages (like `importance_sum` in queries, except that pages that are gone count as
@@ -95,16 +95,16 @@ pub struct Row {
     /// The probable outcome.
     pub advice: Advice,
     /// Reasons to review it, strongest first.
-    pub reasons: Vec<Why>,
+    pub reasons: Vec<ReviewReason>,
     /// Number of captured pages.
     pub pages: u32,
     /// Pages to look at: first those to which something happened, then the site's most important page.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<SamplePage>,
 }
 
 /// A reason to review a site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Why {
+pub struct ReviewReason {
     /// The reason.
     pub reason: Reason,
     /// Share of the site's importance that it concerns, above 0, at most 1.
@@ -115,27 +115,27 @@ pub struct Why {
 
 /// A site's score in the ranking.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Place {
+pub struct RankingScore {
     /// Name of the site.
     pub site: String,
-    /// As in [`Row`].
+    /// As in [`SiteToReview`].
     pub importance: f64,
-    /// As in [`Row`].
+    /// As in [`SiteToReview`].
     pub gain: f64,
 }
 
 /// The first sites to review.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Next {
+pub struct NextSites {
     /// The sites, in order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<SiteToReview>,
     /// Number of sites that wait for review, shown or not.
     pub waiting: usize,
     /// Total importance of all sites that wait for review.
     pub importance: f64,
 }
 
-impl Next {
+impl NextSites {
     /// The first `limit` rows of several archives, given each archive's rows for its own sites.
     #[must_use]
     pub fn together(each: Vec<Self>, limit: usize) -> Self {
@@ -185,7 +185,7 @@ pub fn next(
     among: Option<&HashSet<SiteId>>,
     limit: usize,
     t: Language,
-) -> Result<Next, NextError> {
+) -> Result<NextSites, NextError> {
     let mut queue = Queue::of(store, access, decisions, among, t)?;
     let importance = queue.waiting.iter().map(|row| row.importance).sum();
     let waiting = queue.waiting.len();
@@ -195,7 +195,7 @@ pub fn next(
         let (name, pages) = (&queue.names[row.site.index()], &queue.gathered[row.site.index()]);
         row.finish(state, name.clone(), pages, &mut titles)
     });
-    Ok(Next { rows: rows.collect::<Result<_, _>>()?, waiting, importance })
+    Ok(NextSites { rows: rows.collect::<Result<_, _>>()?, waiting, importance })
 }
 
 /// The scores of all sites that wait for review, in order.
@@ -207,9 +207,9 @@ pub fn places(
     access: &Access,
     decisions: &Decisions,
     among: Option<&HashSet<SiteId>>,
-) -> Result<Vec<Place>, NextError> {
+) -> Result<Vec<RankingScore>, NextError> {
     let Queue { mut names, waiting, .. } = Queue::of(store, access, decisions, among, Language::English)?;
-    let place = |Waiting { site, importance, gain, .. }| Place {
+    let place = |WaitingSite { site, importance, gain, .. }| RankingScore {
         site: std::mem::take(&mut names[site.index()]),
         importance,
         gain,
@@ -220,8 +220,8 @@ pub fn places(
 /// All sites that wait for review, in order, with the data that describes them.
 struct Queue {
     names: Vec<String>,
-    gathered: Vec<Gathered>,
-    waiting: Vec<Waiting>,
+    gathered: Vec<SiteTotals>,
+    waiting: Vec<WaitingSite>,
 }
 
 impl Queue {
@@ -247,9 +247,9 @@ impl Queue {
                 continue;
             }
             let title = title_of(state, &mut titles, pages.best.map(|(page, _)| page))?.unwrap_or_default();
-            let likely = likely.as_ref().and_then(|column: &Column| column.get(number));
-            let known = Known { pages, standing: decisions.on(&subject(name)), likely, title: &title, t };
-            waiting.extend(Waiting::of(site, &known));
+            let likely = likely.as_ref().and_then(|column: &SavedColumn| column.get(number));
+            let known = SiteFacts { pages, standing: decisions.on(&subject(name)), likely, title: &title, t };
+            waiting.extend(WaitingSite::of(site, &known));
         }
         waiting.sort_by(|a, b| {
             b.gain.total_cmp(&a.gain).then_with(|| names[a.site.index()].cmp(&names[b.site.index()]))
@@ -266,16 +266,16 @@ fn decided_at(decisions: &Decisions, subject: &Subject) -> u32 {
 }
 
 /// A site that is worth a review.
-struct Waiting {
+struct WaitingSite {
     site: SiteId,
     importance: f64,
     gain: f64,
     advice: Advice,
-    found: Vec<Found>,
+    found: Vec<WeighedReason>,
 }
 
-impl Waiting {
-    fn of(site: SiteId, known: &Known<'_>) -> Option<Self> {
+impl WaitingSite {
+    fn of(site: SiteId, known: &SiteFacts<'_>) -> Option<Self> {
         if known.standing.is_some_and(is_closed) {
             return None;
         }
@@ -293,18 +293,22 @@ impl Waiting {
         self,
         state: &State,
         site: String,
-        pages: &Gathered,
+        pages: &SiteTotals,
         titles: &mut TitleCursor<'_>,
-    ) -> Result<Row, NextError> {
+    ) -> Result<SiteToReview, NextError> {
         let mut shown: Vec<UrlId> = pages.suspects.iter().chain(&pages.best).map(|(page, _)| *page).collect();
         let mut seen = HashSet::new();
         shown.retain(|page| seen.insert(*page));
-        let samples = shown
-            .into_iter()
-            .map(|page| Ok(Sample { url: state.url(page)?, title: title_of(state, titles, Some(page))? }));
+        let samples = shown.into_iter().map(|page| {
+            Ok(SamplePage { url: state.url(page)?, title: title_of(state, titles, Some(page))? })
+        });
         let samples = samples.collect::<Result<_, NextError>>()?;
-        let why = |found: Found| Why { reason: found.reason, share: found.share, words: found.words };
-        Ok(Row {
+        let why = |found: WeighedReason| ReviewReason {
+            reason: found.reason,
+            share: found.share,
+            words: found.words,
+        };
+        Ok(SiteToReview {
             site,
             importance: self.importance,
             gain: self.gain,
@@ -326,7 +330,7 @@ fn is_decided(standing: Option<&CurrentDecisions>) -> bool {
 }
 
 /// What the reviewer would probably do.
-fn advice(known: &Known<'_>, found: &[Found]) -> Advice {
+fn advice(known: &SiteFacts<'_>, found: &[WeighedReason]) -> Advice {
     let is_most = |reason: Reason| found.iter().any(|found| found.reason == reason && found.share > MOST);
     if is_most(Reason::Parked) {
         return Advice::Reject;

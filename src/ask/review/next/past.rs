@@ -5,7 +5,7 @@ use archive_storage::{Capture, CaptureKind, State, StateError, UrlId};
 
 /// Sums over the captures of a URL: 16 bytes, because there is one for every known URL.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Past {
+pub(super) struct CaptureSums {
     /// Time of the newest capture, seconds since 1970; 0 if there is none.
     newest: u32,
     /// Time of the first of the newest captures that all failed, seconds since 1970; 0 if the newest capture is good.
@@ -16,7 +16,7 @@ pub(super) struct Past {
     pub(super) bytes_before: u32,
 }
 
-impl Past {
+impl CaptureSums {
     /// Sums for every URL, by its number.
     pub(super) fn of_all(state: &State) -> Result<Vec<Self>, StateError> {
         let mut all = vec![Self::default(); state.url_count() as usize];
@@ -72,8 +72,8 @@ mod tests {
 
     use super::*;
 
-    fn past(captures: &[(i64, u16, u32)]) -> Past {
-        let mut past = Past::default();
+    fn past(captures: &[(i64, u16, u32)]) -> CaptureSums {
+        let mut past = CaptureSums::default();
         for &(seconds, status, length) in captures {
             let kind = if status == 304 { CaptureKind::NotModified } else { CaptureKind::Response };
             past.see(&Capture {

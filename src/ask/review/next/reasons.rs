@@ -1,9 +1,9 @@
 //! Reasons to review a site, from the data about the site.
 
-use archive_base::decisions::{CurrentDecisions, Verdict};
+use archive_base::decisions::{CurrentDecisions, DecisionVerdict};
 use archive_base::texts::{Language, put};
 
-use super::gather::{Gathered, Happened, Tally};
+use super::gather::{Happened, PageTally, SiteTotals};
 use super::{MOST, words};
 
 /// Reasons that concern a smaller share of a site than this are not reported.
@@ -93,14 +93,14 @@ impl Reason {
 
 /// A reason, the share of the site that it concerns, and its description.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Found {
+pub(super) struct WeighedReason {
     pub(super) reason: Reason,
     /// Share of the site's importance, above 0, at most 1.
     pub(super) share: f64,
     pub(super) words: String,
 }
 
-impl Found {
+impl WeighedReason {
     fn new(reason: Reason, share: f64, words: String) -> Option<Self> {
         (share >= SHARE_MIN).then(|| Self { reason, share: share.min(1.0), words })
     }
@@ -112,8 +112,8 @@ impl Found {
 }
 
 /// The data about a site.
-pub(super) struct Known<'a> {
-    pub(super) pages: &'a Gathered,
+pub(super) struct SiteFacts<'a> {
+    pub(super) pages: &'a SiteTotals,
     pub(super) standing: Option<&'a CurrentDecisions>,
     /// Probability that the automatic librarian would choose it.
     pub(super) likely: Option<f64>,
@@ -124,7 +124,7 @@ pub(super) struct Known<'a> {
 }
 
 /// All reasons to review a site, strongest first.
-pub(super) fn reasons(known: &Known<'_>) -> Vec<Found> {
+pub(super) fn reasons(known: &SiteFacts<'_>) -> Vec<WeighedReason> {
     let of = |what, reason, words| happened(known, what, reason, words);
     let each = [
         unrated(known),
@@ -153,13 +153,13 @@ pub(super) fn reasons(known: &Known<'_>) -> Vec<Found> {
         empty(known),
         candidate(known),
     ];
-    let mut found: Vec<Found> = each.into_iter().flatten().collect();
+    let mut found: Vec<WeighedReason> = each.into_iter().flatten().collect();
     found.sort_by(|a, b| b.worth().total_cmp(&a.worth()));
     found
 }
 
 /// Share of a site's captured importance that is on some of its pages.
-fn share(known: &Known<'_>, of: Tally) -> f64 {
+fn share(known: &SiteFacts<'_>, of: PageTally) -> f64 {
     let all = known.pages.captured;
     if all.importance > 0.0 {
         of.importance / all.importance
@@ -169,13 +169,18 @@ fn share(known: &Known<'_>, of: Tally) -> f64 {
 }
 
 /// A reason about pages to which something happened, described in the singular or the plural.
-fn happened(known: &Known<'_>, what: Happened, reason: Reason, words: [&'static str; 2]) -> Option<Found> {
+fn happened(
+    known: &SiteFacts<'_>,
+    what: Happened,
+    reason: Reason,
+    words: [&'static str; 2],
+) -> Option<WeighedReason> {
     let (tally, [one, many]) = (known.pages.of(what), words);
     let words = put(known.t.plural(tally.pages.into(), one, many), &[&of_pages(tally.pages, known)]);
-    Found::new(reason, share(known, tally), words)
+    WeighedReason::new(reason, share(known, tally), words)
 }
 
-fn of_pages(some: u32, known: &Known<'_>) -> String {
+fn of_pages(some: u32, known: &SiteFacts<'_>) -> String {
     let (all, t) = (known.pages.captured.pages, known.t);
     match (some, all) {
         (1, 1) => t.say("its only page").to_owned(),
@@ -184,24 +189,24 @@ fn of_pages(some: u32, known: &Known<'_>) -> String {
     }
 }
 
-fn titled(known: &Known<'_>) -> String {
+fn titled(known: &SiteFacts<'_>) -> String {
     known.t.fill("titled “{}”", &[&known.title])
 }
 
-fn is_captured(known: &Known<'_>) -> bool {
+fn is_captured(known: &SiteFacts<'_>) -> bool {
     known.pages.captured.pages > 0
 }
 
-fn unrated(known: &Known<'_>) -> Option<Found> {
+fn unrated(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let is_unrated = is_captured(known) && known.standing.is_none();
-    Found::new(
+    WeighedReason::new(
         Reason::Unrated,
         f64::from(u8::from(is_unrated)),
         known.t.say("nobody has decided on it").to_owned(),
     )
 }
 
-fn new(known: &Known<'_>) -> Option<Found> {
+fn new(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     known.standing?;
     happened(
         known,
@@ -211,42 +216,43 @@ fn new(known: &Known<'_>) -> Option<Found> {
     )
 }
 
-fn asked(known: &Known<'_>) -> Option<Found> {
+fn asked(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let (verdict, by, why) = known.standing?.verdict.as_ref()?;
     let because = if why.is_empty() { String::new() } else { format!(": {why}") };
-    let is_asked = f64::from(u8::from(*verdict == Verdict::Investigate));
-    Found::new(Reason::Asked, is_asked, known.t.fill("{} wants it to be looked at", &[by]) + &because)
+    let is_asked = f64::from(u8::from(*verdict == DecisionVerdict::Investigate));
+    WeighedReason::new(Reason::Asked, is_asked, known.t.fill("{} wants it to be looked at", &[by]) + &because)
 }
 
-fn raters_differ(known: &Known<'_>) -> Option<Found> {
+fn raters_differ(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let standing = known.standing.filter(|standing| standing.verdict.is_none())?;
     let (lowest, of_low) = standing.ratings.iter().map(|(by, rated)| (rated.rating, by)).min()?;
     let (highest, of_high) = standing.ratings.iter().map(|(by, rated)| (rated.rating, by)).max()?;
     let apart = highest - lowest;
     let words = known.t.fill("{} rated it {}, {} {}", &[of_high, &highest, of_low, &lowest]);
-    (apart >= RATINGS_APART).then(|| Found::new(Reason::RatersDiffer, f64::from(apart) / 3.0, words))?
+    (apart >= RATINGS_APART)
+        .then(|| WeighedReason::new(Reason::RatersDiffer, f64::from(apart) / 3.0, words))?
 }
 
-fn unsure(known: &Known<'_>) -> Option<Found> {
+fn unsure(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let likely = known.likely.filter(|likely| known.standing.is_none() && UNSURE.contains(likely))?;
     let words = known.t.fill("the automatic librarian is unsure ({})", &[&known.t.percent(likely, 0)]);
-    Found::new(Reason::Unsure, 4.0 * likely * (1.0 - likely), words)
+    WeighedReason::new(Reason::Unsure, 4.0 * likely * (1.0 - likely), words)
 }
 
-fn much_changed(known: &Known<'_>) -> Option<Found> {
+fn much_changed(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let found = happened(known, Happened::Changed, Reason::MuchChanged, ["{} changed", "{} have changed"])?;
     (found.share >= CHANGED_SHARE_MIN).then_some(found)
 }
 
-fn incomplete(known: &Known<'_>) -> Option<Found> {
-    let Gathered { requisites, requisites_missing: missing, .. } = *known.pages;
+fn incomplete(known: &SiteFacts<'_>) -> Option<WeighedReason> {
+    let SiteTotals { requisites, requisites_missing: missing, .. } = *known.pages;
     let share = f64::from(missing) / f64::from(requisites.max(1));
     let what = "{} of {} pictures, style sheets and scripts are missing";
     let words = known.t.fill(what, &[&missing, &requisites]);
-    (share >= REQUISITES_SHARE_MIN).then(|| Found::new(Reason::Incomplete, share, words))?
+    (share >= REQUISITES_SHARE_MIN).then(|| WeighedReason::new(Reason::Incomplete, share, words))?
 }
 
-fn soft_errors(known: &Known<'_>) -> Option<Found> {
+fn soft_errors(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let says_so = words::is_missing(known.title).then(|| best_share(known));
     let same = happened(
         known,
@@ -255,36 +261,36 @@ fn soft_errors(known: &Known<'_>) -> Option<Found> {
         ["{} has the same content, like error pages", "{} have the same content, like error pages"],
     );
     match (same, says_so) {
-        (None, Some(share)) => Found::new(Reason::SoftErrors, share, titled(known)),
+        (None, Some(share)) => WeighedReason::new(Reason::SoftErrors, share, titled(known)),
         (same, _) => same,
     }
 }
 
-fn wall(known: &Known<'_>) -> Option<Found> {
+fn wall(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let login = happened(known, Happened::Login, Reason::Wall, ["{} requires a login", "{} require a login"]);
     if login.is_none() && known.standing.is_none() && words::is_wall(known.title) {
-        return Found::new(Reason::Wall, best_share(known), titled(known));
+        return WeighedReason::new(Reason::Wall, best_share(known), titled(known));
     }
     login
 }
 
-fn parked(known: &Known<'_>) -> Option<Found> {
+fn parked(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let is_small = known.pages.captured.pages <= PARKED_PAGES_MAX;
     let says_one_thing = share(known, known.pages.of(Happened::Same)) > MOST;
     let is_parked = (is_small || says_one_thing) && is_captured(known) && words::is_parked(known.title);
-    Found::new(Reason::Parked, f64::from(u8::from(is_parked)), titled(known))
+    WeighedReason::new(Reason::Parked, f64::from(u8::from(is_parked)), titled(known))
 }
 
-fn empty(known: &Known<'_>) -> Option<Found> {
+fn empty(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let empty = known.pages.empty;
     let is_empty = !is_captured(known) && empty > 0;
     let (one, many) =
         ("{} page was asked for, and nothing came", "{} pages were asked for, and nothing came");
     let words = known.t.counted(empty.into(), one, many);
-    Found::new(Reason::Empty, f64::from(u8::from(is_empty)), words)
+    WeighedReason::new(Reason::Empty, f64::from(u8::from(is_empty)), words)
 }
 
-fn candidate(known: &Known<'_>) -> Option<Found> {
+fn candidate(known: &SiteFacts<'_>) -> Option<WeighedReason> {
     let pages = known.pages.all.pages;
     let is_asked_for = is_captured(known) || known.pages.in_scope > 0;
     let is_candidate = !is_asked_for && known.standing.is_none() && pages > 0;
@@ -294,13 +300,13 @@ fn candidate(known: &Known<'_>) -> Option<Found> {
         "{} of its pages is linked to, and nobody asked for it",
         "{} of its pages are linked to, and nobody asked for it",
     );
-    Found::new(Reason::Candidate, share, known.t.counted(pages.into(), one, many))
+    WeighedReason::new(Reason::Candidate, share, known.t.counted(pages.into(), one, many))
 }
 
 /// Share of the most important page.
-fn best_share(known: &Known<'_>) -> f64 {
+fn best_share(known: &SiteFacts<'_>) -> f64 {
     let (pages, importance) = known.pages.best.map_or((0, 0.0), |(_, importance)| (1, importance));
-    let mut best = Tally::default();
+    let mut best = PageTally::default();
     (best.pages, best.importance) = (pages, importance);
     share(known, best)
 }
@@ -312,8 +318,8 @@ mod tests {
     use super::*;
     use archive_base::decisions::Rated;
 
-    fn pages(captured: u32, known: u32) -> Gathered {
-        let mut pages = Gathered::default();
+    fn pages(captured: u32, known: u32) -> SiteTotals {
+        let mut pages = SiteTotals::default();
         (pages.captured.pages, pages.captured.importance) = (captured, f64::from(captured));
         (pages.all.pages, pages.all.importance) = (known, f64::from(known));
         pages
@@ -325,7 +331,7 @@ mod tests {
         CurrentDecisions { ratings: ratings.iter().map(rated).collect(), ..CurrentDecisions::default() }
     }
 
-    fn listed(known: &Known<'_>) -> Vec<(Reason, String)> {
+    fn listed(known: &SiteFacts<'_>) -> Vec<(Reason, String)> {
         reasons(known).into_iter().map(|found| (found.reason, found.words)).collect()
     }
 
@@ -334,7 +340,7 @@ mod tests {
         let pages = pages(3, 3);
         let mut standing = rated(&[("anna", 4), ("ben", 1), ("eva", 3)]);
         let listed = |standing: &CurrentDecisions| {
-            listed(&Known {
+            listed(&SiteFacts {
                 pages: &pages,
                 standing: Some(standing),
                 likely: Some(0.5),
@@ -343,10 +349,11 @@ mod tests {
             })
         };
         assert_eq!(listed(&standing), [(Reason::RatersDiffer, "anna rated it 4, ben 1".to_owned())]);
-        standing.verdict = Some((Verdict::Keep, "eva".to_owned(), String::new()));
+        standing.verdict = Some((DecisionVerdict::Keep, "eva".to_owned(), String::new()));
         assert_eq!(listed(&standing), []);
         assert_eq!(listed(&rated(&[("anna", 4), ("ben", 3)])), []);
-        standing.verdict = Some((Verdict::Investigate, "eva".to_owned(), "is it mirrored?".to_owned()));
+        standing.verdict =
+            Some((DecisionVerdict::Investigate, "eva".to_owned(), "is it mirrored?".to_owned()));
         let words = "eva wants it to be looked at: is it mirrored?";
         assert_eq!(listed(&standing), [(Reason::Asked, words.to_owned())]);
     }
@@ -355,7 +362,7 @@ mod tests {
     fn undecided_sites_are_listed_with_what_the_librarian_thinks() {
         let (captured, linked) = (pages(3, 3), pages(0, 2));
         let known =
-            |pages, likely, title| Known { pages, standing: None, likely, title, t: Language::English };
+            |pages, likely, title| SiteFacts { pages, standing: None, likely, title, t: Language::English };
         let unsure = (Reason::Unsure, "the automatic librarian is unsure (40 %)".to_owned());
         let unrated = (Reason::Unrated, "nobody has decided on it".to_owned());
         assert_eq!(listed(&known(&captured, Some(0.4), "")), [unsure, unrated.clone()]);

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::delta::{Delta, Operation, Piece};
-use super::tree::{Attribute, Content, Tree};
+use super::delta::{Delta, DeltaStep, SubtreeNode};
+use super::tree::{NodeAttribute, NodeContent, Tree};
 
 /// Why a delta cannot be applied: it does not belong to this version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -29,7 +29,7 @@ impl Delta {
 /// A node of a document that is being changed.
 struct DraftNode {
     children: Vec<u32>,
-    content: Content,
+    content: NodeContent,
 }
 
 /// A document that is being changed; nodes are keyed by number.
@@ -41,7 +41,7 @@ struct Draft {
 impl Draft {
     fn of(tree: &Tree) -> Self {
         let numbers = tree.numbers();
-        let node = |(place, node): (usize, &super::tree::Node)| {
+        let node = |(place, node): (usize, &super::tree::TreeNode)| {
             let children = node.children.iter().map(|child| numbers[*child]).collect();
             (numbers[place], DraftNode { children, content: node.content.clone() })
         };
@@ -52,12 +52,12 @@ impl Draft {
         self.nodes.get_mut(&id).ok_or_else(|| Misfit(format!("there is no node {id}")))
     }
 
-    fn take_out(&mut self, operations: &[Operation]) -> Result<(), Misfit> {
+    fn take_out(&mut self, operations: &[DeltaStep]) -> Result<(), Misfit> {
         let mut leaving: HashMap<u32, HashSet<u32>> = HashMap::new();
         for operation in operations {
             let (slot, id) = match operation {
-                Operation::Move { id, from, .. } => (from, *id),
-                Operation::Delete { from, nodes } => {
+                DeltaStep::Move { id, from, .. } => (from, *id),
+                DeltaStep::Delete { from, nodes } => {
                     let Some(root) = nodes.first() else {
                         return Err(Misfit("a deletion of nothing".to_owned()));
                     };
@@ -76,7 +76,7 @@ impl Draft {
             }
         }
         for operation in operations {
-            if let Operation::Delete { nodes, .. } = operation {
+            if let DeltaStep::Delete { nodes, .. } = operation {
                 for piece in nodes {
                     if self.nodes.remove(&piece.id).is_none_or(|node| node.content != piece.content) {
                         return Err(Misfit(format!("node {} differs from the deleted node", piece.id)));
@@ -87,12 +87,12 @@ impl Draft {
         Ok(())
     }
 
-    fn put_in(&mut self, operations: &[Operation]) -> Result<(), Misfit> {
+    fn put_in(&mut self, operations: &[DeltaStep]) -> Result<(), Misfit> {
         let mut arriving: BTreeMap<(u32, usize), u32> = BTreeMap::new();
         for operation in operations {
             let (slot, id) = match operation {
-                Operation::Move { id, to, .. } => (to, *id),
-                Operation::Insert { to, nodes } => (to, self.make(nodes)?),
+                DeltaStep::Move { id, to, .. } => (to, *id),
+                DeltaStep::Insert { to, nodes } => (to, self.make(nodes)?),
                 _ => continue,
             };
             if arriving.insert((slot.parent, slot.position), id).is_some() {
@@ -114,7 +114,7 @@ impl Draft {
     }
 
     /// Creates the nodes of an insertion and returns the number of its root.
-    fn make(&mut self, nodes: &[Piece]) -> Result<u32, Misfit> {
+    fn make(&mut self, nodes: &[SubtreeNode]) -> Result<u32, Misfit> {
         for (place, piece) in nodes.iter().enumerate() {
             let node = DraftNode { children: Vec::new(), content: piece.content.clone() };
             if self.nodes.insert(piece.id, node).is_some() {
@@ -127,12 +127,14 @@ impl Draft {
         nodes.first().map(|root| root.id).ok_or_else(|| Misfit("an insertion of nothing".to_owned()))
     }
 
-    fn change(&mut self, operation: &Operation) -> Result<(), Misfit> {
+    fn change(&mut self, operation: &DeltaStep) -> Result<(), Misfit> {
         match operation {
-            Operation::Update { id, old, new, .. } => {
+            DeltaStep::Update { id, old, new, .. } => {
                 let content = &mut self.node(*id)?.content;
                 match content {
-                    Content::Text(value) | Content::Comment(value) | Content::Instruction(_, value)
+                    NodeContent::Text(value)
+                    | NodeContent::Comment(value)
+                    | NodeContent::Instruction(_, value)
                         if value == old =>
                     {
                         value.clone_from(new);
@@ -141,8 +143,8 @@ impl Draft {
                     _ => Err(Misfit(format!("node {id} does not have the old value"))),
                 }
             }
-            Operation::Attribute { id, name, old, new, .. } => {
-                let Content::Element(_, attributes) = &mut self.node(*id)?.content else {
+            DeltaStep::Attribute { id, name, old, new, .. } => {
+                let NodeContent::Element(_, attributes) = &mut self.node(*id)?.content else {
                     return Err(Misfit(format!("node {id} is not an element")));
                 };
                 let found = attributes.iter().position(|attribute| attribute.name == *name);
@@ -150,7 +152,7 @@ impl Draft {
                     return Err(Misfit(format!("node {id} does not have the old attribute value")));
                 }
                 attributes.retain(|attribute| attribute.name != *name);
-                attributes.extend(new.clone().map(|value| Attribute { name: name.clone(), value }));
+                attributes.extend(new.clone().map(|value| NodeAttribute { name: name.clone(), value }));
                 attributes.sort_unstable();
                 Ok(())
             }

@@ -11,22 +11,22 @@ use serde::{Deserialize, Serialize};
 
 use super::matching::{Matching, matching};
 use super::order;
-use super::tree::{Attribute, Content, Name, Paths, Place, Tree};
+use super::tree::{NodeAttribute, NodeContent, NodeIndex, Paths, QualifiedName, Tree};
 
 /// A node of an inserted or deleted subtree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Piece {
+pub struct SubtreeNode {
     /// Number of the node.
     pub id: u32,
     /// Number of its parent.
     pub parent: u32,
     /// Content of the node.
-    pub content: Content,
+    pub content: NodeContent,
 }
 
 /// A position among the children of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Slot {
+pub struct ChildSlot {
     /// Number of the parent.
     pub parent: u32,
     /// Position, from 0.
@@ -38,29 +38,29 @@ pub struct Slot {
 /// One step of a delta.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "lowercase")]
-pub enum Operation {
+pub enum DeltaStep {
     /// A subtree is deleted, except for parts that are moved out of it.
     Delete {
         /// Its place in the old version.
-        from: Slot,
+        from: ChildSlot,
         /// Its nodes in document order.
-        nodes: Vec<Piece>,
+        nodes: Vec<SubtreeNode>,
     },
     /// A subtree is inserted, except for parts that are moved into it.
     Insert {
         /// Its place in the new version.
-        to: Slot,
+        to: ChildSlot,
         /// Its nodes in document order.
-        nodes: Vec<Piece>,
+        nodes: Vec<SubtreeNode>,
     },
     /// A subtree is moved.
     Move {
         /// Number of its root.
         id: u32,
         /// Its place in the old version.
-        from: Slot,
+        from: ChildSlot,
         /// Its place in the new version.
-        to: Slot,
+        to: ChildSlot,
     },
     /// The value of a text, comment or processing instruction changes.
     Update {
@@ -80,7 +80,7 @@ pub enum Operation {
         /// Path of the element in the new version.
         path: String,
         /// Name of the attribute.
-        name: Name,
+        name: QualifiedName,
         /// Old value; `None` if the attribute is new.
         old: Option<String>,
         /// New value; `None` if the attribute is removed.
@@ -93,7 +93,7 @@ pub enum Operation {
 #[serde(transparent)]
 pub struct Delta {
     /// The operations in order: deletions, moves, insertions, then updates and attributes.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<DeltaStep>,
 }
 
 impl Delta {
@@ -125,7 +125,7 @@ struct Differ<'a> {
     new_numbers: Vec<u32>,
     /// Whether each node of the new version keeps its place among its siblings.
     stays: Vec<bool>,
-    operations: Vec<Operation>,
+    operations: Vec<DeltaStep>,
 }
 
 impl<'a> Differ<'a> {
@@ -155,10 +155,10 @@ impl<'a> Differ<'a> {
     /// Adds deletions.
     fn leave(&mut self) {
         for place in 1..self.old.nodes.len() {
-            let is_gone = |place: Place| self.found.new_of[place].is_none();
+            let is_gone = |place: NodeIndex| self.found.new_of[place].is_none();
             if is_gone(place) && !is_gone(self.old.nodes[place].parent) {
                 let nodes = pieces(self.old, place, &self.old_numbers, &is_gone);
-                self.operations.push(Operation::Delete { from: self.old_slot(place), nodes });
+                self.operations.push(DeltaStep::Delete { from: self.old_slot(place), nodes });
             }
         }
     }
@@ -167,16 +167,16 @@ impl<'a> Differ<'a> {
     fn arrive(&mut self) {
         let mut insertions = Vec::new();
         for place in 1..self.new.nodes.len() {
-            let is_fresh = |place: Place| self.found.old_of[place].is_none();
+            let is_fresh = |place: NodeIndex| self.found.old_of[place].is_none();
             match self.found.old_of[place] {
-                Some(partner) if !self.stays[place] => self.operations.push(Operation::Move {
+                Some(partner) if !self.stays[place] => self.operations.push(DeltaStep::Move {
                     id: self.old_numbers[partner],
                     from: self.old_slot(partner),
                     to: self.new_slot(place),
                 }),
                 None if !is_fresh(self.new.nodes[place].parent) => {
                     let nodes = pieces(self.new, place, &self.new_numbers, &is_fresh);
-                    insertions.push(Operation::Insert { to: self.new_slot(place), nodes });
+                    insertions.push(DeltaStep::Insert { to: self.new_slot(place), nodes });
                 }
                 _ => {}
             }
@@ -193,35 +193,40 @@ impl<'a> Differ<'a> {
                 continue;
             }
             let id = self.old_numbers[partner];
-            if let (Content::Element(_, before), Content::Element(_, after)) = (before, after) {
+            if let (NodeContent::Element(_, before), NodeContent::Element(_, after)) = (before, after) {
                 let path = self.new_paths.to(place);
                 self.operations.extend(attributes(id, &path, before, after));
             } else if let (Some(before), Some(after)) = (before.value(), after.value()) {
                 let path = self.new_paths.to(place);
                 let (old, new) = (before.to_owned(), after.to_owned());
-                self.operations.push(Operation::Update { id, path, old, new });
+                self.operations.push(DeltaStep::Update { id, path, old, new });
             }
         }
     }
 
-    fn old_slot(&self, place: Place) -> Slot {
+    fn old_slot(&self, place: NodeIndex) -> ChildSlot {
         let parent = self.old_numbers[self.old.nodes[place].parent];
-        Slot { parent, position: self.old.position(place), path: self.old_paths.to(place) }
+        ChildSlot { parent, position: self.old.position(place), path: self.old_paths.to(place) }
     }
 
-    fn new_slot(&self, place: Place) -> Slot {
+    fn new_slot(&self, place: NodeIndex) -> ChildSlot {
         let parent = self.new_numbers[self.new.nodes[place].parent];
-        Slot { parent, position: self.new.position(place), path: self.new_paths.to(place) }
+        ChildSlot { parent, position: self.new.position(place), path: self.new_paths.to(place) }
     }
 }
 
 /// Returns the nodes of a subtree for which `belongs` holds; other nodes are skipped with their subtrees.
-fn pieces(tree: &Tree, root: Place, numbers: &[u32], belongs: &dyn Fn(Place) -> bool) -> Vec<Piece> {
+fn pieces(
+    tree: &Tree,
+    root: NodeIndex,
+    numbers: &[u32],
+    belongs: &dyn Fn(NodeIndex) -> bool,
+) -> Vec<SubtreeNode> {
     let mut pieces = Vec::new();
     let mut waiting = vec![root];
     while let Some(place) = waiting.pop() {
         let node = &tree.nodes[place];
-        pieces.push(Piece {
+        pieces.push(SubtreeNode {
             id: numbers[place],
             parent: numbers[node.parent],
             content: node.content.clone(),
@@ -235,16 +240,16 @@ fn pieces(tree: &Tree, root: Place, numbers: &[u32], belongs: &dyn Fn(Place) -> 
 fn attributes<'a>(
     id: u32,
     path: &'a str,
-    old: &'a [Attribute],
-    new: &'a [Attribute],
-) -> impl Iterator<Item = Operation> + 'a {
-    let value = |list: &[Attribute], name: &Name| {
+    old: &'a [NodeAttribute],
+    new: &'a [NodeAttribute],
+) -> impl Iterator<Item = DeltaStep> + 'a {
+    let value = |list: &[NodeAttribute], name: &QualifiedName| {
         list.iter().find(|attribute| attribute.name == *name).map(|attribute| attribute.value.clone())
     };
     let gone = old.iter().filter(|before| new.iter().all(|after| after.name != before.name));
     gone.chain(new).filter_map(move |attribute| {
         let (before, after) = (value(old, &attribute.name), value(new, &attribute.name));
-        (before != after).then(|| Operation::Attribute {
+        (before != after).then(|| DeltaStep::Attribute {
             id,
             path: path.to_owned(),
             name: attribute.name.clone(),

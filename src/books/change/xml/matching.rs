@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::order;
-use super::tree::{Content, Likeness, Place, Tree};
+use super::tree::{Likeness, NodeContent, NodeIndex, Tree};
 
 /// Maximum number of equal subtrees of the old document tried for one of the new.
 const CANDIDATES_MAX: usize = 50;
@@ -25,20 +25,20 @@ const XML: &str = "http://www.w3.org/XML/1998/namespace";
 #[derive(Debug)]
 pub(super) struct Matching {
     /// For each node of the old document, its match in the new one.
-    pub(super) new_of: Vec<Option<Place>>,
+    pub(super) new_of: Vec<Option<NodeIndex>>,
     /// For each node of the new document, its match in the old one.
-    pub(super) old_of: Vec<Option<Place>>,
+    pub(super) old_of: Vec<Option<NodeIndex>>,
     /// Weight of each subtree of the new document.
     pub(super) weights: Vec<f64>,
 }
 
 impl Matching {
-    fn join(&mut self, old: Place, new: Place) {
+    fn join(&mut self, old: NodeIndex, new: NodeIndex) {
         self.new_of[old] = Some(new);
         self.old_of[new] = Some(old);
     }
 
-    fn are_free(&self, old: Place, new: Place) -> bool {
+    fn are_free(&self, old: NodeIndex, new: NodeIndex) -> bool {
         self.new_of[old].is_none() && self.old_of[new].is_none()
     }
 }
@@ -111,13 +111,14 @@ impl Matcher<'_> {
     }
 
     fn match_subtrees(&mut self) {
-        let mut by_hash: HashMap<u64, VecDeque<Place>> = HashMap::new();
+        let mut by_hash: HashMap<u64, VecDeque<NodeIndex>> = HashMap::new();
         for (place, subtree) in self.old_subtrees.iter().enumerate().skip(1) {
             by_hash.entry(subtree.hash).or_default().push_back(place);
         }
         // The heaviest first, then in document order. Weights are above 0, so their bits are in the same order.
         let mut waiting = BinaryHeap::new();
-        let waits = |place: Place, subtrees: &[Subtree]| (subtrees[place].weight.to_bits(), Reverse(place));
+        let waits =
+            |place: NodeIndex, subtrees: &[Subtree]| (subtrees[place].weight.to_bits(), Reverse(place));
         waiting.push(waits(0, &self.new_subtrees));
         while let Some((_, Reverse(place))) = waiting.pop() {
             if self.found.old_of[place].is_none()
@@ -136,12 +137,12 @@ impl Matcher<'_> {
 
     /// Returns, of equal subtrees, one whose ancestor is matched with that of the node, as near as possible; otherwise
     /// the first that is free.
-    fn best(&self, new: Place, candidates: &mut VecDeque<Place>) -> Option<Place> {
+    fn best(&self, new: NodeIndex, candidates: &mut VecDeque<NodeIndex>) -> Option<NodeIndex> {
         // Each candidate is removed only once, so many equal subtrees cost no more than others.
         while candidates.front().is_some_and(|old| self.found.new_of[*old].is_some()) {
             candidates.pop_front();
         }
-        let is_free = |old: &Place| self.found.new_of[*old].is_none() && self.can_join(*old, new);
+        let is_free = |old: &NodeIndex| self.found.new_of[*old].is_none() && self.can_join(*old, new);
         let free = || candidates.iter().take(CANDIDATES_MAX).copied().filter(is_free);
         let first = free().next()?;
         let mut ancestor = new;
@@ -156,7 +157,7 @@ impl Matcher<'_> {
     }
 
     /// Whether no node inside two equal subtrees is matched elsewhere, for example by an identifier.
-    fn can_join(&self, old: Place, new: Place) -> bool {
+    fn can_join(&self, old: NodeIndex, new: NodeIndex) -> bool {
         (0..self.new_subtrees[new].size).all(|step| {
             let (old, new) = (old + step, new + step);
             self.found.new_of[old].is_none_or(|matched| matched == new)
@@ -164,20 +165,20 @@ impl Matcher<'_> {
         })
     }
 
-    fn ancestor(&self, old: Place, steps: usize) -> Place {
+    fn ancestor(&self, old: NodeIndex, steps: usize) -> NodeIndex {
         (0..steps).fold(old, |place, _| self.old.nodes[place].parent)
     }
 
     /// Number of ancestors to which a match of this subtree propagates: 1 + log n · weight / total weight (section
     /// 5.2).
-    fn reach(&self, new: Place) -> usize {
+    fn reach(&self, new: NodeIndex) -> usize {
         let whole = self.new_subtrees[0].weight;
         let share = self.new_subtrees[new].weight / whole;
         1 + ((self.new.nodes.len() as f64).log2() * share) as usize
     }
 
     /// Joins two equal subtrees; their nodes are in the same order.
-    fn join_subtrees(&mut self, old: Place, new: Place) {
+    fn join_subtrees(&mut self, old: NodeIndex, new: NodeIndex) {
         for step in 0..self.new_subtrees[new].size {
             if self.found.are_free(old + step, new + step) {
                 self.found.join(old + step, new + step);
@@ -185,7 +186,7 @@ impl Matcher<'_> {
         }
     }
 
-    fn join_ancestors(&mut self, old: Place, new: Place) {
+    fn join_ancestors(&mut self, old: NodeIndex, new: NodeIndex) {
         let (mut old, mut new) = (old, new);
         for _ in 0..self.reach(new) {
             (old, new) = (self.old.nodes[old].parent, self.new.nodes[new].parent);
@@ -214,8 +215,8 @@ impl Matcher<'_> {
         }
     }
 
-    fn match_run(&mut self, old: &[Place], new: &[Place]) {
-        let mut waiting: HashMap<Likeness<'_>, VecDeque<Place>> = HashMap::new();
+    fn match_run(&mut self, old: &[NodeIndex], new: &[NodeIndex]) {
+        let mut waiting: HashMap<Likeness<'_>, VecDeque<NodeIndex>> = HashMap::new();
         for &old in old.iter().filter(|old| self.found.new_of[**old].is_none()) {
             waiting.entry(self.old.nodes[old].content.likeness()).or_default().push_back(old);
         }
@@ -235,10 +236,10 @@ impl Matcher<'_> {
 }
 
 /// Returns elements by name and identifier; `None` for a pair that occurs twice.
-fn identifiers(tree: &Tree) -> HashMap<(&str, &str), Option<Place>> {
-    let mut found: HashMap<(&str, &str), Option<Place>> = HashMap::new();
+fn identifiers(tree: &Tree) -> HashMap<(&str, &str), Option<NodeIndex>> {
+    let mut found: HashMap<(&str, &str), Option<NodeIndex>> = HashMap::new();
     for (place, node) in tree.nodes.iter().enumerate() {
-        let Content::Element(name, attributes) = &node.content else { continue };
+        let NodeContent::Element(name, attributes) = &node.content else { continue };
         let is_id = |namespace: &str| namespace.is_empty() || namespace == XML;
         let id = attributes.iter().find(|attribute| {
             attribute.name.local == "id" && is_id(&attribute.name.namespace) && !attribute.value.is_empty()

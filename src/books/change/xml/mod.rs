@@ -12,5 +12,5 @@ mod tests;
 mod tree;
 
 pub use apply::Misfit;
-pub use delta::{Delta, Operation, Piece, Slot};
-pub use tree::{Attribute, Content, Name, Tree};
+pub use delta::{ChildSlot, Delta, DeltaStep, SubtreeNode};
+pub use tree::{NodeAttribute, NodeContent, QualifiedName, Tree};

@@ -1,7 +1,7 @@
 //! Finds the children that keep their order, so that only the others have to be moved.
 
 use super::matching::Matching;
-use super::tree::{Place, Tree};
+use super::tree::{NodeIndex, Tree};
 
 /// A child of both parents: its position among the old and the new children, and its weight.
 type Pair = (usize, usize, f64);
@@ -12,8 +12,8 @@ pub(super) fn kept(
     old: &Tree,
     new: &Tree,
     found: &Matching,
-    old_parent: Place,
-    new_parent: Place,
+    old_parent: NodeIndex,
+    new_parent: NodeIndex,
 ) -> Vec<(usize, usize)> {
     let mut pairs: Vec<Pair> = Vec::new();
     for (position, &child) in new.nodes[new_parent].children.iter().enumerate() {

@@ -6,8 +6,8 @@
 
 use std::fmt::Write as _;
 
-use super::delta::{Delta, Operation, Piece, Slot};
-use super::tree::{Content, Name};
+use super::delta::{ChildSlot, Delta, DeltaStep, SubtreeNode};
+use super::tree::{NodeContent, QualifiedName};
 
 /// The namespace of the elements of a delta.
 const NAMESPACE: &str = "urn:archive:xml-delta:1";
@@ -26,18 +26,18 @@ impl Delta {
     }
 }
 
-fn put_operation(out: &mut String, operation: &Operation) {
+fn put_operation(out: &mut String, operation: &DeltaStep) {
     match operation {
-        Operation::Delete { from, nodes } => put_fragment(out, "delete", from, nodes),
-        Operation::Insert { to, nodes } => put_fragment(out, "insert", to, nodes),
-        Operation::Move { id, from, to } => {
+        DeltaStep::Delete { from, nodes } => put_fragment(out, "delete", from, nodes),
+        DeltaStep::Insert { to, nodes } => put_fragment(out, "insert", to, nodes),
+        DeltaStep::Move { id, from, to } => {
             out.push_str("  <d:move");
             put_attribute(out, "node", &id.to_string());
             put_slot(out, "from-", from);
             put_slot(out, "to-", to);
             out.push_str("/>\n");
         }
-        Operation::Update { id, path, old, new } => {
+        DeltaStep::Update { id, path, old, new } => {
             out.push_str("  <d:update");
             put_attribute(out, "node", &id.to_string());
             put_attribute(out, "path", path);
@@ -47,7 +47,7 @@ fn put_operation(out: &mut String, operation: &Operation) {
             put_escaped(out, new, false);
             out.push_str("</d:new></d:update>\n");
         }
-        Operation::Attribute { id, path, name, old, new } => {
+        DeltaStep::Attribute { id, path, name, old, new } => {
             out.push_str("  <d:attribute");
             put_attribute(out, "node", &id.to_string());
             put_attribute(out, "path", path);
@@ -65,13 +65,13 @@ fn put_operation(out: &mut String, operation: &Operation) {
     }
 }
 
-fn put_fragment(out: &mut String, operation: &str, slot: &Slot, nodes: &[Piece]) {
+fn put_fragment(out: &mut String, operation: &str, slot: &ChildSlot, nodes: &[SubtreeNode]) {
     let _ = write!(out, "  <d:{operation}");
     put_slot(out, "", slot);
     let numbers: Vec<String> = nodes.iter().map(|piece| piece.id.to_string()).collect();
     put_attribute(out, "nodes", &numbers.join(" "));
     out.push('>');
-    let mut open: Vec<(u32, &Name)> = Vec::new();
+    let mut open: Vec<(u32, &QualifiedName)> = Vec::new();
     for piece in nodes {
         while let Some((id, name)) = open.last().copied()
             && id != piece.parent
@@ -80,7 +80,7 @@ fn put_fragment(out: &mut String, operation: &str, slot: &Slot, nodes: &[Piece])
             open.pop();
         }
         put_piece(out, piece, open.last().map(|(_, name)| name.namespace.as_str()));
-        if let Content::Element(name, _) = &piece.content {
+        if let NodeContent::Element(name, _) = &piece.content {
             open.push((piece.id, name));
         }
     }
@@ -91,10 +91,10 @@ fn put_fragment(out: &mut String, operation: &str, slot: &Slot, nodes: &[Piece])
 }
 
 /// Writes the start of a node. `around` is the default namespace in force, `None` directly below the operation.
-fn put_piece(out: &mut String, piece: &Piece, around: Option<&str>) {
+fn put_piece(out: &mut String, piece: &SubtreeNode, around: Option<&str>) {
     match &piece.content {
-        Content::Document => {}
-        Content::Element(name, attributes) => {
+        NodeContent::Document => {}
+        NodeContent::Element(name, attributes) => {
             let _ = write!(out, "<{}", name.local);
             if around.unwrap_or_default() != name.namespace {
                 put_attribute(out, "xmlns", &name.namespace);
@@ -114,17 +114,17 @@ fn put_piece(out: &mut String, piece: &Piece, around: Option<&str>) {
             }
             out.push('>');
         }
-        Content::Text(text) => put_escaped(out, text, false),
-        Content::Comment(text) => {
+        NodeContent::Text(text) => put_escaped(out, text, false),
+        NodeContent::Comment(text) => {
             let _ = write!(out, "<!--{text}-->");
         }
-        Content::Instruction(target, value) => {
+        NodeContent::Instruction(target, value) => {
             let _ = write!(out, "<?{target} {value}?>");
         }
     }
 }
 
-fn put_slot(out: &mut String, prefix: &str, slot: &Slot) {
+fn put_slot(out: &mut String, prefix: &str, slot: &ChildSlot) {
     put_attribute(out, &format!("{prefix}parent"), &slot.parent.to_string());
     put_attribute(out, &format!("{prefix}position"), &slot.position.to_string());
     put_attribute(out, &format!("{prefix}path"), &slot.path);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use roxmltree::Document;
 
-use super::{Delta, Operation, Tree};
+use super::{Delta, DeltaStep, Tree};
 
 fn tree(xml: &str) -> Tree {
     Tree::of(&Document::parse(xml).unwrap())
@@ -24,11 +24,11 @@ fn words(delta: &Delta) -> Vec<String> {
         .operations
         .iter()
         .map(|operation| match operation {
-            Operation::Delete { from, nodes } => format!("delete {} ({})", from.path, nodes.len()),
-            Operation::Insert { to, nodes } => format!("insert {} ({})", to.path, nodes.len()),
-            Operation::Move { from, to, .. } => format!("move {} {}", from.path, to.path),
-            Operation::Update { path, old, new, .. } => format!("update {path} {old} {new}"),
-            Operation::Attribute { path, name, old, new, .. } => {
+            DeltaStep::Delete { from, nodes } => format!("delete {} ({})", from.path, nodes.len()),
+            DeltaStep::Insert { to, nodes } => format!("insert {} ({})", to.path, nodes.len()),
+            DeltaStep::Move { from, to, .. } => format!("move {} {}", from.path, to.path),
+            DeltaStep::Update { path, old, new, .. } => format!("update {path} {old} {new}"),
+            DeltaStep::Attribute { path, name, old, new, .. } => {
                 format!("attribute {path} {} {old:?} {new:?}", name.local)
             }
         })
@@ -45,8 +45,8 @@ fn a_catalogue_changes_as_in_the_paper() {
         <discount><product><name>zy456</name><price>$699</price></product></discount>
         <new><product><name>abc</name><price>$899</price></product></new></category>";
     let delta = delta(old, new);
-    let moved = |operation: &Operation| {
-        matches!(operation, Operation::Move { from, to, .. }
+    let moved = |operation: &DeltaStep| {
+        matches!(operation, DeltaStep::Move { from, to, .. }
             if from.path == "/category/new/product" && to.path == "/category/discount/product")
     };
     assert!(delta.operations.iter().any(moved), "{:?}", words(&delta));

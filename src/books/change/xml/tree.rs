@@ -9,11 +9,11 @@ use roxmltree::{Document, NodeType};
 use serde::{Deserialize, Serialize};
 
 /// Index of a node in a [`Tree`]; the document itself has 0.
-pub(super) type Place = usize;
+pub(super) type NodeIndex = usize;
 
 /// A name with its namespace, if any.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Name {
+pub struct QualifiedName {
     /// URI of the namespace; empty for none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
@@ -23,9 +23,9 @@ pub struct Name {
 
 /// An attribute.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Attribute {
+pub struct NodeAttribute {
     /// Name of the attribute.
-    pub name: Name,
+    pub name: QualifiedName,
     /// Value with references resolved.
     pub value: String,
 }
@@ -33,11 +33,11 @@ pub struct Attribute {
 /// Content of a node, without its children.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Content {
+pub enum NodeContent {
     /// The document.
     Document,
     /// An element with its attributes, sorted by name.
-    Element(Name, Vec<Attribute>),
+    Element(QualifiedName, Vec<NodeAttribute>),
     /// Text.
     Text(String),
     /// A comment.
@@ -46,7 +46,7 @@ pub enum Content {
     Instruction(String, String),
 }
 
-impl Content {
+impl NodeContent {
     /// Returns the properties that versions of a node share.
     pub(super) fn likeness(&self) -> Likeness<'_> {
         match self {
@@ -71,7 +71,7 @@ impl Content {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Likeness<'a> {
     Document,
-    Element(&'a Name),
+    Element(&'a QualifiedName),
     Text,
     Comment,
     Instruction(&'a str),
@@ -79,16 +79,16 @@ pub(super) enum Likeness<'a> {
 
 /// A node.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) parent: Place,
-    pub(super) children: Vec<Place>,
-    pub(super) content: Content,
+pub(super) struct TreeNode {
+    pub(super) parent: NodeIndex,
+    pub(super) children: Vec<NodeIndex>,
+    pub(super) content: NodeContent,
 }
 
 /// A document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tree {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<TreeNode>,
 }
 
 impl Tree {
@@ -101,7 +101,7 @@ impl Tree {
         for node in document.descendants().skip(1) {
             let Some(parent) = node.parent() else { continue };
             let Some(content) = content_of(node) else { continue };
-            if matches!(content, Content::Text(_)) && is_spacing(node) {
+            if matches!(content, NodeContent::Text(_)) && is_spacing(node) {
                 continue;
             }
             let parent = places.get(parent.id().get_usize()).copied().unwrap_or(0);
@@ -115,13 +115,13 @@ impl Tree {
 
     /// Creates an empty document.
     pub(super) fn empty() -> Self {
-        Self { nodes: vec![Node { parent: 0, children: Vec::new(), content: Content::Document }] }
+        Self { nodes: vec![TreeNode { parent: 0, children: Vec::new(), content: NodeContent::Document }] }
     }
 
     /// Appends a node as the last child of its parent. Nodes must be appended in document order.
-    pub(super) fn push(&mut self, parent: Place, content: Content) -> Place {
+    pub(super) fn push(&mut self, parent: NodeIndex, content: NodeContent) -> NodeIndex {
         let place = self.nodes.len();
-        self.nodes.push(Node { parent, children: Vec::new(), content });
+        self.nodes.push(TreeNode { parent, children: Vec::new(), content });
         self.nodes[parent].children.push(place);
         place
     }
@@ -131,7 +131,7 @@ impl Tree {
         let mut numbers = vec![0; self.nodes.len()];
         let mut next = 1;
         // The current path from the root, with the number of children already visited.
-        let mut way: Vec<(Place, usize)> = vec![(0, 0)];
+        let mut way: Vec<(NodeIndex, usize)> = vec![(0, 0)];
         while let Some((place, done)) = way.last_mut() {
             if let Some(&child) = self.nodes[*place].children.get(*done) {
                 *done += 1;
@@ -146,7 +146,7 @@ impl Tree {
     }
 
     /// Returns the position of a node among the children of its parent.
-    pub(super) fn position(&self, place: Place) -> usize {
+    pub(super) fn position(&self, place: NodeIndex) -> usize {
         let siblings = &self.nodes[self.nodes[place].parent].children;
         // Siblings are sorted by index.
         siblings.binary_search(&place).unwrap_or(0)
@@ -165,7 +165,7 @@ impl<'a> Paths<'a> {
     pub(super) fn of(tree: &'a Tree) -> Self {
         let mut ordinals = vec![0; tree.nodes.len()];
         for node in &tree.nodes {
-            let mut alike: HashMap<Likeness<'_>, (Place, usize)> = HashMap::new();
+            let mut alike: HashMap<Likeness<'_>, (NodeIndex, usize)> = HashMap::new();
             for &child in &node.children {
                 let (first, count) = alike.entry(tree.nodes[child].content.likeness()).or_insert((child, 0));
                 *count += 1;
@@ -178,17 +178,17 @@ impl<'a> Paths<'a> {
         Self { tree, ordinals }
     }
 
-    pub(super) fn to(&self, place: Place) -> String {
+    pub(super) fn to(&self, place: NodeIndex) -> String {
         let mut steps = Vec::new();
         let mut at = place;
         while at != 0 {
             let node = &self.tree.nodes[at];
             let step = match &node.content {
-                Content::Document => String::new(),
-                Content::Element(name, _) => name.local.clone(),
-                Content::Text(_) => "text()".to_owned(),
-                Content::Comment(_) => "comment()".to_owned(),
-                Content::Instruction(target, _) => format!("processing-instruction({target})"),
+                NodeContent::Document => String::new(),
+                NodeContent::Element(name, _) => name.local.clone(),
+                NodeContent::Text(_) => "text()".to_owned(),
+                NodeContent::Comment(_) => "comment()".to_owned(),
+                NodeContent::Instruction(target, _) => format!("processing-instruction({target})"),
             };
             steps.push(match self.ordinals[at] {
                 0 => format!("/{step}"),
@@ -200,26 +200,26 @@ impl<'a> Paths<'a> {
     }
 }
 
-fn content_of(node: roxmltree::Node<'_, '_>) -> Option<Content> {
+fn content_of(node: roxmltree::Node<'_, '_>) -> Option<NodeContent> {
     Some(match node.node_type() {
         NodeType::Root => return None,
         NodeType::Element => {
             let name = node.tag_name();
-            let mut attributes: Vec<Attribute> = node
+            let mut attributes: Vec<NodeAttribute> = node
                 .attributes()
-                .map(|found| Attribute {
+                .map(|found| NodeAttribute {
                     name: name_of(found.namespace(), found.name()),
                     value: found.value().to_owned(),
                 })
                 .collect();
             attributes.sort_unstable();
-            Content::Element(name_of(name.namespace(), name.name()), attributes)
+            NodeContent::Element(name_of(name.namespace(), name.name()), attributes)
         }
-        NodeType::Text => Content::Text(node.text()?.to_owned()),
-        NodeType::Comment => Content::Comment(node.text()?.to_owned()),
+        NodeType::Text => NodeContent::Text(node.text()?.to_owned()),
+        NodeType::Comment => NodeContent::Comment(node.text()?.to_owned()),
         NodeType::PI => {
             let instruction = node.pi()?;
-            Content::Instruction(
+            NodeContent::Instruction(
                 instruction.target.to_owned(),
                 instruction.value.unwrap_or_default().to_owned(),
             )
@@ -227,8 +227,8 @@ fn content_of(node: roxmltree::Node<'_, '_>) -> Option<Content> {
     })
 }
 
-fn name_of(namespace: Option<&str>, local: &str) -> Name {
-    Name { namespace: namespace.unwrap_or_default().to_owned(), local: local.to_owned() }
+fn name_of(namespace: Option<&str>, local: &str) -> QualifiedName {
+    QualifiedName { namespace: namespace.unwrap_or_default().to_owned(), local: local.to_owned() }
 }
 
 /// Whether a text is only white space next to other nodes.

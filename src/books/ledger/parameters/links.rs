@@ -9,13 +9,13 @@ use archive_storage::address::{
 use archive_storage::{HostId, Page, PageFlags, State, StateError, UrlId};
 use archive_web::parse::{Link, LinkKind};
 
-use super::{Found, Parameters, Proposed, TESTED_FIRST, TESTS_MAX, Test, Tested, is_named};
+use super::{ParameterTest, Parameters, Proposed, TESTED_FIRST, TESTS_MAX, TestResult, Tested, is_named};
 use crate::ledger::aliases::account_of;
 use crate::ledger::authority::authority;
 use crate::ledger::credit::{CreditError, Credits};
-use crate::ledger::facts::Facts;
-use crate::ledger::links::{Mention, Target};
-use crate::ledger::outcome::Outcome;
+use crate::ledger::facts::CrawlerFacts;
+use crate::ledger::links::{CreditedLink, Mention};
+use crate::ledger::outcome::FetchOutcome;
 use crate::ledger::page_flags as flags;
 use crate::ledger::settings::read_policy;
 use crate::ledger::waiting::Candidate;
@@ -171,7 +171,7 @@ impl Credits {
         &mut self,
         state: &mut State,
         id: UrlId,
-        facts: &Facts,
+        facts: &CrawlerFacts,
         candidates: &mut Vec<Candidate>,
     ) -> Result<(), CreditError> {
         let page = state.page(id)?;
@@ -194,7 +194,7 @@ impl Credits {
         state: &State,
         id: UrlId,
         status: u16,
-        facts: &Facts,
+        facts: &CrawlerFacts,
     ) -> Result<(), CreditError> {
         let host = state.page(id)?.host;
         self.note_found(host, id, status, facts);
@@ -271,7 +271,7 @@ impl Credits {
             known.tests.remove(0);
             self.parameters.has_ended = true;
         }
-        known.tests.push(Test { names, urls, found: [None; 2] });
+        known.tests.push(ParameterTest { names, urls, found: [None; 2] });
         self.parameters.opened.extend([target, other]);
         if state.page(other)?.flags.has_any(flags::FETCHED) {
             self.parameters.known.push(other);
@@ -284,7 +284,7 @@ impl Credits {
         &mut self,
         state: &State,
         id: UrlId,
-        outcome: &Outcome,
+        outcome: &FetchOutcome,
     ) -> Result<(), CreditError> {
         let host = state.page(id)?.host;
         if self.parameters.hosts.get(&host.0).is_none_or(|known| known.tests.is_empty()) {
@@ -292,7 +292,7 @@ impl Credits {
         }
         let redirect = self.targets.iter().find(|target| target.code.kind() == Some(LinkKind::Redirect));
         match (outcome.document_status(), redirect) {
-            (300..400, Some(&Target { link: to, .. })) => {
+            (300..400, Some(&CreditedLink { link: to, .. })) => {
                 let page = state.page(to)?;
                 if page.host != host {
                     self.parameters.give_up(host, id);
@@ -306,11 +306,11 @@ impl Credits {
         Ok(())
     }
 
-    fn note_found(&mut self, host: HostId, id: UrlId, status: u16, facts: &Facts) {
+    fn note_found(&mut self, host: HostId, id: UrlId, status: u16, facts: &CrawlerFacts) {
         let content = facts.similarity.or(facts.signature);
         match (status, content) {
-            (200, Some(content)) => self.parameters.find(host, id, Found::Page(content)),
-            (400..500, _) if status != 429 => self.parameters.find(host, id, Found::Nothing),
+            (200, Some(content)) => self.parameters.find(host, id, TestResult::Page(content)),
+            (400..500, _) if status != 429 => self.parameters.find(host, id, TestResult::Nothing),
             _ => self.parameters.give_up(host, id),
         }
     }

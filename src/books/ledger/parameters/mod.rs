@@ -45,7 +45,7 @@ const NAME_BYTES_MAX: usize = 64;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Parameters {
     /// By the numbers of hosts.
-    hosts: BTreeMap<u32, Host>,
+    hosts: BTreeMap<u32, HostParameters>,
     /// Hosts with links that were taken without a parameter that matters.
     misled: Vec<u32>,
     /// Names that are dropped everywhere, by setting.
@@ -66,14 +66,14 @@ pub(super) struct Parameters {
 
 /// What is known about the parameters of a host.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Host {
-    names: BTreeMap<String, Evidence>,
-    tests: Vec<Test>,
+struct HostParameters {
+    names: BTreeMap<String, ParameterEvidence>,
+    tests: Vec<ParameterTest>,
 }
 
 /// What tests of a parameter have shown.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Evidence {
+struct ParameterEvidence {
     /// Tests begun, and links with it.
     begun: u32,
     met: u64,
@@ -90,13 +90,13 @@ struct Evidence {
 
 /// A URL and the same one without parameters.
 #[derive(Debug, Serialize, Deserialize)]
-struct Test {
+struct ParameterTest {
     /// The parameters, each with the hash of its value.
     names: Vec<(String, u64)>,
     /// The URL with them and without, or where they redirect to.
     urls: [u32; 2],
     /// What was found there.
-    found: [Option<Found>; 2],
+    found: [Option<TestResult>; 2],
 }
 
 /// A parameter that was tested on a host.
@@ -114,7 +114,7 @@ pub struct Tested {
 
 /// What was found at a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-enum Found {
+enum TestResult {
     /// A page, by its similarity or signature.
     Page(u64),
     /// An error status.
@@ -127,7 +127,7 @@ pub(super) struct Proposed {
     names: Vec<(String, u64)>,
 }
 
-impl Evidence {
+impl ParameterEvidence {
     fn is_dropped(&self) -> bool {
         self.same >= SAME_MIN.max(self.different.saturating_mul(SAME_PER_DIFFERENT))
     }
@@ -198,9 +198,9 @@ impl Parameters {
             return None;
         }
         self.is_changed = true;
-        let Host { names: known, tests } = self.hosts.entry(host.0).or_default();
+        let HostParameters { names: known, tests } = self.hosts.entry(host.0).or_default();
         // The last of the first tests is kept for another value, which the pages of the others may have.
-        let waits = |name: &str, value: u64, tests: &[Test]| {
+        let waits = |name: &str, value: u64, tests: &[ParameterTest]| {
             let begun = tests.iter().flat_map(|test| &test.names).filter(|(other, _)| other == name);
             let of_value = begun.clone().filter(|(_, other)| *other == value).count();
             begun.count() >= SAME_MIN as usize || of_value + 1 >= SAME_MIN as usize
@@ -232,9 +232,9 @@ impl Parameters {
     }
 
     /// Notes what was found at a page of tests.
-    fn find(&mut self, host: HostId, id: UrlId, found: Found) {
+    fn find(&mut self, host: HostId, id: UrlId, found: TestResult) {
         let Some(known) = self.hosts.get_mut(&host.0) else { return };
-        for Test { urls, found: all, .. } in &mut known.tests {
+        for ParameterTest { urls, found: all, .. } in &mut known.tests {
             for (url, place) in urls.iter().zip(all) {
                 *place = place.or((*url == id.0).then_some(found));
             }
@@ -246,11 +246,13 @@ impl Parameters {
     fn conclude(&mut self, host: HostId) {
         let Some(known) = self.hosts.get_mut(&host.0) else { return };
         let done = known.tests.extract_if(.., |test| test.found.iter().all(Option::is_some));
-        for Test { names, found, .. } in done.collect::<Vec<_>>() {
+        for ParameterTest { names, found, .. } in done.collect::<Vec<_>>() {
             (self.is_changed, self.has_ended) = (true, true);
             let is_same = match found {
-                [Some(Found::Page(one)), Some(Found::Page(other))] => one == other || is_alike(one, other),
-                [Some(Found::Nothing), Some(Found::Nothing)] => continue,
+                [Some(TestResult::Page(one)), Some(TestResult::Page(other))] => {
+                    one == other || is_alike(one, other)
+                }
+                [Some(TestResult::Nothing), Some(TestResult::Nothing)] => continue,
                 _ => false,
             };
             if known.judge(&names, is_same) {
@@ -268,7 +270,7 @@ impl Parameters {
             test.urls.iter_mut().filter(|url| **url == from.0).for_each(|url| *url = to.0);
             if test.urls[0] == test.urls[1] {
                 // One leads to the other.
-                test.found = [Some(Found::Page(0)); 2];
+                test.found = [Some(TestResult::Page(0)); 2];
             }
         }
         is_followed
@@ -279,7 +281,7 @@ impl Parameters {
         self.keep_tests(host, |test| !test.urls.contains(&id.0));
     }
 
-    fn keep_tests(&mut self, host: HostId, is_kept: impl Fn(&Test) -> bool) {
+    fn keep_tests(&mut self, host: HostId, is_kept: impl Fn(&ParameterTest) -> bool) {
         let Some(known) = self.hosts.get_mut(&host.0) else { return };
         let before = known.tests.len();
         known.tests.retain(is_kept);
@@ -287,7 +289,7 @@ impl Parameters {
     }
 }
 
-impl Host {
+impl HostParameters {
     /// Whether a page has a part in a test.
     fn tests(&self, id: UrlId) -> bool {
         self.tests.iter().any(|test| test.urls.contains(&id.0))
@@ -345,10 +347,12 @@ mod tests {
 
     #[test]
     fn a_parameter_is_dropped_and_put_back_by_what_tests_find() {
-        let mut host = Host::default();
-        host.names.insert("sid".to_owned(), Evidence::default());
-        let test = |host: &mut Host, value, is_same| host.judge(&[("sid".to_owned(), hash(value))], is_same);
-        let drops = |host: &Host, value| host.names["sid"].drops(value);
+        let mut host = HostParameters::default();
+        host.names.insert("sid".to_owned(), ParameterEvidence::default());
+        let test = |host: &mut HostParameters, value, is_same| {
+            host.judge(&[("sid".to_owned(), hash(value))], is_same)
+        };
+        let drops = |host: &HostParameters, value| host.names["sid"].drops(value);
         (0..SAME_MIN - 1).for_each(|_| assert!(!test(&mut host, "1", true)));
         assert!(!drops(&host, "1"));
         test(&mut host, "1", true);

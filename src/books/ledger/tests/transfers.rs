@@ -13,8 +13,8 @@ fn home(number: u16) -> String {
     format!("http://{}/", site.unwrap())
 }
 
-fn books(number: u16) -> Books {
-    let mut books = Books::new();
+fn books(number: u16) -> TestBooks {
+    let mut books = TestBooks::new();
     Credits::join_cluster(&mut books.state, Some(&partition(number))).unwrap();
     books.credits = Credits::open(&books.state).unwrap();
     let everything = ScopeRule {
@@ -23,12 +23,12 @@ fn books(number: u16) -> Books {
         max_depth: u8::MAX,
         moved_from: None,
     };
-    books.credits.set_scope(&mut books.state, Scope::from_rules(vec![everything])).unwrap();
+    books.credits.set_scope(&mut books.state, CrawlScope::from_rules(vec![everything])).unwrap();
     books
 }
 
 /// Returns what the first partition reports now.
-fn said(books: &mut Books) -> Batch {
+fn said(books: &mut TestBooks) -> Batch {
     books.credits.seal(&mut books.state).unwrap();
     books.credits.audit(&books.state).unwrap();
     let (to, number, bytes) = Credits::outbox(&books.state).last().unwrap();
@@ -36,7 +36,7 @@ fn said(books: &mut Books) -> Batch {
     Batch::read(bytes, &route, &partition(to)).unwrap()
 }
 
-fn hear(books: &mut Books, batch: &Batch) {
+fn hear(books: &mut TestBooks, batch: &Batch) {
     assert!(books.credits.receive(&mut books.state, batch, 0, &mut Vec::new()).unwrap());
     books.credits.audit(&books.state).unwrap();
 }
@@ -65,12 +65,12 @@ fn everything_is_said_of_a_page_once_and_again_when_it_has_changed_or_is_forgott
     let before = two.cash(first);
 
     // Further cash is reported without the other fields.
-    let facts = Facts {
+    let facts = CrawlerFacts {
         links: vec![anchor(first), anchor(deep)],
         document: Some(DocumentKind::Html),
         via: Some(own.clone()),
         hops: "L".to_owned(),
-        ..Facts::default()
+        ..CrawlerFacts::default()
     };
     one.credit(&inner, CaptureKind::Response, 200, 0, facts);
     let batch = said(&mut one);
@@ -99,7 +99,7 @@ fn everything_is_said_of_a_page_once_and_again_when_it_has_changed_or_is_forgott
 fn little_waits_for_more_unless_a_partition_is_hungry_and_a_restart_forgets_none_of_it() {
     let (mut one, own) = (books(1), home(1));
     one.credits.add_seeds(&mut one.state, std::slice::from_ref(&own)).unwrap();
-    let batches = |one: &mut Books, hungry: &[u16]| {
+    let batches = |one: &mut TestBooks, hungry: &[u16]| {
         one.credits.hold_back(&hungry.iter().copied().collect());
         one.credits.seal(&mut one.state).unwrap();
         one.credits.audit(&one.state).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use archive_books::ledger::{Facts, canonical_of, language};
+use archive_books::ledger::{CrawlerFacts, canonical_of, language};
 use archive_books::originals::shows;
 use archive_storage::warc::Record;
 use archive_storage::{Capture, CaptureId, State, Store, StoreError};
@@ -54,7 +54,7 @@ impl Originals {
         }
         // A damaged original does not end the export of what refers to it.
         let fields = store.metadata(&capture).unwrap_or_default();
-        let Facts { document, language, title, .. } = Facts::from_fields(&fields);
+        let CrawlerFacts { document, language, title, .. } = CrawlerFacts::from_fields(&fields);
         let original = Original { document, language, title, ..original };
         if self.read.len() >= READ_MAX {
             self.read.clear();

@@ -1,21 +1,23 @@
 //! Submitted decisions, undone decisions, and conflicts with decisions by others.
 
-use archive_base::decisions::{Decision, Decisions, DecisionsError, Said, Subject, Verdict, What};
+use archive_base::decisions::{
+    Decision, DecisionContent, DecisionVerdict, Decisions, DecisionsError, Statement, Subject,
+};
 use chrono::{SubsecRound as _, Utc};
 use maud::html;
 use serde::Serialize;
 
-use super::super::{Asked, Problem, Reply};
+use super::super::{ArchiveRequest, PageProblem, Reply};
 use super::{Reviewer, reviewing, site_address};
 
 #[derive(Serialize)]
-struct Decided {
+struct DecisionForm {
     said: String,
     seen: u64,
 }
 
 /// Records a submitted decision.
-pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(in super::super) fn decide(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let form = asked.form.as_deref().unwrap_or_default();
     let sent =
         |name: &str| form.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.trim());
@@ -24,7 +26,7 @@ pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
     let name = sent("site");
     let known = asked.opened.store.state().find_site(name)?;
     if known.is_none() {
-        return Err(Problem::no_site(t, name));
+        return Err(PageProblem::no_site(t, name));
     }
     let subject = Subject::Site(name.to_owned());
     let what = what(&reviewer, &subject, sent)?;
@@ -37,12 +39,12 @@ pub(in super::super) fn decide(asked: &Asked<'_>) -> Result<Reply, Problem> {
             let newest = reviewer.decisions.newest_word(&subject);
             return Ok(conflict(asked, &reviewer, name, &other, form, newest));
         }
-        Err(DecisionsError::Mistake(what)) => return Err(Problem::Mistake(what)),
+        Err(DecisionsError::Mistake(what)) => return Err(PageProblem::Mistake(what)),
         Err(error) => return Err(error.into()),
     }
     if asked.wants_json {
         let decided =
-            Decided { said: reviewer.said(&subject), seen: reviewer.decisions.newest_word(&subject) };
+            DecisionForm { said: reviewer.said(&subject), seen: reviewer.decisions.newest_word(&subject) };
         return Ok(asked.reply("", &decided, || html! {}));
     }
     let back = match sent("back") {
@@ -57,32 +59,32 @@ fn what<'f>(
     reviewer: &Reviewer<'_>,
     subject: &Subject,
     sent: impl Fn(&str) -> &'f str,
-) -> Result<What, Problem> {
+) -> Result<DecisionContent, PageProblem> {
     let t = reviewer.t;
-    let wrong = |what: &'static str| Problem::Wrong(t.say(what).to_owned());
+    let wrong = |what: &'static str| PageProblem::Wrong(t.say(what).to_owned());
     if sent("undo") == "1" {
         let own = (1..).zip(reviewer.decisions.log()).filter(|(number, decision)| {
-            let is_said = matches!(&decision.what, What::Said(said) if said.on == *subject);
+            let is_said = matches!(&decision.what, DecisionContent::Said(said) if said.on == *subject);
             is_said && decision.by == reviewer.name && !reviewer.decisions.is_undone(*number)
         });
-        let nothing = || Problem::Wrong(t.fill("{} has decided nothing on it.", &[&reviewer.name]));
+        let nothing = || PageProblem::Wrong(t.fill("{} has decided nothing on it.", &[&reviewer.name]));
         let (number, _) = own.last().ok_or_else(nothing)?;
-        return Ok(What::Undoes(number));
+        return Ok(DecisionContent::Undoes(number));
     }
-    let mut said = Said::of(subject.clone());
+    let mut said = Statement::of(subject.clone());
     if !sent("rating").is_empty() {
         let rating = sent("rating").parse().ok().filter(|rating| (1..=4).contains(rating));
         said.rating = Some(rating.ok_or_else(|| wrong("A rating is 1, 2, 3 or 4."))?);
     }
     if !sent("verdict").is_empty() {
-        let verdict = Verdict::EACH.into_iter().find(|verdict| verdict.name() == sent("verdict"));
+        let verdict = DecisionVerdict::EACH.into_iter().find(|verdict| verdict.name() == sent("verdict"));
         said.verdict = Some(verdict.ok_or_else(|| wrong("There is no such verdict."))?);
     }
     sent("reason").clone_into(&mut said.reason);
     sent("note").clone_into(&mut said.note);
     let tags = sent("tags").split(',').map(str::trim).filter(|tag| !tag.is_empty());
     said.tags = tags.map(str::to_owned).collect();
-    Ok(What::Said(Box::new(said)))
+    Ok(DecisionContent::Said(Box::new(said)))
 }
 
 /// The newest decision on a site, if it was made by somebody else after the page was made.
@@ -94,7 +96,7 @@ fn since(decisions: &Decisions, by: &str, subject: &Subject, seen: u64) -> Optio
 
 /// Shows a decision by somebody else, and asks for confirmation.
 fn conflict(
-    asked: &Asked<'_>,
+    asked: &ArchiveRequest<'_>,
     reviewer: &Reviewer<'_>,
     name: &str,
     other: &Decision,
@@ -107,11 +109,11 @@ fn conflict(
         .is_some_and(|standing| reviewer.hides(standing));
     let (t, by) = (asked.speech, &other.by);
     let what = match &other.what {
-        What::Undoes(_) => t.fill("{} took a decision on {} back in the meantime", &[by, &name]),
-        What::Said(said) if !hides => {
+        DecisionContent::Undoes(_) => t.fill("{} took a decision on {} back in the meantime", &[by, &name]),
+        DecisionContent::Said(said) if !hides => {
             t.fill("{} decided on {} in the meantime: {}", &[by, &name, &said.in_words(*t)])
         }
-        What::Said(_) => t.fill("{} decided on {} in the meantime", &[by, &name]),
+        DecisionContent::Said(_) => t.fill("{} decided on {} in the meantime", &[by, &name]),
     };
     if asked.wants_json {
         return Reply::of(

@@ -12,13 +12,13 @@ pub(super) use scores::scores;
 pub(super) use site::site;
 
 use archive_ask::review::next;
-use archive_ask::review::next::{Advice, Row as NextRow};
-use archive_base::decisions::{CurrentDecisions, Decisions, Subject, Verdict, What};
+use archive_ask::review::next::{Advice, SiteToReview as NextRow};
+use archive_base::decisions::{CurrentDecisions, DecisionContent, DecisionVerdict, Decisions, Subject};
 use archive_base::texts::put;
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::{Asked, Problem, Reply, Review, Speech};
+use super::{ArchiveRequest, PageProblem, Reply, ReviewOptions, Speech};
 
 pub(super) const SCRIPT: &str = include_str!("keys.js");
 
@@ -52,7 +52,7 @@ impl Show {
         (Self::Mine, "mine", "Decided by me"),
     ];
 
-    fn of(asked: &Asked<'_>) -> Self {
+    fn of(asked: &ArchiveRequest<'_>) -> Self {
         let name = asked.parameter("show");
         Self::EACH.iter().find(|(_, known, _)| *known == name).map_or(Self::Next, |(show, ..)| *show)
     }
@@ -60,7 +60,7 @@ impl Show {
 
 /// A site in the list.
 #[derive(Serialize)]
-struct Row {
+struct ReviewRow {
     site: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     importance: Option<f64>,
@@ -76,30 +76,30 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct List {
+struct ReviewList {
     by: String,
     sentence: String,
-    sites: Vec<Row>,
+    sites: Vec<ReviewRow>,
 }
 
 /// A person who reviews.
 struct Reviewer<'a> {
     t: Speech,
     name: &'a str,
-    review: &'a Review,
+    review: &'a ReviewOptions,
     decisions: Decisions,
 }
 
 impl<'a> Reviewer<'a> {
-    fn of(asked: &'a Asked<'_>, name: &'a str) -> Result<Self, Problem> {
+    fn of(asked: &'a ArchiveRequest<'_>, name: &'a str) -> Result<Self, PageProblem> {
         let t = asked.speech;
-        let missing = || Problem::Missing(t.say("There is no reviewing here.").to_owned());
+        let missing = || PageProblem::Missing(t.say("There is no reviewing here.").to_owned());
         let review = asked.server.review.as_ref().ok_or_else(missing)?;
         let name = match (&asked.server.user_header, asked.who.name.as_deref()) {
             (_, Some(user)) => user,
             (Some(header), None) => {
                 let what = "The web server before this one does not say who you are: it has to set {}.";
-                return Err(Problem::Refused(t.fill(what, &[header])));
+                return Err(PageProblem::Refused(t.fill(what, &[header])));
             }
             (None, _) if name.is_empty() => &review.by,
             (None, _) => name,
@@ -127,9 +127,9 @@ impl<'a> Reviewer<'a> {
         self.review.is_blind && others && !standing.ratings.contains_key(self.name)
     }
 
-    fn row(&self, site: &str) -> Row {
+    fn row(&self, site: &str) -> ReviewRow {
         let subject = Subject::Site(site.to_owned());
-        Row {
+        ReviewRow {
             said: self.said(&subject),
             seen: self.decisions.newest_word(&subject),
             site: site.to_owned(),
@@ -140,14 +140,14 @@ impl<'a> Reviewer<'a> {
         }
     }
 
-    fn found(&self, row: NextRow) -> Row {
+    fn found(&self, row: NextRow) -> ReviewRow {
         let because = row.reasons.into_iter().take(REASONS).map(|why| why.words).collect();
         let (importance, gain) = (Some(row.importance), Some(row.gain));
-        Row { importance, gain, advice: Some(row.advice), because, ..self.row(&row.site) }
+        ReviewRow { importance, gain, advice: Some(row.advice), because, ..self.row(&row.site) }
     }
 
     /// Sites whose current decisions satisfy a condition, by name.
-    fn sites(&self, is_meant: impl Fn(&CurrentDecisions) -> bool) -> Vec<Row> {
+    fn sites(&self, is_meant: impl Fn(&CurrentDecisions) -> bool) -> Vec<ReviewRow> {
         let sites = self.decisions.subjects().filter(|(_, standing)| is_meant(standing));
         let mut names: Vec<&String> = sites
             .filter_map(|(subject, _)| if let Subject::Site(name) = subject { Some(name) } else { None })
@@ -157,12 +157,12 @@ impl<'a> Reviewer<'a> {
     }
 
     /// Sites rated by one other person only.
-    fn waiting_for_a_second(&self) -> Vec<Row> {
+    fn waiting_for_a_second(&self) -> Vec<ReviewRow> {
         self.sites(|standing| standing.ratings.len() == 1 && !standing.ratings.contains_key(self.name))
     }
 
     /// Sites tagged with this person's name that they have not decided on.
-    fn assigned(&self) -> Vec<Row> {
+    fn assigned(&self) -> Vec<ReviewRow> {
         let is_own = |tag: &String| tag.strip_prefix('@') == Some(self.name);
         self.sites(|standing| {
             let has_decided = standing.ratings.contains_key(self.name)
@@ -172,10 +172,10 @@ impl<'a> Reviewer<'a> {
     }
 
     /// Sites that this person decided on, newest first.
-    fn own(&self) -> Vec<Row> {
+    fn own(&self) -> Vec<ReviewRow> {
         let mut sites: Vec<&str> = Vec::new();
         for (number, decision) in (1..).zip(self.decisions.log()).collect::<Vec<_>>().into_iter().rev() {
-            let What::Said(said) = &decision.what else { continue };
+            let DecisionContent::Said(said) = &decision.what else { continue };
             let Subject::Site(name) = &said.on else { continue };
             let counts = decision.by == self.name && !self.decisions.is_undone(number);
             if counts && !sites.contains(&name.as_str()) && sites.len() < SITES {
@@ -187,7 +187,7 @@ impl<'a> Reviewer<'a> {
 }
 
 /// Lists the sites that wait for review.
-pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(super) fn list(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
     let (t, show) = (asked.speech, Show::of(asked));
     let (sentence, mut sites) = match show {
@@ -214,7 +214,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
         Show::Mine => (String::new(), reviewer.own()),
     };
     sites.truncate(SITES);
-    let data = List { by: reviewer.name.to_owned(), sentence, sites };
+    let data = ReviewList { by: reviewer.name.to_owned(), sentence, sites };
     Ok(reviewing(asked, asked.reply(t.say("Review"), &data, || {
         html! {
             (script(t))
@@ -240,7 +240,7 @@ pub(super) fn list(asked: &Asked<'_>) -> Result<Reply, Problem> {
     })))
 }
 
-fn row_of(t: Speech, row: &Row, by: &str, show: Show) -> Markup {
+fn row_of(t: Speech, row: &ReviewRow, by: &str, show: Show) -> Markup {
     let back = Show::EACH.iter().find(|(each, ..)| *each == show).map_or("next", |(_, name, _)| name);
     html! {
         tr data-site=(row.site) {
@@ -267,14 +267,14 @@ fn buttons(t: Speech, site: &str, by: &str, seen: u64, back: &str) -> Markup {
             @for rating in 1..=4_u8 {
                 button name="rating" value=(rating) title=(archive_ask::review::Score::new(rating).map_or("", |score| t.say(score.meaning()))) { (rating) }
             }
-            @for verdict in Verdict::EACH { button name="verdict" value=(verdict.name()) { (t.say(verdict.name())) } }
+            @for verdict in DecisionVerdict::EACH { button name="verdict" value=(verdict.name()) { (t.say(verdict.name())) } }
             button name="undo" value="1" { (t.say("undo")) }
         }
     }
 }
 
 /// The deciding person: an editable name, unless it is authenticated.
-fn who(asked: &Asked<'_>, by: &str) -> Markup {
+fn who(asked: &ArchiveRequest<'_>, by: &str) -> Markup {
     let t = asked.speech;
     html! {
         @if asked.who.name.is_some() { p { (t.markup("You decide as {}.", &[html! { strong { (by) } }])) } } @else {
@@ -292,7 +292,8 @@ fn script(t: Speech) -> Markup {
 }
 
 fn keys(t: Speech) -> Markup {
-    let letters = Verdict::EACH.map(|verdict| (verdict.name().get(..1).unwrap_or_default(), verdict.name()));
+    let letters =
+        DecisionVerdict::EACH.map(|verdict| (verdict.name().get(..1).unwrap_or_default(), verdict.name()));
     html! {
         p .small .keys {
             label { input #keys type="checkbox" checked; " " (t.say("Keys:")) } " "
@@ -309,7 +310,7 @@ fn site_address(t: Speech, site: &str, by: &str) -> String {
 }
 
 /// Adds the headers for a page with a script, and with a frame for archived pages.
-fn reviewing(asked: &Asked<'_>, reply: Reply) -> Reply {
+fn reviewing(asked: &ArchiveRequest<'_>, reply: Reply) -> Reply {
     // Browsers send the origin of a form only if its page allows it.
     reply.with_script(Some(&format!("'self' {}", asked.replay))).with("Referrer-Policy", "same-origin")
 }

@@ -1,9 +1,9 @@
 //! How far raters agree, and which measures agree with them.
 
-use archive_ask::review::score::{Agreement, MEASURES, MeasureScore, RaterScore, Scores};
+use archive_ask::review::score::{Agreement, MEASURES, MeasureScore, RaterScore, ReviewScores};
 use maud::{Markup, html};
 
-use super::super::{Asked, Problem, Reply, Speech};
+use super::super::{ArchiveRequest, PageProblem, Reply, Speech};
 use super::{Reviewer, reviewing, site_address};
 
 /// Number of random halves that measures are evaluated on, and the random seed: as in `archive review score`.
@@ -14,16 +14,16 @@ const RNG: u64 = 1;
 const DISAGREEMENTS: usize = 50;
 
 /// The page of scores.
-pub(in super::super) fn scores(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(in super::super) fn scores(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let t = asked.speech;
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
     if reviewer.review.is_blind {
         let what = "Scores show how others rated, and rating is blind here: `archive review score`.";
-        return Err(Problem::Refused(t.say(what).to_owned()));
+        return Err(PageProblem::Refused(t.say(what).to_owned()));
     }
     let opened = asked.opened;
     let measures = MEASURES.map(str::to_owned);
-    let data = Scores::of(opened.store, &opened.access, &reviewer.decisions, &measures, HALVES, RNG)?;
+    let data = ReviewScores::of(opened.store, &opened.access, &reviewer.decisions, &measures, HALVES, RNG)?;
     Ok(reviewing(
         asked,
         asked.reply(t.say("Scores"), &data, || {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use archive_ask::query::{Question, Value};
 use archive_ask::review::next;
-use archive_base::decisions::{Decision, Subject, What};
+use archive_base::decisions::{Decision, DecisionContent, Subject};
 use archive_books::ledger::Credits;
 use archive_grammar::Quoted;
 use archive_storage::{SiteId, UrlId};
@@ -13,8 +13,8 @@ use chrono::Utc;
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::super::{Asked, Problem, Reply};
-use super::{Reviewer, Row, buttons, keys, reviewing, script, site_address};
+use super::super::{ArchiveRequest, PageProblem, Reply};
+use super::{ReviewRow, Reviewer, buttons, keys, reviewing, script, site_address};
 
 /// Number of most important pages whose links are followed to neighbours.
 const PAGES: usize = 200;
@@ -23,13 +23,13 @@ const PAGES: usize = 200;
 const NEIGHBOURS: usize = 20;
 
 #[derive(Serialize)]
-struct Site {
+struct ReviewedSite {
     by: String,
     #[serde(flatten)]
-    row: Row,
+    row: ReviewRow,
     samples: Vec<(String, Option<String>)>,
     neighbours: Vec<Neighbour>,
-    log: Vec<Line>,
+    log: Vec<DecisionLine>,
 }
 
 /// A site that this one links to.
@@ -43,7 +43,7 @@ struct Neighbour {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct DecisionLine {
     number: u64,
     #[serde(flatten)]
     decision: Decision,
@@ -51,11 +51,11 @@ struct Line {
 }
 
 /// The page of a site.
-pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
+pub(in super::super) fn site(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let reviewer = Reviewer::of(asked, asked.parameter("by"))?;
     let (t, name) = (asked.speech, asked.parameter("name"));
     let opened = asked.opened;
-    let missing = || Problem::no_site(t, name);
+    let missing = || PageProblem::no_site(t, name);
     let id = opened.store.state().find_site(name)?.ok_or_else(missing)?;
     let among = std::iter::once(id).collect();
     let found = next(opened.store, &opened.access, &reviewer.decisions, Some(&among), 1, *t)?.rows.pop();
@@ -79,23 +79,24 @@ pub(in super::super) fn site(asked: &Asked<'_>) -> Result<Reply, Problem> {
     row.because.dedup();
     let subject = Subject::Site(name.to_owned());
     let hides = reviewer.decisions.on(&subject).is_some_and(|standing| reviewer.hides(standing));
-    let is_on_it = |decision: &Decision| matches!(&decision.what, What::Said(said) if said.on == subject);
+    let is_on_it =
+        |decision: &Decision| matches!(&decision.what, DecisionContent::Said(said) if said.on == subject);
     let log = (1..).zip(reviewer.decisions.log()).filter(|(_, decision)| is_on_it(decision));
     let log = log.filter(|(_, decision)| !hides || decision.by == reviewer.name).map(|(number, decision)| {
-        Line { number, decision: decision.clone(), undone: reviewer.decisions.is_undone(number) }
+        DecisionLine { number, decision: decision.clone(), undone: reviewer.decisions.is_undone(number) }
     });
     let neighbours = neighbours(asked, &reviewer, name, id)?;
-    let data = Site { by: reviewer.name.to_owned(), row, samples, neighbours, log: log.collect() };
+    let data = ReviewedSite { by: reviewer.name.to_owned(), row, samples, neighbours, log: log.collect() };
     Ok(reviewing(asked, asked.reply(name, &data, || shown(asked, &data))))
 }
 
 /// The sites that a site's most important pages link to: sites with decisions first, then by number of links.
 fn neighbours(
-    asked: &Asked<'_>,
+    asked: &ArchiveRequest<'_>,
     reviewer: &Reviewer<'_>,
     name: &str,
     own: SiteId,
-) -> Result<Vec<Neighbour>, Problem> {
+) -> Result<Vec<Neighbour>, PageProblem> {
     let state = asked.opened.store.state();
     let credits = Credits::open(state)?;
     let mut counts: HashMap<SiteId, u32> = HashMap::new();
@@ -112,7 +113,7 @@ fn neighbours(
             let site = state.site_name(site)?;
             Ok(Neighbour { said: reviewer.said(&Subject::Site(site.clone())), site, links })
         })
-        .collect::<Result<Vec<_>, Problem>>()?;
+        .collect::<Result<Vec<_>, PageProblem>>()?;
     let order = |of: &Neighbour| (of.said.is_empty(), Reverse(of.links), of.site.clone());
     neighbours.sort_by_cached_key(order);
     neighbours.truncate(NEIGHBOURS);
@@ -120,15 +121,15 @@ fn neighbours(
 }
 
 /// The most important pages of a site that the person may see.
-fn most_important(asked: &Asked<'_>, name: &str) -> Result<Vec<UrlId>, Problem> {
+fn most_important(asked: &ArchiveRequest<'_>, name: &str) -> Result<Vec<UrlId>, PageProblem> {
     let documents = "captures > 0 and status not between 300 and 399";
     let query = format!("page site = {} and {documents} order by importance limit {PAGES}", Quoted(name));
     Ok(Question::new(asked.opened.store, asked.opened.access.clone(), &query, Utc::now())?.pages()?)
 }
 
-fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
+fn shown(asked: &ArchiveRequest<'_>, data: &ReviewedSite) -> Markup {
     let t = asked.speech;
-    let Site { by, row, samples, neighbours, log } = data;
+    let ReviewedSite { by, row, samples, neighbours, log } = data;
     html! {
         (script(t))
         div data-site=(row.site) {
@@ -183,7 +184,7 @@ fn shown(asked: &Asked<'_>, data: &Site) -> Markup {
                     tbody { @for line in log { tr {
                         td { (t.moment(Some(line.decision.time))) } td { (line.decision.by) }
                         td .because {
-                            @if let What::Said(said) = &line.decision.what { (said.in_words(*t)) }
+                            @if let DecisionContent::Said(said) = &line.decision.what { (said.in_words(*t)) }
                             @if line.undone { " " (t.say("(undone)")) }
                         }
                     } } }

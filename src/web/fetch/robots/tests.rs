@@ -10,10 +10,10 @@ fn allowed(file: &str, path: &str) -> bool {
 fn the_most_specific_rule_decides_and_says_so() {
     let robots =
         Robots::parse(b"# x\r\nUser-agent: *\rAllow: /a\nDisallow: /a/b # c\nAllow: /a/*c$\n", "archive");
-    assert_eq!(robots.check_path("/a/x"), Verdict { allowed: true, rule: Some((3, "/a")) });
-    assert_eq!(robots.check_path("/a/bx"), Verdict { allowed: false, rule: Some((4, "/a/b")) });
-    assert_eq!(robots.check_path("/a/bc"), Verdict { allowed: true, rule: Some((5, "/a/*c$")) });
-    assert_eq!(robots.check_path("/x"), Verdict { allowed: true, rule: None });
+    assert_eq!(robots.check_path("/a/x"), RobotsVerdict { allowed: true, rule: Some((3, "/a")) });
+    assert_eq!(robots.check_path("/a/bx"), RobotsVerdict { allowed: false, rule: Some((4, "/a/b")) });
+    assert_eq!(robots.check_path("/a/bc"), RobotsVerdict { allowed: true, rule: Some((5, "/a/*c$")) });
+    assert_eq!(robots.check_path("/x"), RobotsVerdict { allowed: true, rule: None });
     let url = Url::parse("http://a.example/a/b?d#c").unwrap();
     assert!(!robots.check(&url).allowed);
 }
@@ -52,7 +52,7 @@ fn escapes_are_compared_in_normal_form() {
 fn a_closed_host_still_gives_its_robots_txt() {
     let closed = Robots::parse(b"User-agent: *\nDisallow: /", "archive");
     assert!(!closed.check_path("/").allowed && !closed.check_path("/a?b").allowed);
-    assert_eq!(closed.check_path("/robots.txt"), Verdict { allowed: true, rule: None });
+    assert_eq!(closed.check_path("/robots.txt"), RobotsVerdict { allowed: true, rule: None });
 }
 
 #[test]

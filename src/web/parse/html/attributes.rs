@@ -3,18 +3,18 @@
 use std::borrow::Cow;
 
 use super::super::{LinkKind, RobotsDirectives, refresh};
-use super::element::Element;
-use super::table::{Form, kind_of_relation, role, role_of_property};
-use super::{Attribute, Reader, srcset};
+use super::element::HtmlElement;
+use super::table::{ReferenceForm, kind_of_relation, role, role_of_property};
+use super::{Attribute, HtmlReader, srcset};
 
 /// Returns the value of an attribute, as written.
 pub fn value<'a>(attributes: &[Attribute<'a>], name: &str) -> Option<&'a str> {
     attributes.iter().find(|found| found.is(name)).map(|found| found.value)
 }
 
-impl<'a> Reader<'a, '_> {
-    pub(super) fn attributes(&mut self, element: Element, attributes: &[Attribute<'a>]) {
-        if element == Element::Body {
+impl<'a> HtmlReader<'a, '_> {
+    pub(super) fn attributes(&mut self, element: HtmlElement, attributes: &[Attribute<'a>]) {
+        if element == HtmlElement::Body {
             self.base_is_settled();
         }
         for attribute in attributes {
@@ -23,45 +23,45 @@ impl<'a> Reader<'a, '_> {
             }
         }
         match element {
-            Element::Anchor => self.anchor(attributes),
-            Element::Link => self.link_element(attributes),
-            Element::Meta => self.meta(attributes),
-            Element::InlineFrame => self.inline_frame(attributes),
-            Element::Object => self.object(attributes),
-            Element::Parameter => self.parameter(attributes),
-            Element::Form => self.form(attributes),
-            Element::Input if has_value(attributes, "type", "image") => {
+            HtmlElement::Anchor => self.anchor(attributes),
+            HtmlElement::Link => self.link_element(attributes),
+            HtmlElement::Meta => self.meta(attributes),
+            HtmlElement::InlineFrame => self.inline_frame(attributes),
+            HtmlElement::Object => self.object(attributes),
+            HtmlElement::Parameter => self.parameter(attributes),
+            HtmlElement::Form => self.form(attributes),
+            HtmlElement::Input if has_value(attributes, "type", "image") => {
                 self.one(attributes, "src", LinkKind::Image);
             }
-            Element::Script => self.script_is_data = has_value(attributes, "type", "application/ld+json"),
-            Element::Base => {
+            HtmlElement::Script => self.script_is_data = has_value(attributes, "type", "application/ld+json"),
+            HtmlElement::Base => {
                 if let Some(href) = value(attributes, "href") {
                     self.rebase(&self.decode(href));
                 }
             }
-            Element::Html => self.html_element(attributes),
+            HtmlElement::Html => self.html_element(attributes),
             _ => {}
         }
     }
 
     /// Adds the links of an attribute's value.
-    fn references(&mut self, value: &'a str, form: Form, kind: LinkKind) {
+    fn references(&mut self, value: &'a str, form: ReferenceForm, kind: LinkKind) {
         match form {
-            Form::Url => {
+            ReferenceForm::Url => {
                 self.link(self.decode(value), kind, false);
             }
-            Form::Guess => {
+            ReferenceForm::Guess => {
                 if looks_like_reference(value) {
                     self.link(self.decode(value), kind, false);
                 }
             }
-            Form::Words => {
+            ReferenceForm::Words => {
                 for word in value.split_ascii_whitespace() {
                     self.link(self.decode(word), kind, false);
                 }
             }
-            Form::Candidates => self.srcset(value, kind),
-            Form::Style => {
+            ReferenceForm::Candidates => self.srcset(value, kind),
+            ReferenceForm::Style => {
                 if memchr::memchr(b'(', value.as_bytes()).is_some() {
                     let css = self.decode(value).into_owned();
                     self.style(&css);

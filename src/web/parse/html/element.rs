@@ -3,7 +3,7 @@
 /// An HTML element, with only the distinctions needed here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each has the name of its element")]
-pub enum Element {
+pub enum HtmlElement {
     Anchor,
     Area,
     Article,
@@ -59,7 +59,7 @@ pub enum Element {
 /// Maximum bytes of the names in the table.
 const NAME_BYTES_MAX: usize = 14;
 
-impl Element {
+impl HtmlElement {
     /// Returns the element with this name, ignoring case.
     pub fn of(name: &str) -> Self {
         let name = name.as_bytes();

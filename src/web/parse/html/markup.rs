@@ -5,7 +5,7 @@
 //! know which elements hold raw text: the caller asks for it after the start tag of such an element. All tokens are
 //! borrowed, and every boundary is found by a byte search.
 
-use super::element::Element;
+use super::element::HtmlElement;
 
 /// An attribute as written, with entities not decoded. If it has no value, `value` is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Attribute<'_> {
 
 /// A start or end tag.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Tag<'a, 'm> {
+pub struct HtmlTag<'a, 'm> {
     /// The complete tag, from `<` to `>`.
     pub whole: &'a str,
     /// The name as written.
@@ -40,7 +40,7 @@ pub struct Tag<'a, 'm> {
 
 /// A token of a document.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Token<'a, 'm> {
+pub enum HtmlToken<'a, 'm> {
     /// Text with entities.
     Text(&'a str),
     /// Text without entities.
@@ -48,7 +48,7 @@ pub enum Token<'a, 'm> {
     /// Contents of a conditional comment: markup for Internet Explorer up to version 9.
     Conditional(&'a str),
     /// A start or end tag.
-    Tag(Tag<'a, 'm>),
+    Tag(HtmlTag<'a, 'm>),
 }
 
 /// Reads the tokens of a piece of markup.
@@ -72,7 +72,7 @@ impl<'a> Markup<'a> {
     }
 
     /// Returns the next tag; none at the end, or if the last tag is truncated.
-    pub fn next_tag(&mut self) -> Option<Tag<'a, '_>> {
+    pub fn next_tag(&mut self) -> Option<HtmlTag<'a, '_>> {
         self.skip_text()?;
         while !self.is_at_tag() {
             self.skip_declaration()?;
@@ -85,26 +85,26 @@ impl<'a> Markup<'a> {
     ///
     /// It is called for each text and tag, and takes a quarter more instructions where it is not put in line.
     #[inline(always)]
-    pub fn next_token(&mut self) -> Option<Token<'a, '_>> {
+    pub fn next_token(&mut self) -> Option<HtmlToken<'a, '_>> {
         loop {
             let start = self.at;
             let has_markup = self.skip_text().is_some();
             if self.at > start {
-                return Some(Token::Text(&self.text[start..self.at]));
+                return Some(HtmlToken::Text(&self.text[start..self.at]));
             }
             if !has_markup {
                 return None;
             }
             if self.is_at_tag() {
-                return self.tag().map(Token::Tag);
+                return self.tag().map(HtmlToken::Tag);
             }
             if self.has_cdata && self.rest().starts_with(CDATA) {
-                return Some(Token::PlainText(self.cdata_section()));
+                return Some(HtmlToken::PlainText(self.cdata_section()));
             }
             let declaration = self.at;
             self.skip_declaration()?;
             if let Some(inside) = condition(&self.text[declaration..self.at]) {
-                return Some(Token::Conditional(inside));
+                return Some(HtmlToken::Conditional(inside));
             }
         }
     }
@@ -115,18 +115,18 @@ impl<'a> Markup<'a> {
     }
 
     /// Returns the raw text after the start tag of an element that holds raw text; none for other elements.
-    pub fn raw_text_of(&mut self, element: Element) -> Option<&'a str> {
+    pub fn raw_text_of(&mut self, element: HtmlElement) -> Option<&'a str> {
         Some(match element {
-            Element::Script => self.script(),
-            Element::PlainText => self.plain_text(self.at),
-            Element::Style => self.raw_text("style"),
-            Element::Title => self.raw_text("title"),
-            Element::NoScript => self.raw_text("noscript"),
-            Element::NoFrames => self.raw_text("noframes"),
-            Element::Preformatted => self.raw_text("xmp"),
-            Element::TextArea => self.raw_text("textarea"),
-            Element::InlineFrame => self.raw_text("iframe"),
-            Element::NoEmbed => self.raw_text("noembed"),
+            HtmlElement::Script => self.script(),
+            HtmlElement::PlainText => self.plain_text(self.at),
+            HtmlElement::Style => self.raw_text("style"),
+            HtmlElement::Title => self.raw_text("title"),
+            HtmlElement::NoScript => self.raw_text("noscript"),
+            HtmlElement::NoFrames => self.raw_text("noframes"),
+            HtmlElement::Preformatted => self.raw_text("xmp"),
+            HtmlElement::TextArea => self.raw_text("textarea"),
+            HtmlElement::InlineFrame => self.raw_text("iframe"),
+            HtmlElement::NoEmbed => self.raw_text("noembed"),
             _ => return None,
         })
     }
@@ -235,7 +235,7 @@ impl<'a> Markup<'a> {
     }
 
     #[inline(always)]
-    fn tag(&mut self) -> Option<Tag<'a, '_>> {
+    fn tag(&mut self) -> Option<HtmlTag<'a, '_>> {
         self.attributes.clear();
         let text = self.text;
         let bytes = text.as_bytes();
@@ -260,7 +260,7 @@ impl<'a> Markup<'a> {
         }
         let whole = &text[self.at..=at];
         self.at = at + 1;
-        Some(Tag { whole, name, is_end, is_self_closing, attributes: &self.attributes })
+        Some(HtmlTag { whole, name, is_end, is_self_closing, attributes: &self.attributes })
     }
 
     /// Reads the attribute that begins at `start`; returns its end.
@@ -427,10 +427,10 @@ mod tests {
         let mut all = String::new();
         while let Some(token) = markup.next_token() {
             match token {
-                Token::Text(text) => all += &format!("'{text}'"),
-                Token::PlainText(text) => all += &format!("[{text}]"),
-                Token::Conditional(text) => all += &format!("({text})"),
-                Token::Tag(tag) => all += tag.name,
+                HtmlToken::Text(text) => all += &format!("'{text}'"),
+                HtmlToken::PlainText(text) => all += &format!("[{text}]"),
+                HtmlToken::Conditional(text) => all += &format!("({text})"),
+                HtmlToken::Tag(tag) => all += tag.name,
             }
         }
         all

@@ -18,13 +18,13 @@ use std::borrow::Cow;
 use encoding_rs::Encoding;
 
 pub use self::attributes::{looks_like_reference, value};
-pub use self::element::Element;
-pub use self::markup::{Attribute, Markup, Tag, Token};
+pub use self::element::HtmlElement;
+pub use self::markup::{Attribute, HtmlTag, HtmlToken, Markup};
 pub use self::namespace::Namespaces;
 pub use self::srcset::candidates;
-pub use self::table::{Form, kind_of_relation, role, role_of_property};
-use self::text::Role;
-pub(crate) use self::text::{Marks, TextBuilder};
+pub use self::table::{ReferenceForm, kind_of_relation, role, role_of_property};
+use self::text::TextRole;
+pub(crate) use self::text::{TextBuilder, TextMarks};
 use super::outlinks::Outlinks;
 use super::{LinkKind, RobotsDirectives, css, json};
 
@@ -36,7 +36,7 @@ pub(crate) struct HtmlFacts {
     pub(crate) title: String,
     pub(crate) text: String,
     /// Marked parts of the text.
-    pub(crate) marks: Marks,
+    pub(crate) marks: TextMarks,
     pub(crate) robots: RobotsDirectives,
     pub(crate) canonical: Option<String>,
     pub(crate) language: Option<String>,
@@ -44,7 +44,7 @@ pub(crate) struct HtmlFacts {
 
 /// Syntax rules of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Syntax {
+pub enum MarkupSyntax {
     /// HTML, whatever it looks like.
     Html,
     /// XHTML served as XML: any element may be self-closing.
@@ -55,20 +55,20 @@ pub enum Syntax {
 pub(crate) fn read(
     html: &str,
     encoding: &'static Encoding,
-    syntax: Syntax,
+    syntax: MarkupSyntax,
     robot: &str,
     outlinks: &mut Outlinks,
 ) -> HtmlFacts {
-    let mut reader = Reader::new(html, encoding, robot, outlinks);
+    let mut reader = HtmlReader::new(html, encoding, robot, outlinks);
     reader.syntax = syntax;
     reader.document(html);
     reader.finish()
 }
 
 /// Returns the text of an HTML document, as [`read`] finds it.
-pub(crate) fn text(html: &str, syntax: Syntax) -> String {
+pub(crate) fn text(html: &str, syntax: MarkupSyntax) -> String {
     let mut outlinks = Outlinks::without_links();
-    let mut reader = Reader::new(html, encoding_rs::UTF_8, "", &mut outlinks);
+    let mut reader = HtmlReader::new(html, encoding_rs::UTF_8, "", &mut outlinks);
     (reader.syntax, reader.is_text_alone) = (syntax, true);
     reader.document(html);
     reader.text.finish().0
@@ -76,14 +76,14 @@ pub(crate) fn text(html: &str, syntax: Syntax) -> String {
 
 /// Reads the links of one XHTML or SVG element, given attributes with entities resolved.
 pub(crate) fn read_element(name: &str, attributes: &[Attribute<'_>], outlinks: &mut Outlinks) {
-    let mut reader = Reader::new("", encoding_rs::UTF_8, "", outlinks);
+    let mut reader = HtmlReader::new("", encoding_rs::UTF_8, "", outlinks);
     reader.base_may_come = false;
     reader.is_decoded = true;
-    reader.attributes(Element::of(name), attributes);
+    reader.attributes(HtmlElement::of(name), attributes);
 }
 
 /// Reads a document from start to end.
-struct Reader<'a, 'o> {
+struct HtmlReader<'a, 'o> {
     encoding: &'static Encoding,
     robot: &'a str,
     outlinks: &'o mut Outlinks,
@@ -101,7 +101,7 @@ struct Reader<'a, 'o> {
     base_may_come: bool,
     /// Number of links in the HTTP head, which no base changes.
     links_of_head: usize,
-    syntax: Syntax,
+    syntax: MarkupSyntax,
     /// Whether only the text is wanted.
     is_text_alone: bool,
     /// Whether entities in attributes are resolved already.
@@ -112,7 +112,7 @@ struct Reader<'a, 'o> {
     depth: usize,
 }
 
-impl<'a, 'o> Reader<'a, 'o> {
+impl<'a, 'o> HtmlReader<'a, 'o> {
     fn new(html: &'a str, encoding: &'static Encoding, robot: &'a str, outlinks: &'o mut Outlinks) -> Self {
         /// Text is usually one part in this many of a page.
         const TEXT_SHARE: usize = 4;
@@ -131,7 +131,7 @@ impl<'a, 'o> Reader<'a, 'o> {
             language: None,
             early: Vec::new(),
             base_may_come: true,
-            syntax: Syntax::Html,
+            syntax: MarkupSyntax::Html,
             is_text_alone: false,
             is_decoded: false,
             script_is_data: false,
@@ -143,16 +143,16 @@ impl<'a, 'o> Reader<'a, 'o> {
         let mut markup = Markup::of(html);
         while let Some(token) = markup.next_token() {
             match token {
-                Token::Text(text) => self.text.push(&decode_entities(text)),
-                Token::PlainText(text) => self.text.push(text),
-                Token::Conditional(markup) if !self.is_text_alone => self.fallback(markup),
-                Token::Conditional(_) => {}
-                Token::Tag(tag) => {
-                    let element = Element::of(tag.name);
-                    let is_over = tag.is_end || tag.is_self_closing && self.syntax == Syntax::Xml;
+                HtmlToken::Text(text) => self.text.push(&decode_entities(text)),
+                HtmlToken::PlainText(text) => self.text.push(text),
+                HtmlToken::Conditional(markup) if !self.is_text_alone => self.fallback(markup),
+                HtmlToken::Conditional(_) => {}
+                HtmlToken::Tag(tag) => {
+                    let element = HtmlElement::of(tag.name);
+                    let is_over = tag.is_end || tag.is_self_closing && self.syntax == MarkupSyntax::Xml;
                     let may_be_raw = !is_over && !self.namespaces.is_foreign();
                     self.tag(element, &tag);
-                    markup.allow_cdata(self.namespaces.is_foreign() || self.syntax == Syntax::Xml);
+                    markup.allow_cdata(self.namespaces.is_foreign() || self.syntax == MarkupSyntax::Xml);
                     if may_be_raw {
                         self.raw_text(element, &mut markup);
                     }
@@ -161,8 +161,8 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    fn tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
-        if !self.is_text_alone && self.namespaces.is_math() && !tag.is_end && element != Element::Anchor {
+    fn tag(&mut self, element: HtmlElement, tag: &HtmlTag<'a, '_>) {
+        if !self.is_text_alone && self.namespaces.is_math() && !tag.is_end && element != HtmlElement::Anchor {
             self.anchor(tag.attributes);
         }
         self.namespaces.meet(element, tag);
@@ -176,9 +176,9 @@ impl<'a, 'o> Reader<'a, 'o> {
             return;
         }
         match element {
-            Element::Article => self.articles_open = self.articles_open.saturating_sub(1),
-            Element::Anchor => self.text.end_link(),
-            Element::Heading => self.text.end_heading(),
+            HtmlElement::Article => self.articles_open = self.articles_open.saturating_sub(1),
+            HtmlElement::Anchor => self.text.end_link(),
+            HtmlElement::Heading => self.text.end_heading(),
             _ => {}
         }
         if self.text.has_open_regions() {
@@ -186,17 +186,17 @@ impl<'a, 'o> Reader<'a, 'o> {
         }
     }
 
-    fn start_tag(&mut self, element: Element, tag: &Tag<'a, '_>) {
+    fn start_tag(&mut self, element: HtmlElement, tag: &HtmlTag<'a, '_>) {
         if self.text.has_open_regions() {
             self.text.enter(element);
         }
-        let is_own_header = element == Element::Header && self.articles_open > 0;
+        let is_own_header = element == HtmlElement::Header && self.articles_open > 0;
         if let Some(role) = region_of(element, tag).filter(|_| !is_own_header) {
             self.text.open(element, role);
         }
         match element {
-            Element::Article => self.articles_open += 1,
-            Element::Heading => self.text.begin_heading(),
+            HtmlElement::Article => self.articles_open += 1,
+            HtmlElement::Heading => self.text.begin_heading(),
             _ => {}
         }
         if !tag.attributes.is_empty() && !self.is_text_alone {
@@ -206,15 +206,15 @@ impl<'a, 'o> Reader<'a, 'o> {
     }
 
     /// Reads the raw text of an element that holds it.
-    fn raw_text(&mut self, element: Element, markup: &mut Markup<'a>) {
+    fn raw_text(&mut self, element: HtmlElement, markup: &mut Markup<'a>) {
         let Some(text) = markup.raw_text_of(element) else { return };
         match element {
-            Element::Preformatted | Element::PlainText => self.text.push(text),
+            HtmlElement::Preformatted | HtmlElement::PlainText => self.text.push(text),
             _ if self.is_text_alone => {}
-            Element::Script => self.script(text),
-            Element::Style => self.style(text),
-            Element::Title => self.take_title(text),
-            Element::NoScript | Element::NoFrames => self.fallback(text),
+            HtmlElement::Script => self.script(text),
+            HtmlElement::Style => self.style(text),
+            HtmlElement::Title => self.take_title(text),
+            HtmlElement::NoScript | HtmlElement::NoFrames => self.fallback(text),
             _ => {}
         }
     }
@@ -246,7 +246,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         /// Maximum nesting of documents; deeper ones are ignored.
         const DEPTH_MAX: usize = 4;
         if self.depth < DEPTH_MAX {
-            let mut reader = Reader::new(html, self.encoding, self.robot, self.outlinks);
+            let mut reader = HtmlReader::new(html, self.encoding, self.robot, self.outlinks);
             reader.base_may_come = false;
             reader.depth = self.depth + 1;
             reader.document(html);
@@ -266,7 +266,7 @@ impl<'a, 'o> Reader<'a, 'o> {
         let mut markup = Markup::of(piece);
         while let Some(tag) = markup.next_tag() {
             if !tag.is_end {
-                self.attributes(Element::of(tag.name), tag.attributes);
+                self.attributes(HtmlElement::of(tag.name), tag.attributes);
             }
         }
     }
@@ -337,13 +337,13 @@ pub(crate) fn fragment_text(html: &str) -> Cow<'_, str> {
     if memchr::memchr2(b'<', b'&', html.as_bytes()).is_none() {
         return Cow::Borrowed(html);
     }
-    Cow::Owned(text(html, Syntax::Html))
+    Cow::Owned(text(html, MarkupSyntax::Html))
 }
 
 /// Reads the links of a piece of HTML inside another document.
 pub(crate) fn links_inside(html: &str, outlinks: &mut Outlinks) {
     if memchr::memchr(b'<', html.as_bytes()).is_some() {
-        let mut reader = Reader::new("", encoding_rs::UTF_8, "", outlinks);
+        let mut reader = HtmlReader::new("", encoding_rs::UTF_8, "", outlinks);
         reader.base_may_come = false;
         reader.document(html);
     }
@@ -366,23 +366,23 @@ pub(crate) fn one_line(text: &str, bytes_max: usize) -> String {
 }
 
 /// Returns the region that a start tag opens, if any.
-fn region_of(element: Element, tag: &Tag<'_, '_>) -> Option<Role> {
+fn region_of(element: HtmlElement, tag: &HtmlTag<'_, '_>) -> Option<TextRole> {
     match element {
-        Element::Template => Some(Role::Hidden),
-        Element::Svg if !tag.is_self_closing => Some(Role::Hidden),
-        Element::Navigation
-        | Element::Header
-        | Element::Footer
-        | Element::Aside
-        | Element::Button
-        | Element::NoFrames => Some(Role::Surrounding),
-        Element::Inserted | Element::Division | Element::Section => {
+        HtmlElement::Template => Some(TextRole::Hidden),
+        HtmlElement::Svg if !tag.is_self_closing => Some(TextRole::Hidden),
+        HtmlElement::Navigation
+        | HtmlElement::Header
+        | HtmlElement::Footer
+        | HtmlElement::Aside
+        | HtmlElement::Button
+        | HtmlElement::NoFrames => Some(TextRole::Surrounding),
+        HtmlElement::Inserted | HtmlElement::Division | HtmlElement::Section => {
             let is_foreign = tag
                 .attributes
                 .iter()
                 .filter(|found| found.is("class") || found.is("id"))
                 .any(|found| names_an_advertisement(found.value));
-            is_foreign.then_some(Role::Surrounding)
+            is_foreign.then_some(TextRole::Surrounding)
         }
         _ => None,
     }

@@ -4,8 +4,8 @@
 //! of the HTML standard's tree construction (section 13.2.6.5, "any other start tag in foreign content"), but without a
 //! tree: only the elements at which the namespace changes are recorded.
 
-use super::element::Element;
-use super::markup::Tag;
+use super::element::HtmlElement;
+use super::markup::HtmlTag;
 
 /// Maximum nesting of namespace changes; deeper ones are ignored.
 const OPEN_MAX: usize = 64;
@@ -46,10 +46,10 @@ impl Namespaces {
     }
 
     /// Updates the namespaces for a tag.
-    pub fn meet(&mut self, element: Element, tag: &Tag<'_, '_>) {
+    pub fn meet(&mut self, element: HtmlElement, tag: &HtmlTag<'_, '_>) {
         match element {
-            Element::Svg if !tag.is_end && !tag.is_self_closing => self.enter(Namespace::Svg),
-            Element::Math if !tag.is_end && !tag.is_self_closing => self.enter(Namespace::MathMl),
+            HtmlElement::Svg if !tag.is_end && !tag.is_self_closing => self.enter(Namespace::Svg),
+            HtmlElement::Math if !tag.is_end && !tag.is_self_closing => self.enter(Namespace::MathMl),
             _ if self.open.is_empty() => {}
             _ if tag.is_end => self.leave(element, tag.name),
             _ if self.is_foreign() => self.meet_inside(tag),
@@ -58,7 +58,7 @@ impl Namespaces {
     }
 
     /// Handles a start tag in SVG or MathML: it may be an HTML tag, or an integration point for HTML.
-    fn meet_inside(&mut self, tag: &Tag<'_, '_>) {
+    fn meet_inside(&mut self, tag: &HtmlTag<'_, '_>) {
         let has = |name: &str| tag.attributes.iter().any(|found| found.is(name));
         let is_font = tag.name.eq_ignore_ascii_case("font") && (has("color") || has("face") || has("size"));
         if is_font || is_one_of(tag.name, &BELONGS_TO_HTML) {
@@ -69,7 +69,7 @@ impl Namespaces {
     }
 
     /// Whether an element is an integration point, which contains HTML.
-    fn opens_html(&self, tag: &Tag<'_, '_>) -> bool {
+    fn opens_html(&self, tag: &HtmlTag<'_, '_>) -> bool {
         let is_html_encoding = |value: &str| {
             value.eq_ignore_ascii_case("text/html") || value.eq_ignore_ascii_case("application/xhtml+xml")
         };
@@ -84,11 +84,11 @@ impl Namespaces {
         }
     }
 
-    fn leave(&mut self, element: Element, name: &str) {
+    fn leave(&mut self, element: HtmlElement, name: &str) {
         let before = self.open.len().checked_sub(2).map_or(Namespace::Html, |place| self.open[place]);
         let ends = match (self.current(), before) {
-            (Namespace::Svg, _) => element == Element::Svg || is_one_of(name, &["p", "br"]),
-            (Namespace::MathMl, _) => element == Element::Math || is_one_of(name, &["p", "br"]),
+            (Namespace::Svg, _) => element == HtmlElement::Svg || is_one_of(name, &["p", "br"]),
+            (Namespace::MathMl, _) => element == HtmlElement::Math || is_one_of(name, &["p", "br"]),
             (Namespace::Html, Namespace::Svg) => is_one_of(name, &HTML_IN_SVG),
             (Namespace::Html, Namespace::MathMl) => {
                 is_one_of(name, &TEXT_IN_MATHML) || name.eq_ignore_ascii_case(ANNOTATION)

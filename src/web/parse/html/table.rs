@@ -4,11 +4,11 @@
 //! Elements with more than one relevant attribute are in `attributes`.
 
 use super::super::LinkKind;
-use super::element::Element;
+use super::element::HtmlElement;
 
 /// How an attribute's value holds references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ReferenceForm {
     /// A single one.
     Url,
     /// Several, separated by spaces.
@@ -25,8 +25,8 @@ pub enum Form {
 const NAME_BYTES_MAX: usize = 21;
 
 /// Returns the form and role of references in an attribute of an element, ignoring case; none if it holds none.
-pub fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)> {
-    use Element as E;
+pub fn role(element: HtmlElement, attribute: &str) -> Option<(ReferenceForm, LinkKind)> {
+    use HtmlElement as E;
     use LinkKind as K;
     let name = attribute.as_bytes();
     if !(3..=NAME_BYTES_MAX).contains(&name.len()) {
@@ -57,10 +57,10 @@ pub fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)> {
             E::Script => K::Script,
             _ => K::Image,
         },
-        b"style" => return Some((Form::Style, K::StyleResource)),
-        b"srcset" | b"imagesrcset" => return Some((Form::Candidates, K::ImageSource)),
+        b"style" => return Some((ReferenceForm::Style, K::StyleResource)),
+        b"srcset" | b"imagesrcset" => return Some((ReferenceForm::Candidates, K::ImageSource)),
         b"data-srcset" | b"data-lazy-srcset" | b"data-original-set" => {
-            return Some((Form::Candidates, K::LazyImage));
+            return Some((ReferenceForm::Candidates, K::LazyImage));
         }
         b"data-src" if element == E::InlineFrame => K::InlineFrame,
         b"data-src" | b"data-original" | b"data-lazy-src" => K::LazyImage,
@@ -80,17 +80,17 @@ pub fn role(element: Element, attribute: &str) -> Option<(Form, LinkKind)> {
         | b"data-zoom-image"
         | b"data-full-src"
         | b"data-large-file"
-        | b"data-orig-file" => return Some((Form::Guess, K::LazyImage)),
-        b"data-href" => return Some((Form::Guess, K::Related)),
+        | b"data-orig-file" => return Some((ReferenceForm::Guess, K::LazyImage)),
+        b"data-href" => return Some((ReferenceForm::Guess, K::Related)),
         b"background" | b"lowsrc" | b"altimg" => K::Image,
         b"poster" | b"dynsrc" => K::Media,
         b"cite" | b"longdesc" | b"usemap" | b"profile" => K::Related,
         b"manifest" if element == E::Html => K::WebManifest,
         b"pluginspage" | b"formaction" => K::Speculative,
-        b"ping" => return Some((Form::Words, K::Speculative)),
+        b"ping" => return Some((ReferenceForm::Words, K::Speculative)),
         _ => return None,
     };
-    Some((Form::Url, kind))
+    Some((ReferenceForm::Url, kind))
 }
 
 /// Returns the role of the reference in a `meta` element, by its `property`, `name` or `itemprop`; none if it holds no

@@ -1,14 +1,14 @@
 use url::Url;
 
 use super::*;
-use crate::parse::{Limits, Link};
+use crate::parse::{Link, ParseLimits};
 
 fn read_all(html: &str) -> (HtmlFacts, Vec<Link>) {
     let base = Url::parse("http://a.example/b/c.html").unwrap();
-    let limits = Limits::default();
+    let limits = ParseLimits::default();
     let mut outlinks = Outlinks::new(&base, encoding_rs::UTF_8, &limits);
     let mut problems = Vec::new();
-    let facts = read(html, encoding_rs::UTF_8, Syntax::Html, "archive", &mut outlinks);
+    let facts = read(html, encoding_rs::UTF_8, MarkupSyntax::Html, "archive", &mut outlinks);
     let links = outlinks.finish(&mut problems);
     assert!(problems.is_empty(), "{problems:?}");
     (facts, links)
@@ -173,17 +173,17 @@ fn texts(html: &str) -> String {
     let (mut markup, mut namespaces) = (Markup::of(html), Namespaces::default());
     while let Some(token) = markup.next_token() {
         let (element, may_be_raw) = match token {
-            Token::Text(text) => {
+            HtmlToken::Text(text) => {
                 found += text;
                 continue;
             }
-            Token::PlainText("") | Token::Conditional(_) => continue,
-            Token::PlainText(text) => {
+            HtmlToken::PlainText("") | HtmlToken::Conditional(_) => continue,
+            HtmlToken::PlainText(text) => {
                 found += &format!("[{text}]");
                 continue;
             }
-            Token::Tag(tag) => {
-                let element = Element::of(tag.name);
+            HtmlToken::Tag(tag) => {
+                let element = HtmlElement::of(tag.name);
                 let may_be_raw = !tag.is_end && !namespaces.is_foreign();
                 namespaces.meet(element, &tag);
                 (element, may_be_raw)
@@ -236,7 +236,7 @@ proptest::proptest! {
     ) {
         let html = pieces.concat();
         proptest::prop_assert_eq!(texts(&html), texts_by_judge(&html), "{}", html);
-        for syntax in [Syntax::Html, Syntax::Xml] {
+        for syntax in [MarkupSyntax::Html, MarkupSyntax::Xml] {
             let mut outlinks = Outlinks::without_links();
             let facts = read(&html, encoding_rs::UTF_8, syntax, "", &mut outlinks);
             proptest::prop_assert_eq!(text(&html, syntax), facts.text, "{}", html);

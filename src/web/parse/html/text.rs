@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::element::Element;
+use super::element::HtmlElement;
 use crate::parse::LinkText;
 
 /// Maximum number of headings of a document, and of link texts.
@@ -20,7 +20,7 @@ const REGIONS_OPEN_MAX: usize = 16;
 
 /// Treatment of a region's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum TextRole {
     /// Not visible: removed from the text.
     Hidden,
     /// On many pages, or changing without editing: stays in the text, but not in the signature.
@@ -29,8 +29,8 @@ pub(crate) enum Role {
 
 #[derive(Debug)]
 struct Region {
-    element: Element,
-    role: Role,
+    element: HtmlElement,
+    role: TextRole,
     /// Number of open elements of the same name inside.
     depth: u32,
     start: usize,
@@ -49,7 +49,7 @@ pub(crate) struct TextBuilder {
     text: String,
     gap: Gap,
     open: Vec<Region>,
-    marks: Marks,
+    marks: TextMarks,
     /// Start of a heading whose line has not ended yet.
     heading: Option<usize>,
     /// The link whose element is open, and the start of its text.
@@ -58,7 +58,7 @@ pub(crate) struct TextBuilder {
 
 /// Marked parts of a document's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Marks {
+pub(crate) struct TextMarks {
     /// Parts that are not the page's own, in the order of their ends.
     pub(crate) surroundings: Vec<Range<usize>>,
     /// Names of the document's parts.
@@ -67,7 +67,7 @@ pub(crate) struct Marks {
     pub(crate) link_texts: Vec<LinkText>,
 }
 
-impl Marks {
+impl TextMarks {
     /// Drops everything that ends after `at`.
     pub(crate) fn cut(&mut self, at: usize) {
         for ranges in [&mut self.surroundings, &mut self.headings] {
@@ -83,7 +83,7 @@ impl TextBuilder {
             text: String::with_capacity(bytes),
             gap: Gap::None,
             open: Vec::new(),
-            marks: Marks::default(),
+            marks: TextMarks::default(),
             heading: None,
             link: None,
         }
@@ -110,7 +110,7 @@ impl TextBuilder {
         self.heading = None;
     }
 
-    /// Starts the text of the link at this index of [`crate::parse::Parsed::links`].
+    /// Starts the text of the link at this index of [`crate::parse::ParsedDocument::links`].
     pub(crate) fn begin_link(&mut self, link: u32) {
         self.end_link();
         self.link = Some((link, self.text.len()));
@@ -178,14 +178,14 @@ impl TextBuilder {
     }
 
     /// Opens a region at a start tag.
-    pub(crate) fn open(&mut self, element: Element, role: Role) {
+    pub(crate) fn open(&mut self, element: HtmlElement, role: TextRole) {
         if self.open.len() < REGIONS_OPEN_MAX {
             self.open.push(Region { element, role, depth: 0, start: self.text.len() });
         }
     }
 
     /// Counts a start tag inside regions. Call this before [`Self::open`].
-    pub(crate) fn enter(&mut self, element: Element) {
+    pub(crate) fn enter(&mut self, element: HtmlElement) {
         for region in &mut self.open {
             region.depth += u32::from(region.element == element);
         }
@@ -193,7 +193,7 @@ impl TextBuilder {
 
     /// Counts an end tag. It belongs to the innermost region of its element: it closes either an element inside, or the
     /// region and those still open in it. Outer regions have counted its start tag too.
-    pub(crate) fn leave(&mut self, element: Element) {
+    pub(crate) fn leave(&mut self, element: HtmlElement) {
         let Some(innermost) = self.open.iter().rposition(|region| region.element == element) else { return };
         for outer in self.open[..innermost].iter_mut().filter(|outer| outer.element == element) {
             outer.depth = outer.depth.saturating_sub(1);
@@ -206,21 +206,21 @@ impl TextBuilder {
         let (role, start) = (region.role, region.start);
         self.open.truncate(innermost);
         match role {
-            Role::Hidden => {
+            TextRole::Hidden => {
                 self.text.truncate(start);
                 self.marks.cut(start);
                 self.heading.take_if(|heading| *heading > start);
                 self.link.take_if(|(_, link)| *link > start);
             }
-            Role::Surrounding if self.text.len() > start => {
+            TextRole::Surrounding if self.text.len() > start => {
                 self.marks.surroundings.push(start..self.text.len());
             }
-            Role::Surrounding => {}
+            TextRole::Surrounding => {}
         }
     }
 
     /// Returns the text and its marked parts.
-    pub(crate) fn finish(mut self) -> (String, Marks) {
+    pub(crate) fn finish(mut self) -> (String, TextMarks) {
         self.end_line();
         (self.text, self.marks)
     }
@@ -279,17 +279,17 @@ mod tests {
     fn regions_count_their_own_elements() {
         let mut builder = TextBuilder::with_capacity(0);
         builder.push("a");
-        builder.enter(Element::Division);
-        builder.open(Element::Division, Role::Surrounding);
+        builder.enter(HtmlElement::Division);
+        builder.open(HtmlElement::Division, TextRole::Surrounding);
         builder.push("b");
-        builder.enter(Element::Division);
-        builder.enter(Element::Division);
-        builder.open(Element::Division, Role::Hidden);
+        builder.enter(HtmlElement::Division);
+        builder.enter(HtmlElement::Division);
+        builder.open(HtmlElement::Division, TextRole::Hidden);
         builder.push("c");
-        builder.leave(Element::Division);
-        builder.leave(Element::Division);
+        builder.leave(HtmlElement::Division);
+        builder.leave(HtmlElement::Division);
         builder.push("d");
-        builder.leave(Element::Division);
+        builder.leave(HtmlElement::Division);
         builder.push("e");
         let (text, marks) = builder.finish();
         assert_eq!(text, "abde");
@@ -300,9 +300,9 @@ mod tests {
     #[test]
     fn an_open_region_swallows_nothing() {
         let mut builder = TextBuilder::with_capacity(0);
-        builder.open(Element::Navigation, Role::Surrounding);
-        builder.open(Element::Template, Role::Hidden);
+        builder.open(HtmlElement::Navigation, TextRole::Surrounding);
+        builder.open(HtmlElement::Template, TextRole::Hidden);
         builder.push("a");
-        assert_eq!(builder.finish(), ("a".to_owned(), Marks::default()));
+        assert_eq!(builder.finish(), ("a".to_owned(), TextMarks::default()));
     }
 }

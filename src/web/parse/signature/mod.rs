@@ -20,7 +20,7 @@ use xxhash_rust::xxh3::{Xxh3Default, xxh3_64};
 use self::simhash::Simhash;
 use self::simhash::with_details;
 pub use self::simhash::{is_alike, is_near};
-use self::word::Class;
+use self::word::WordClass;
 
 /// Maximum number of words of a short line; numbers in it are ignored.
 const SHORT_LINE_WORDS_MAX: usize = 8;
@@ -44,13 +44,13 @@ pub(crate) fn of_bytes(bytes: &[u8]) -> u64 {
 /// Returns the signatures of a text, without the ranges that are not its own (in the order of their ends); `pictures` is
 /// a hash of the page's pictures, 0 for none.
 pub(crate) fn of_text(title: &str, text: &str, surroundings: &[Range<usize>], pictures: u64) -> Signatures {
-    let mut signer = Signer::new();
+    let mut signer = TextSigner::new();
     signer.line(title);
     for range in complement(text.len(), surroundings) {
         signer.lines(&text[range]);
     }
     if signer.own_bytes < OWN_BYTES_MIN && !surroundings.is_empty() {
-        signer = Signer::new();
+        signer = TextSigner::new();
         signer.line(title);
         signer.lines(text);
     }
@@ -81,7 +81,7 @@ fn complement(length: usize, ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     left
 }
 
-struct Signer {
+struct TextSigner {
     hash: Xxh3Default,
     near: Simhash,
     /// Words of the current line.
@@ -96,10 +96,10 @@ struct Signer {
 struct Word {
     start: usize,
     end: usize,
-    class: Class,
+    class: WordClass,
 }
 
-impl Signer {
+impl TextSigner {
     fn new() -> Self {
         Self { hash: Xxh3Default::new(), near: Simhash::new(), words: Vec::new(), own_bytes: 0, numbers: 0 }
     }
@@ -134,11 +134,11 @@ impl Signer {
     /// Signs a line word by word, skipping words that do not count.
     fn line_in_pieces(&mut self, line: &[u8]) {
         let mut is_first = true;
-        let has_unit = self.words.iter().any(|word| word.class == Class::Unit);
+        let has_unit = self.words.iter().any(|word| word.class == WordClass::Unit);
         for index in 0..self.words.len() {
             let number = &line[self.words[index].start..self.words[index].end];
             if !has_unit
-                && self.words[index].class == Class::Number
+                && self.words[index].class == WordClass::Number
                 && !self.is_of_date(index)
                 && is_numeric(number)
             {
@@ -166,27 +166,27 @@ impl Signer {
     fn changes_by_itself(&self, index: usize) -> bool {
         let is_short = self.words.len() <= SHORT_LINE_WORDS_MAX;
         match self.words[index].class {
-            Class::Date | Class::Token => true,
-            Class::Number => is_short || self.is_of_date(index),
-            Class::Month => {
-                let is_beside = |place| self.class(place) == Some(Class::Number);
+            WordClass::Date | WordClass::Token => true,
+            WordClass::Number => is_short || self.is_of_date(index),
+            WordClass::Month => {
+                let is_beside = |place| self.class(place) == Some(WordClass::Number);
                 is_short || is_beside(index.checked_sub(1)) || is_beside(index.checked_add(1))
             }
-            Class::Unit => is_short,
-            Class::Word => false,
+            WordClass::Unit => is_short,
+            WordClass::Word => false,
         }
     }
 
-    fn class(&self, index: Option<usize>) -> Option<Class> {
+    fn class(&self, index: Option<usize>) -> Option<WordClass> {
         index.and_then(|index| self.words.get(index)).map(|word| word.class)
     }
 
     /// Whether a number belongs to a date that is written in words.
     fn is_of_date(&self, index: usize) -> bool {
         let (before, after) = (self.class(index.checked_sub(1)), self.class(index.checked_add(1)));
-        before == Some(Class::Month) || after == Some(Class::Month) || {
+        before == Some(WordClass::Month) || after == Some(WordClass::Month) || {
             // The year in "November 21, 2026".
-            before == Some(Class::Number) && self.class(index.checked_sub(2)) == Some(Class::Month)
+            before == Some(WordClass::Number) && self.class(index.checked_sub(2)) == Some(WordClass::Month)
         }
     }
 
@@ -208,10 +208,10 @@ impl Signer {
                 // Leading, trailing or repeated space.
                 is_normal = false;
             } else {
-                let class = Class::of(&line[start..at], has_digit);
+                let class = WordClass::of(&line[start..at], has_digit);
                 self.words.push(Word { start, end: at, class });
                 let is_parted_normally = at == line.len() || (line[at] == b' ' && at + 1 < line.len());
-                is_normal &= is_parted_normally && class == Class::Word;
+                is_normal &= is_parted_normally && class == WordClass::Word;
             }
             at += 1;
         }

@@ -7,7 +7,7 @@ const TOKEN_BYTES_MIN: usize = 16;
 
 /// Class of a word, as far as change is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Class {
+pub(super) enum WordClass {
     Word,
     /// A word with digits.
     Number,
@@ -115,7 +115,7 @@ fn letter(byte: u8) -> Option<usize> {
     (place < 26).then_some(usize::from(place))
 }
 
-impl Class {
+impl WordClass {
     pub(super) fn of(word: &[u8], has_digit: bool) -> Self {
         if !has_digit {
             return Self::of_name(word);
@@ -218,27 +218,27 @@ mod tests {
     #[test]
     fn classes() {
         for (word, class) in [
-            ("2026-11-21", Class::Date),
-            ("21.11.26,", Class::Date),
-            ("12:30", Class::Date),
-            ("12:30pm", Class::Date),
-            ("(11/21/2026)", Class::Date),
-            ("1.5", Class::Number),
-            ("2.5.8", Class::Number),
-            ("4.11.20", Class::Date),
-            ("1-2", Class::Number),
-            ("1,234", Class::Number),
-            ("3rd", Class::Number),
-            ("Nov.", Class::Month),
-            ("Sunday", Class::Month),
-            ("march", Class::Word),
-            ("hours", Class::Unit),
-            ("d41d8cd98f00b204e9800998ecf8427e", Class::Token),
-            ("12345678901234567890", Class::Number),
-            ("word", Class::Word),
+            ("2026-11-21", WordClass::Date),
+            ("21.11.26,", WordClass::Date),
+            ("12:30", WordClass::Date),
+            ("12:30pm", WordClass::Date),
+            ("(11/21/2026)", WordClass::Date),
+            ("1.5", WordClass::Number),
+            ("2.5.8", WordClass::Number),
+            ("4.11.20", WordClass::Date),
+            ("1-2", WordClass::Number),
+            ("1,234", WordClass::Number),
+            ("3rd", WordClass::Number),
+            ("Nov.", WordClass::Month),
+            ("Sunday", WordClass::Month),
+            ("march", WordClass::Word),
+            ("hours", WordClass::Unit),
+            ("d41d8cd98f00b204e9800998ecf8427e", WordClass::Token),
+            ("12345678901234567890", WordClass::Number),
+            ("word", WordClass::Word),
         ] {
             let has_digit = word.bytes().any(|byte| byte.is_ascii_digit());
-            assert_eq!(Class::of(word.as_bytes(), has_digit), class, "{word}");
+            assert_eq!(WordClass::of(word.as_bytes(), has_digit), class, "{word}");
         }
     }
 }

@@ -40,7 +40,7 @@ impl<'a> Doctype<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         let mut doctype = Self::default();
         if let Some(start) = find_declaration(text) {
-            let mut reader = Reader { text, at: start + START.len() };
+            let mut reader = DoctypeReader { text, at: start + START.len() };
             if doctype.read(&mut reader).is_none() {
                 doctype.is_broken = true;
                 reader.at = end_of_broken(text, start);
@@ -51,7 +51,7 @@ impl<'a> Doctype<'a> {
     }
 
     /// Reads production 28.
-    fn read(&mut self, reader: &mut Reader<'a>) -> Option<()> {
+    fn read(&mut self, reader: &mut DoctypeReader<'a>) -> Option<()> {
         reader.some_space()?;
         self.name = reader.name()?;
         if reader.space() {
@@ -71,7 +71,7 @@ impl<'a> Doctype<'a> {
     }
 
     /// Reads production 28b.
-    fn subset(&mut self, reader: &mut Reader<'a>) -> Option<()> {
+    fn subset(&mut self, reader: &mut DoctypeReader<'a>) -> Option<()> {
         loop {
             reader.space();
             if reader.eat("]") {
@@ -97,7 +97,7 @@ impl<'a> Doctype<'a> {
     }
 
     /// Reads productions 70 to 76.
-    fn entity(&mut self, reader: &mut Reader<'a>) -> Option<()> {
+    fn entity(&mut self, reader: &mut DoctypeReader<'a>) -> Option<()> {
         reader.some_space()?;
         let is_parameter = reader.eat("%");
         if is_parameter {
@@ -128,7 +128,7 @@ const START: &str = "<!DOCTYPE";
 
 /// Returns the offset of `<!DOCTYPE`, which only space, comments and processing instructions may precede.
 fn find_declaration(text: &str) -> Option<usize> {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = DoctypeReader { text, at: 0 };
     loop {
         reader.space();
         if reader.rest().starts_with(START) {
@@ -154,12 +154,12 @@ fn end_of_broken(text: &str, start: usize) -> usize {
     end.map_or(text.len(), |at| start + at + 1)
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct DoctypeReader<'a> {
     pub(super) text: &'a str,
     pub(super) at: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> DoctypeReader<'a> {
     pub(super) fn rest(&self) -> &'a str {
         &self.text[self.at..]
     }

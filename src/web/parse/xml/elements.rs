@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use roxmltree::{Document, Node};
 
-use super::walk::{Step, walk};
+use super::walk::{WalkStep, walk};
 
 /// Maximum number of distinct names in a document: see [`Elements::name`].
 pub const ELEMENT_NAMES_MAX: usize = 8192;
@@ -71,21 +71,21 @@ fn short(text: &str) -> Option<Cow<'_, str>> {
 const SHRINKS: usize = 3;
 
 /// Name of an element, of an attribute, or of an attribute or child in an element of some name.
-type Place<'a> = (Option<&'a str>, Option<(char, &'a str)>);
+type IndexName<'a> = (Option<&'a str>, Option<(char, &'a str)>);
 
 /// The elements of a document by name, while they are being collected.
 #[derive(Default)]
-struct Gathered<'a> {
+struct ElementLists<'a> {
     all: Vec<Elements>,
-    places: HashMap<Place<'a>, usize>,
+    places: HashMap<IndexName<'a>, usize>,
     /// Enclosing elements: name, number, and whether there is text between their children.
     around: Vec<(&'a str, u32, bool)>,
     count: u32,
     text_bytes: usize,
 }
 
-impl<'a> Gathered<'a> {
-    fn of(&mut self, place: Place<'a>) -> &mut Elements {
+impl<'a> ElementLists<'a> {
+    fn of(&mut self, place: IndexName<'a>) -> &mut Elements {
         let index = *self.places.entry(place).or_insert_with(|| {
             let mut name = place.0.unwrap_or_default().to_owned();
             if let Some((sign, inner)) = place.1 {
@@ -165,15 +165,15 @@ fn add_marked(node: Node<'_, '_>, to: &mut String) -> bool {
 /// Returns the elements of a tree by name; none if they have more than `text_bytes_max` bytes of text, or more than
 /// [`ELEMENT_NAMES_MAX`] names.
 pub(super) fn elements(tree: &Document<'_>, text_bytes_max: usize) -> Option<Vec<Elements>> {
-    let mut gathered = Gathered::default();
+    let mut gathered = ElementLists::default();
     let mut is_within = true;
     walk(tree.root(), |step| {
         match step {
-            Step::Enter(node) if node.is_element() && is_within => {
+            WalkStep::Enter(node) if node.is_element() && is_within => {
                 gathered.enter(node);
                 is_within = gathered.text_bytes <= text_bytes_max && gathered.all.len() <= ELEMENT_NAMES_MAX;
             }
-            Step::Leave(node) if node.is_element() && is_within => {
+            WalkStep::Leave(node) if node.is_element() && is_within => {
                 gathered.around.pop();
             }
             _ => {}

@@ -1,14 +1,14 @@
 //! Expands the entities of a document and removes its document type declaration.
 //!
 //! This is done before parsing, so that the parser is never given input that grows: the bytes that entities expand to
-//! are counted as they are written, up to [`Limits::xml_entity_bytes_max`].
+//! are counted as they are written, up to [`ParseLimits::xml_entity_bytes_max`].
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::super::Limits;
+use super::super::ParseLimits;
 use super::doctype::Doctype;
-use super::pieces::{Piece, Pieces};
+use super::pieces::{XmlPiece, XmlPieces};
 use super::repair::{character, is_predefined};
 
 /// Maximum nesting of entities; a deeper one is assumed to contain itself.
@@ -30,12 +30,16 @@ impl<'t> Plain<'t> {
     ///
     /// # Errors
     /// The limit that was exceeded, to be read after "too".
-    pub(super) fn of(text: &'t str, doctype: &Doctype<'_>, limits: &Limits) -> Result<Self, &'static str> {
+    pub(super) fn of(
+        text: &'t str,
+        doctype: &Doctype<'_>,
+        limits: &ParseLimits,
+    ) -> Result<Self, &'static str> {
         if doctype.range.is_empty() {
             return Ok(Self { text: Cow::Borrowed(text), problem: None });
         }
         let (before, after) = (&text[..doctype.range.start], &text[doctype.range.end..]);
-        let mut writer = Writer {
+        let mut writer = EntityWriter {
             entities: &doctype.entities,
             text: String::with_capacity(before.len() + after.len()),
             bytes_left: limits.xml_entity_bytes_max,
@@ -56,7 +60,7 @@ impl<'t> Plain<'t> {
 
 /// Context of text (XML 1.0, section 4.4).
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum EntityContext {
     /// Between tags.
     Content,
     /// In a tag.
@@ -65,21 +69,21 @@ enum Place {
     Value,
 }
 
-struct Writer<'d> {
+struct EntityWriter<'d> {
     entities: &'d HashMap<&'d str, Option<&'d str>>,
     text: String,
     bytes_left: usize,
     problem: Option<&'static str>,
 }
 
-impl Writer<'_> {
+impl EntityWriter<'_> {
     /// Writes tags and the text between them. `depth` is the number of enclosing entities.
     fn content(&mut self, text: &str, depth: usize) -> Result<(), &'static str> {
-        for piece in Pieces::of(text) {
+        for piece in XmlPieces::of(text) {
             match piece {
-                Piece::Text(text) => self.references(text, Place::Content, depth)?,
-                Piece::Start(tag) => self.references(tag.written, Place::Tag, depth)?,
-                Piece::Cdata(written) | Piece::Opaque(written) | Piece::End(written) => {
+                XmlPiece::Text(text) => self.references(text, EntityContext::Content, depth)?,
+                XmlPiece::Start(tag) => self.references(tag.written, EntityContext::Tag, depth)?,
+                XmlPiece::Cdata(written) | XmlPiece::Opaque(written) | XmlPiece::End(written) => {
                     self.text.push_str(written);
                 }
             }
@@ -87,7 +91,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn references(&mut self, text: &str, place: Place, depth: usize) -> Result<(), &'static str> {
+    fn references(&mut self, text: &str, place: EntityContext, depth: usize) -> Result<(), &'static str> {
         let mut rest = text;
         while let Some(at) = memchr::memchr(b'&', rest.as_bytes()) {
             self.push(&rest[..at], place);
@@ -96,7 +100,7 @@ impl Writer<'_> {
                 let (reference, after) = rest.split_at(name.len() + 2);
                 match self.entities.get(name).filter(|_| !is_predefined(name)) {
                     Some(Some(value)) => self.include(value, place, depth)?,
-                    Some(None) if place == Place::Content => {}
+                    Some(None) if place == EntityContext::Content => {}
                     Some(None) => {
                         self.problem.get_or_insert("an attribute refers to an entity outside");
                     }
@@ -118,21 +122,21 @@ impl Writer<'_> {
     }
 
     /// Writes the replacement of an entity.
-    fn include(&mut self, value: &str, place: Place, depth: usize) -> Result<(), &'static str> {
+    fn include(&mut self, value: &str, place: EntityContext, depth: usize) -> Result<(), &'static str> {
         /// Maximum bytes of an escaped byte.
         const ESCAPED_BYTES: usize = 6;
         if depth >= DEPTH_MAX {
             return Err("deep entities");
         }
-        let bytes = if place == Place::Content { value.len() } else { ESCAPED_BYTES * value.len() };
+        let bytes = if place == EntityContext::Content { value.len() } else { ESCAPED_BYTES * value.len() };
         self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or("large entities")?;
         let value = replacement(value);
         let has_tags = value.contains('<');
-        if place != Place::Content {
+        if place != EntityContext::Content {
             if has_tags {
                 self.problem.get_or_insert("an entity inserts a '<' into an attribute value");
             }
-            return self.references(&value, Place::Value, depth + 1);
+            return self.references(&value, EntityContext::Value, depth + 1);
         }
         if has_tags && !is_balanced(&value) {
             self.problem.get_or_insert("an entity contains an unbalanced tag, comment or section");
@@ -141,8 +145,8 @@ impl Writer<'_> {
     }
 
     /// Writes text without references. Inside an attribute value, text from an entity is data and is escaped.
-    fn push(&mut self, text: &str, place: Place) {
-        if place != Place::Value || memchr::memchr3(b'<', b'"', b'\'', text.as_bytes()).is_none() {
+    fn push(&mut self, text: &str, place: EntityContext) {
+        if place != EntityContext::Value || memchr::memchr3(b'<', b'"', b'\'', text.as_bytes()).is_none() {
             self.text.push_str(text);
             return;
         }
@@ -192,13 +196,13 @@ pub(super) fn replacement(value: &str) -> Cow<'_, str> {
 /// Whether everything that begins in a text also ends in it.
 fn is_balanced(text: &str) -> bool {
     let mut open: usize = 0;
-    for piece in Pieces::of(text) {
+    for piece in XmlPieces::of(text) {
         match piece {
-            Piece::Start(tag) if !tag.is_empty() => open += 1,
-            Piece::End(_) if open == 0 => return false,
-            Piece::End(_) => open -= 1,
-            Piece::Cdata(written) if !written.ends_with("]]>") => return false,
-            Piece::Opaque(written) if !written.ends_with('>') => return false,
+            XmlPiece::Start(tag) if !tag.is_empty() => open += 1,
+            XmlPiece::End(_) if open == 0 => return false,
+            XmlPiece::End(_) => open -= 1,
+            XmlPiece::Cdata(written) if !written.ends_with("]]>") => return false,
+            XmlPiece::Opaque(written) if !written.ends_with('>') => return false,
             _ => {}
         }
     }
@@ -210,7 +214,7 @@ mod tests {
     use super::*;
 
     fn plain(text: &str) -> Result<(String, Option<&'static str>), &'static str> {
-        let limits = Limits { xml_entity_bytes_max: 1000, ..Limits::default() };
+        let limits = ParseLimits { xml_entity_bytes_max: 1000, ..ParseLimits::default() };
         Plain::of(text, &Doctype::of(text), &limits).map(|plain| (plain.text.into_owned(), plain.problem))
     }
 

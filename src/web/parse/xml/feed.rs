@@ -42,7 +42,7 @@ pub(super) fn read(
 ) -> FeedFacts {
     let root = document.root_element();
     let bases = Bases::of(document, encoding, outlinks);
-    let mut reader = Reader { bases, facts: FeedFacts::default() };
+    let mut reader = FeedReader { bases, facts: FeedFacts::default() };
     if root.tag_name().name() == "feed" {
         reader.atom(root);
     } else {
@@ -81,12 +81,12 @@ pub(super) fn visible(node: Node<'_, '_>) -> String {
     }
 }
 
-struct Reader<'o> {
+struct FeedReader<'o> {
     bases: Bases<'o>,
     facts: FeedFacts,
 }
 
-impl Reader<'_> {
+impl FeedReader<'_> {
     fn rss(&mut self, root: Node<'_, '_>) {
         for channel in children(root, "channel") {
             self.about(channel, "description");

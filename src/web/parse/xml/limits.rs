@@ -5,8 +5,8 @@
 //! prefixes. The limits keep the total linear. Costs are counted on the pieces of the document, which no longer has a
 //! document type declaration; without one, the pieces are what the parser sees.
 
-use super::super::Limits;
-use super::pieces::{Piece, Pieces};
+use super::super::ParseLimits;
+use super::pieces::{XmlPiece, XmlPieces};
 
 /// Maximum number of attributes of an element.
 const ATTRIBUTES_MAX: usize = 256;
@@ -27,7 +27,7 @@ const LOOKUPS_MAX: usize = 200_000_000;
 const EQUALS_SIGNS_MAX: usize = 2_000_000;
 
 /// Whether a document without a document type is within the limits; if not, what was exceeded, to be read after "too".
-pub(super) fn check(text: &str, limits: &Limits) -> Result<(), &'static str> {
+pub(super) fn check(text: &str, limits: &ParseLimits) -> Result<(), &'static str> {
     // The parser also reserves memory for nodes in advance; an element has two tags.
     if count(b'<', text) / 2 > limits.xml_nodes_max as usize {
         return Err(MANY_NODES);
@@ -35,10 +35,10 @@ pub(super) fn check(text: &str, limits: &Limits) -> Result<(), &'static str> {
     if count(b'=', text) > EQUALS_SIGNS_MAX {
         return Err("many attributes");
     }
-    let mut scope = Scope::default();
-    for piece in Pieces::of(text) {
+    let mut scope = NamespaceScope::default();
+    for piece in XmlPieces::of(text) {
         match piece {
-            Piece::Start(tag) => {
+            XmlPiece::Start(tag) => {
                 let (attributes, namespaces) = count_attributes(tag.attributes())?;
                 scope.enter(attributes, namespaces)?;
                 if !tag.is_empty() && scope.open.len() > limits.xml_depth_max {
@@ -48,8 +48,8 @@ pub(super) fn check(text: &str, limits: &Limits) -> Result<(), &'static str> {
                     scope.leave();
                 }
             }
-            Piece::End(_) => scope.leave(),
-            Piece::Text(_) | Piece::Cdata(_) | Piece::Opaque(_) => {}
+            XmlPiece::End(_) => scope.leave(),
+            XmlPiece::Text(_) | XmlPiece::Cdata(_) | XmlPiece::Opaque(_) => {}
         }
     }
     Ok(())
@@ -84,7 +84,7 @@ fn count_attributes<'a>(
 
 /// Namespaces in scope, and the cost so far.
 #[derive(Default)]
-struct Scope {
+struct NamespaceScope {
     /// Number of declarations of each open element.
     open: Vec<usize>,
     count: usize,
@@ -92,7 +92,7 @@ struct Scope {
     lookups: usize,
 }
 
-impl Scope {
+impl NamespaceScope {
     fn enter(&mut self, attributes: usize, namespaces: usize) -> Result<(), &'static str> {
         self.open.push(namespaces);
         self.count += namespaces;
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     fn check_text(text: &str) -> Result<(), &'static str> {
-        check(text, &Limits::default())
+        check(text, &ParseLimits::default())
     }
 
     fn attributes(count: usize, name: &str) -> String {
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn limits_hold_at_the_limit_and_one_above() {
-        let depth = Limits::default().xml_depth_max;
+        let depth = ParseLimits::default().xml_depth_max;
         assert_eq!(check_text(&"<a>".repeat(depth)), Ok(()));
         assert_eq!(check_text(&"<a>".repeat(depth + 1)), Err("deep"));
         assert_eq!(check_text(&"<a></a>".repeat(depth + 1)), Ok(()));
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(check_text(&long(NAMESPACE_BYTES_MAX)), Ok(()));
         assert_eq!(check_text(&long(NAMESPACE_BYTES_MAX + 1)), Err("long namespaces"));
 
-        let few = Limits { xml_nodes_max: 10, ..Limits::default() };
+        let few = ParseLimits { xml_nodes_max: 10, ..ParseLimits::default() };
         assert_eq!(check(&"<a></a>".repeat(10), &few), Ok(()));
         assert_eq!(check(&"<a></a>".repeat(11), &few), Err(MANY_NODES));
     }

@@ -35,16 +35,16 @@ pub use self::dtd::Fetch;
 pub use self::elements::{ELEMENT_NAMES_MAX, Elements, WHOLE_BYTES_MAX};
 use self::entities::Plain;
 pub(super) use self::outside::with_entities;
-use self::pieces::{Piece, Pieces};
+use self::pieces::{XmlPiece, XmlPieces};
 pub use self::structure::Structure;
 pub(super) use self::validate::validate;
-pub use self::validate::{Mistake, Validation, Validity};
+pub use self::validate::{Validation, Validity, XmlMistake};
 use self::walk::{XHTML, XML};
 pub(super) use self::xpath::xpath;
-pub use self::xpath::{Found, Selected, XPATH_BYTES_MAX, XPATH_STACK_BYTES, XPathError};
-use super::html::{Marks, Syntax, TITLE_BYTES_MAX, one_line};
+pub use self::xpath::{Selected, XPATH_BYTES_MAX, XPATH_STACK_BYTES, XPathError, XPathResult};
+use super::html::{MarkupSyntax, TITLE_BYTES_MAX, TextMarks, one_line};
 use super::outlinks::Outlinks;
-use super::{Document, DocumentKind, Limits, LinkKind, Problem};
+use super::{Document, DocumentKind, LinkKind, ParseLimits, ParseProblem};
 
 /// Namespaces by their customary prefixes.
 pub const NAMESPACES: [(&str, &str); 16] = [
@@ -73,7 +73,7 @@ const LATE_DECLARATION: &str = "the XML declaration does not stand at the beginn
 pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Document<'_>) {
     let (all, text) = (text, text.trim_start());
     if all.len() > text.len() && text.starts_with("<?xml ") {
-        document.parsed.problems.push(Problem::Xml(LATE_DECLARATION.to_owned()));
+        document.parsed.problems.push(ParseProblem::Xml(LATE_DECLARATION.to_owned()));
     }
     let doctype = Doctype::of(text);
     read_doctype(&doctype, document);
@@ -93,7 +93,7 @@ pub(super) fn read(text: &str, encoding: &'static Encoding, document: &mut Docum
 }
 
 /// Returns the structure of an XML document from its text and the problems stored with it.
-pub(super) fn structure(text: &str, problems: &[String], limits: &Limits) -> Option<Structure> {
+pub(super) fn structure(text: &str, problems: &[String], limits: &ParseLimits) -> Option<Structure> {
     let text = text.trim_start();
     let structure = structure::structure(text, &Doctype::of(text), limits)?;
     Some(Structure { is_well_formed: well_formed(problems), ..structure })
@@ -117,17 +117,17 @@ fn well_formed(problems: &[String]) -> Option<bool> {
 /// Why there is no tree.
 pub(super) fn with_tree<T>(
     text: &str,
-    limits: &Limits,
-    read: impl FnOnce(&Tree<'_>, &str, Option<Problem>) -> T,
-) -> Result<T, Problem> {
+    limits: &ParseLimits,
+    read: impl FnOnce(&Tree<'_>, &str, Option<ParseProblem>) -> T,
+) -> Result<T, ParseProblem> {
     let doctype = Doctype::of(text);
-    let plain = Plain::of(text, &doctype, limits).map_err(Problem::XmlLimit)?;
-    let problem = plain.problem.map(|problem| Problem::Xml(problem.to_owned()));
+    let plain = Plain::of(text, &doctype, limits).map_err(ParseProblem::XmlLimit)?;
+    let problem = plain.problem.map(|problem| ParseProblem::Xml(problem.to_owned()));
     let error = match parse(&plain.text, limits)? {
         Ok(tree) => return Ok(read(&tree, &plain.text, problem)),
         Err(error) => error,
     };
-    let problem = Problem::Xml(one_line(&error.to_string(), PROBLEM_BYTES_MAX));
+    let problem = ParseProblem::Xml(one_line(&error.to_string(), PROBLEM_BYTES_MAX));
     let sound = repair::with_sound_references(&plain.text);
     let error = match parse(&sound, limits)? {
         Ok(tree) => return Ok(read(&tree, &sound, Some(problem))),
@@ -157,20 +157,20 @@ fn read_doctype(doctype: &Doctype<'_>, document: &mut Document<'_>) {
 }
 
 /// Parses a text that is within the limits. Input reaches the parser only here.
-fn parse<'t>(text: &'t str, limits: &Limits) -> Result<Result<Tree<'t>, Error>, Problem> {
-    limits::check(text, limits).map_err(Problem::XmlLimit)?;
+fn parse<'t>(text: &'t str, limits: &ParseLimits) -> Result<Result<Tree<'t>, Error>, ParseProblem> {
+    limits::check(text, limits).map_err(ParseProblem::XmlLimit)?;
     let options =
         ParsingOptions { allow_dtd: false, nodes_limit: limits.xml_nodes_max, entity_resolver: None };
     match Tree::parse_with_options(text, options) {
-        Err(Error::NodesLimitReached) => Err(Problem::XmlLimit(limits::MANY_NODES)),
+        Err(Error::NodesLimitReached) => Err(ParseProblem::XmlLimit(limits::MANY_NODES)),
         parsed => Ok(parsed),
     }
 }
 
 /// Reads the style sheets that an XHTML document names before its root, which the HTML reader does not see.
 pub(super) fn read_prolog(text: &str, outlinks: &mut Outlinks) {
-    for piece in Pieces::of(text).take_while(|piece| !matches!(piece, Piece::Start(_))) {
-        let Piece::Opaque(written) = piece else { continue };
+    for piece in XmlPieces::of(text).take_while(|piece| !matches!(piece, XmlPiece::Start(_))) {
+        let XmlPiece::Opaque(written) = piece else { continue };
         let inside = written.strip_prefix("<?").and_then(|inside| inside.strip_suffix("?>"));
         if let Some((target, value)) = inside.and_then(|inside| inside.split_once(char::is_whitespace)) {
             generic::instruction(target, value, outlinks);
@@ -212,7 +212,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
     let root = tree.root_element();
     if is_html(root, text) {
         document.parsed.kind = DocumentKind::Html;
-        return document.read_html_text(text, encoding, Syntax::Xml);
+        return document.read_html_text(text, encoding, MarkupSyntax::Xml);
     }
     if document.parsed.language.is_none() {
         let declared = root.attribute((XML, "lang")).or_else(|| {
@@ -226,7 +226,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         let facts = feed::read(tree, encoding, &mut document.outlinks);
         document.parsed.title = one_line(&facts.title, TITLE_BYTES_MAX);
         document.parsed.entries = facts.entries;
-        document.set_text(facts.text, Marks::default());
+        document.set_text(facts.text, TextMarks::default());
     } else if sitemap::is_root(root) {
         document.parsed.kind = DocumentKind::Sitemap;
         document.outlinks.allow(document.limits.sitemap_links_max);
@@ -242,7 +242,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
             title.map(|node| one_line(&walk::text_of(node), TITLE_BYTES_MAX)).unwrap_or_default();
         let (text, has_all) = tree::text(tree);
         let bytes = text.len();
-        document.set_text(text, Marks::default());
+        document.set_text(text, TextMarks::default());
         document.parsed.text_has_all = has_all && document.parsed.text.len() == bytes;
     }
     if document.parsed.kind.has_elements() {

@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use super::super::Limits;
+use super::super::ParseLimits;
 use super::doctype::Doctype;
 use super::dtd::{Dtd, Entity, Fetch};
 use super::entities::reference_name;
-use super::pieces::{Piece, Pieces};
+use super::pieces::{XmlPiece, XmlPieces};
 use super::repair::is_predefined;
 
 /// Maximum number of external entities whose texts are put into a document.
@@ -22,7 +22,7 @@ const ENTITIES_MAX: usize = 256;
 /// if it refers to none of either kind.
 pub(in crate::parse) fn with_entities<'t>(
     text: &'t str,
-    limits: &Limits,
+    limits: &ParseLimits,
     fetch: &mut Fetch<'_>,
 ) -> Option<(Cow<'t, str>, Vec<String>)> {
     let doctype = Doctype::of(text);
@@ -30,7 +30,7 @@ pub(in crate::parse) fn with_entities<'t>(
     if doctype.is_broken || !declares_outside {
         return None;
     }
-    let mut wanted = Wanted::default();
+    let mut wanted = EntityNames::default();
     wanted.add(&text[doctype.range.end..]);
     // Most documents refer to entities that they declare themselves, or to none.
     let (mut inside, mut outside) = (0, false);
@@ -46,20 +46,20 @@ pub(in crate::parse) fn with_entities<'t>(
 
 /// Names of entities that a text refers to, in order, each once.
 #[derive(Default)]
-struct Wanted {
+struct EntityNames {
     names: Vec<String>,
     known: BTreeSet<String>,
     /// Those in attribute values, where external entities are not allowed (XML 1.0, section 4.4.4).
     in_tags: BTreeSet<String>,
 }
 
-impl Wanted {
+impl EntityNames {
     fn add(&mut self, text: &str) {
-        for piece in Pieces::of(text) {
+        for piece in XmlPieces::of(text) {
             match piece {
-                Piece::Text(text) => self.references(text, false),
-                Piece::Start(tag) => self.references(tag.written, true),
-                Piece::Cdata(_) | Piece::Opaque(_) | Piece::End(_) => {}
+                XmlPiece::Text(text) => self.references(text, false),
+                XmlPiece::Start(tag) => self.references(tag.written, true),
+                XmlPiece::Cdata(_) | XmlPiece::Opaque(_) | XmlPiece::End(_) => {}
             }
         }
     }
@@ -80,8 +80,8 @@ impl Wanted {
 }
 
 struct Loader<'a, 'f> {
-    wanted: Wanted,
-    limits: &'a Limits,
+    wanted: EntityNames,
+    limits: &'a ParseLimits,
     fetch: &'a mut Fetch<'f>,
 }
 
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     /// Expands a document whose external parts are given by their system identifiers; returns what is missing too.
-    fn expanded(text: &str, parts: &[(&str, &str)], limits: &Limits) -> (String, Vec<String>) {
+    fn expanded(text: &str, parts: &[(&str, &str)], limits: &ParseLimits) -> (String, Vec<String>) {
         let mut fetch = |_: Option<&str>, system: &str| {
             let part = parts.iter().find(|(name, _)| *name == system)?;
             Some((part.0.to_owned(), part.1.to_owned()))
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn texts_are_put_in_place() {
-        let limits = Limits::default();
+        let limits = ParseLimits::default();
         for (doctype, body, parts, expected) in [
             ("<!DOCTYPE a [<!ENTITY e SYSTEM 'e'>]>", "<a>&e;</a>", &[("e", "<b/>")][..], "<a><b/></a>"),
             (
@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn lines_keep_their_numbers_and_missing_texts_are_named() {
-        let limits = Limits::default();
+        let limits = ParseLimits::default();
         let text = "<!DOCTYPE a [\n<!ENTITY e SYSTEM 'e'>\n<!ENTITY f SYSTEM 'f'>\n]><a>&f;&e;</a>";
         assert_eq!(
             expanded(text, &[("e", "1")], &limits),
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn what_grows_is_refused_at_the_limit() {
-        let limits = Limits { xml_entity_bytes_max: 4000, ..Limits::default() };
+        let limits = ParseLimits { xml_entity_bytes_max: 4000, ..ParseLimits::default() };
         let long = "x".repeat(4001);
         let text = "<!DOCTYPE a [<!ENTITY e SYSTEM 'e'>]><a>&e;</a>";
         assert_eq!(expanded(text, &[("e", &long)], &limits), ("<a></a>".to_owned(), vec!["e".to_owned()]));
@@ -246,7 +246,7 @@ mod tests {
         let many: String = (0..=ENTITIES_MAX).map(|n| format!("<!ENTITY e{n} SYSTEM 'e'>")).collect();
         let references: String = (0..=ENTITIES_MAX).map(|n| format!("&e{n};")).collect();
         let text = format!("<!DOCTYPE a [{many}]><a>{references}</a>");
-        let (text, missing) = expanded(&text, &[("e", "1")], &Limits::default());
+        let (text, missing) = expanded(&text, &[("e", "1")], &ParseLimits::default());
         assert_eq!((text.len(), missing.len()), ("<a></a>".len() + ENTITIES_MAX, 1));
     }
 }

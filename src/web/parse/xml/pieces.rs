@@ -6,7 +6,7 @@
 
 /// A part of a document, as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum XmlPiece<'a> {
     /// Text outside tags.
     Text(&'a str),
     /// A CDATA section.
@@ -14,19 +14,19 @@ pub(super) enum Piece<'a> {
     /// A comment, processing instruction or declaration.
     Opaque(&'a str),
     /// A start tag or an empty-element tag.
-    Start(Tag<'a>),
+    Start(XmlTag<'a>),
     /// An end tag.
     End(&'a str),
 }
 
 /// A start tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tag<'a> {
+pub(super) struct XmlTag<'a> {
     /// From `<` to `>`, which is missing in a broken tag.
     pub(super) written: &'a str,
 }
 
-impl<'a> Tag<'a> {
+impl<'a> XmlTag<'a> {
     /// Returns the name with its prefix.
     pub(super) fn name(self) -> &'a str {
         let inside = self.inside();
@@ -81,37 +81,37 @@ impl<'a> Iterator for Attributes<'a> {
 
 /// The pieces of a document.
 #[derive(Debug)]
-pub(super) struct Pieces<'a> {
+pub(super) struct XmlPieces<'a> {
     rest: &'a str,
 }
 
-impl<'a> Pieces<'a> {
+impl<'a> XmlPieces<'a> {
     pub(super) fn of(text: &'a str) -> Self {
         Self { rest: text }
     }
 }
 
-impl<'a> Iterator for Pieces<'a> {
-    type Item = Piece<'a>;
+impl<'a> Iterator for XmlPieces<'a> {
+    type Item = XmlPiece<'a>;
 
-    fn next(&mut self) -> Option<Piece<'a>> {
+    fn next(&mut self) -> Option<XmlPiece<'a>> {
         let rest = self.rest;
-        let (length, make): (usize, fn(&'a str) -> Piece<'a>) = if rest.is_empty() {
+        let (length, make): (usize, fn(&'a str) -> XmlPiece<'a>) = if rest.is_empty() {
             return None;
         } else if !rest.starts_with('<') {
-            (memchr::memchr(b'<', rest.as_bytes()).unwrap_or(rest.len()), Piece::Text)
+            (memchr::memchr(b'<', rest.as_bytes()).unwrap_or(rest.len()), XmlPiece::Text)
         } else if let Some(comment) = rest.strip_prefix("<!--") {
-            (4 + length_to(comment, "-->"), Piece::Opaque)
+            (4 + length_to(comment, "-->"), XmlPiece::Opaque)
         } else if rest.starts_with("<![CDATA[") {
-            (length_to(rest, "]]>"), Piece::Cdata)
+            (length_to(rest, "]]>"), XmlPiece::Cdata)
         } else if rest.starts_with("<?") {
-            (length_to(rest, "?>"), Piece::Opaque)
+            (length_to(rest, "?>"), XmlPiece::Opaque)
         } else {
             let end = memchr::memchr(b'<', &rest.as_bytes()[1..]).map_or(rest.len(), |at| at + 1);
             match rest.as_bytes().get(1) {
-                Some(b'/') => (length_to(&rest[..end], ">"), Piece::End),
-                Some(b'!') => (length_to(&rest[..end], ">"), Piece::Opaque),
-                _ => (tag_length(&rest[..end]), |written| Piece::Start(Tag { written })),
+                Some(b'/') => (length_to(&rest[..end], ">"), XmlPiece::End),
+                Some(b'!') => (length_to(&rest[..end], ">"), XmlPiece::Opaque),
+                _ => (tag_length(&rest[..end]), |written| XmlPiece::Start(XmlTag { written })),
             }
         };
         let (piece, rest) = rest.split_at(length);
@@ -144,28 +144,30 @@ fn tag_length(text: &str) -> usize {
 mod tests {
     use super::*;
 
-    fn written(piece: Piece<'_>) -> &str {
+    fn written(piece: XmlPiece<'_>) -> &str {
         match piece {
-            Piece::Text(text) | Piece::Cdata(text) | Piece::Opaque(text) | Piece::End(text) => text,
-            Piece::Start(tag) => tag.written,
+            XmlPiece::Text(text) | XmlPiece::Cdata(text) | XmlPiece::Opaque(text) | XmlPiece::End(text) => {
+                text
+            }
+            XmlPiece::Start(tag) => tag.written,
         }
     }
 
     #[test]
     fn tags_and_texts() {
         let text = "<?x <y>?><a b='>' c=\"'\">t<!-- <d> --><![CDATA[<e>]]><f/></a>";
-        let pieces: Vec<_> = Pieces::of(text).collect();
+        let pieces: Vec<_> = XmlPieces::of(text).collect();
         assert_eq!(pieces.iter().map(|piece| written(*piece)).collect::<String>(), text);
         let names: Vec<_> = pieces
             .iter()
             .filter_map(|piece| match piece {
-                Piece::Start(tag) => Some((tag.name(), tag.is_empty(), tag.attributes().count())),
+                XmlPiece::Start(tag) => Some((tag.name(), tag.is_empty(), tag.attributes().count())),
                 _ => None,
             })
             .collect();
         assert_eq!(names, [("a", false, 2), ("f", true, 0)]);
-        assert_eq!(pieces[2], Piece::Text("t"));
-        assert_eq!(pieces.last(), Some(&Piece::End("</a>")));
+        assert_eq!(pieces[2], XmlPiece::Text("t"));
+        assert_eq!(pieces.last(), Some(&XmlPiece::End("</a>")));
     }
 
     #[test]
@@ -173,7 +175,7 @@ mod tests {
         for text in
             ["<a '>x<b>", "<a b=\"c><d>", "<a b='c", "<a<b>", "< <b>", "</a<b>", "<!x '<b>", "<", "</"]
         {
-            let pieces: Vec<_> = Pieces::of(text).map(written).collect();
+            let pieces: Vec<_> = XmlPieces::of(text).map(written).collect();
             assert_eq!(pieces.concat(), text);
             assert!(text.matches('<').count() <= pieces.len(), "{text} {pieces:?}");
         }
@@ -181,7 +183,7 @@ mod tests {
 
     #[test]
     fn attributes_are_found() {
-        let attributes = |written| Tag { written }.attributes().collect::<Vec<_>>();
+        let attributes = |written| XmlTag { written }.attributes().collect::<Vec<_>>();
         assert_eq!(
             attributes("<t a='=' xmlns=\"b\" xmlns:c\n= 'd'/>"),
             [("a", "="), ("xmlns", "b"), ("xmlns:c", "d")]

@@ -4,7 +4,7 @@ use roxmltree::Node;
 use serde::Serialize;
 
 use super::super::html::one_line;
-use super::super::{DocumentKind, Limits, charset};
+use super::super::{DocumentKind, ParseLimits, charset};
 use super::walk::{child, children, text_of};
 use super::{feed, is_html, sitemap, with_tree};
 
@@ -33,21 +33,21 @@ pub enum Readable {
         /// Description of the feed.
         about: String,
         /// The first items.
-        items: Vec<Item>,
+        items: Vec<FeedItem>,
         /// Number of all items.
         count: usize,
     },
     /// A sitemap or a sitemap index.
     Sitemap {
         /// The first URLs.
-        urls: Vec<Place>,
+        urls: Vec<SitemapUrl>,
         /// Number of all URLs.
         count: usize,
     },
     /// Other XML.
     Tree {
         /// The root element.
-        root: Element,
+        root: ReadableElement,
         /// Number of elements shown.
         shown: usize,
         /// Number of all elements.
@@ -57,7 +57,7 @@ pub enum Readable {
 
 /// An item of a feed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Item {
+pub struct FeedItem {
     /// Title of the item.
     pub title: String,
     /// Link of the item, as written.
@@ -70,7 +70,7 @@ pub struct Item {
 
 /// A URL of a sitemap; all fields are as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct SitemapUrl {
     /// The URL.
     pub url: String,
     /// Time of the last change.
@@ -83,7 +83,7 @@ pub struct Place {
 
 /// An element.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Element {
+pub struct ReadableElement {
     /// Local name.
     pub name: String,
     /// Names and values of the attributes.
@@ -91,7 +91,7 @@ pub struct Element {
     /// Text directly in the element.
     pub text: String,
     /// Child elements that are shown.
-    pub children: Vec<Element>,
+    pub children: Vec<ReadableElement>,
     /// Number of child elements and attributes that are not shown.
     pub left_out: usize,
 }
@@ -99,14 +99,14 @@ pub struct Element {
 /// Why a document cannot be shown in this form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Unreadable {
+pub enum NotReadable {
     /// It is not XML.
     NotXml,
     /// It is too long, or reading it takes too long.
     TooLong,
 }
 
-impl Unreadable {
+impl NotReadable {
     /// Returns the reason as a sentence.
     #[must_use]
     pub const fn sentence(self) -> &'static str {
@@ -121,9 +121,9 @@ impl Unreadable {
 ///
 /// # Errors
 /// When the document is not XML, or is too long.
-pub fn readable(body: &[u8], content_type: Option<&str>) -> Result<Readable, Unreadable> {
+pub fn readable(body: &[u8], content_type: Option<&str>) -> Result<Readable, NotReadable> {
     if body.len() > BYTES_MAX {
-        return Err(Unreadable::TooLong);
+        return Err(NotReadable::TooLong);
     }
     let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
     let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), body);
@@ -131,19 +131,19 @@ pub fn readable(body: &[u8], content_type: Option<&str>) -> Result<Readable, Unr
     let (text, _) = charset::decode(body, &charset);
     if kind == DocumentKind::Text && sitemap::is_list(&text) {
         let urls = text.lines().map(str::trim).filter(|line| !line.is_empty());
-        let place = |url: &str| Place { url: short(url), ..Place::default() };
+        let place = |url: &str| SitemapUrl { url: short(url), ..SitemapUrl::default() };
         return Ok(Readable::Sitemap {
             count: urls.clone().count(),
             urls: urls.take(ROWS_MAX).map(place).collect(),
         });
     }
     if !kind.is_xml() && !media_type.contains("xml") {
-        return Err(Unreadable::NotXml);
+        return Err(NotReadable::NotXml);
     }
-    let read = with_tree(text.trim_start(), &Limits::default(), |tree, text, _| {
+    let read = with_tree(text.trim_start(), &ParseLimits::default(), |tree, text, _| {
         let root = tree.root_element();
         if is_html(root, text) {
-            Err(Unreadable::NotXml)
+            Err(NotReadable::NotXml)
         } else if feed::is_root(root) {
             Ok(feed_of(root))
         } else if sitemap::is_root(root) {
@@ -155,7 +155,7 @@ pub fn readable(body: &[u8], content_type: Option<&str>) -> Result<Readable, Unr
             Ok(Readable::Tree { root, shown: ELEMENTS_MAX - room, count })
         }
     });
-    read.unwrap_or(Err(Unreadable::NotXml))
+    read.unwrap_or(Err(NotReadable::NotXml))
 }
 
 fn short(text: &str) -> String {
@@ -183,13 +183,13 @@ fn feed_of(root: Node<'_, '_>) -> Readable {
     }
 }
 
-fn item(node: Node<'_, '_>) -> Item {
+fn item(node: Node<'_, '_>) -> FeedItem {
     let link = children(node, "link")
         .filter(|link| matches!(link.attribute("rel"), None | Some("alternate")))
         .map(|link| link.attribute("href").map_or_else(|| text_of(link), Into::into))
         .find(|link| !link.is_empty());
     let guid = || child(node, "guid").map(text_of).filter(|guid| guid.contains("://"));
-    Item {
+    FeedItem {
         title: said(node, &["title"]),
         link: short(&link.or_else(guid).unwrap_or_default()),
         date: said(node, &["pubDate", "date", "published", "updated", "issued", "modified"]),
@@ -206,7 +206,7 @@ fn sitemap_of(root: Node<'_, '_>) -> Readable {
         let text = |name| child(entry, name).map(|found| short(&text_of(found))).unwrap_or_default();
         // Some sitemaps put the URL directly into the entry.
         let url = child(entry, "loc").map_or_else(|| entry.text().unwrap_or_default().into(), text_of);
-        Place {
+        SitemapUrl {
             url: short(&url),
             modified: text("lastmod"),
             changes: text("changefreq"),
@@ -217,11 +217,11 @@ fn sitemap_of(root: Node<'_, '_>) -> Readable {
 }
 
 /// Returns an element with its descendants, as long as there is room. Recursion is safe because the depth is limited.
-fn element(node: Node<'_, '_>, depth: usize, room: &mut usize) -> Element {
+fn element(node: Node<'_, '_>, depth: usize, room: &mut usize) -> ReadableElement {
     *room = room.saturating_sub(1);
     let attributes = node.attributes().map(|found| (short(found.name()), short(found.value())));
     let texts: Vec<&str> = node.children().filter(Node::is_text).filter_map(|text| text.text()).collect();
-    let mut shown = Element {
+    let mut shown = ReadableElement {
         name: short(node.tag_name().name()),
         attributes: attributes.take(ATTRIBUTES_MAX).collect(),
         text: short(&texts.join(" ")),
@@ -299,10 +299,10 @@ mod tests {
 
     #[test]
     fn other_documents_than_xml_are_not_read() {
-        assert_eq!(readable(b"<p>x", Some("text/html")), Err(Unreadable::NotXml));
-        assert_eq!(readable(b"GIF89a", Some("image/gif")), Err(Unreadable::NotXml));
+        assert_eq!(readable(b"<p>x", Some("text/html")), Err(NotReadable::NotXml));
+        assert_eq!(readable(b"GIF89a", Some("image/gif")), Err(NotReadable::NotXml));
         let xhtml = b"<html xmlns='http://www.w3.org/1999/xhtml'><body/></html>";
-        assert_eq!(readable(xhtml, Some("application/xhtml+xml")), Err(Unreadable::NotXml));
-        assert_eq!(readable(&vec![b' '; BYTES_MAX + 1], Some("text/xml")), Err(Unreadable::TooLong));
+        assert_eq!(readable(xhtml, Some("application/xhtml+xml")), Err(NotReadable::NotXml));
+        assert_eq!(readable(&vec![b' '; BYTES_MAX + 1], Some("text/xml")), Err(NotReadable::TooLong));
     }
 }

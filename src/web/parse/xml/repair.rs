@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 
-use super::pieces::{Piece, Pieces};
+use super::pieces::{XmlPiece, XmlPieces};
 
 /// Returns the text with every entity reference resolvable, and without characters that XML forbids.
 ///
@@ -13,11 +13,13 @@ use super::pieces::{Piece, Pieces};
 /// `&amp;`.
 pub(super) fn with_sound_references(text: &str) -> String {
     let mut sound = String::with_capacity(text.len() + text.len() / 16);
-    for piece in Pieces::of(text) {
+    for piece in XmlPieces::of(text) {
         match piece {
-            Piece::Text(text) => push_sound(&mut sound, text),
-            Piece::Start(tag) => push_sound(&mut sound, tag.written),
-            Piece::Cdata(text) | Piece::Opaque(text) | Piece::End(text) => push_allowed(&mut sound, text),
+            XmlPiece::Text(text) => push_sound(&mut sound, text),
+            XmlPiece::Start(tag) => push_sound(&mut sound, tag.written),
+            XmlPiece::Cdata(text) | XmlPiece::Opaque(text) | XmlPiece::End(text) => {
+                push_allowed(&mut sound, text);
+            }
         }
     }
     sound
@@ -100,10 +102,10 @@ pub(super) fn up_to(text: &str, error_at: usize) -> Option<String> {
     end = if is_cut { end } else { last_tag };
     let kept = &text[..end];
     let mut open = Vec::new();
-    for piece in Pieces::of(kept) {
+    for piece in XmlPieces::of(kept) {
         match piece {
-            Piece::Start(tag) if !tag.is_empty() => open.push(tag.name()),
-            Piece::End(_) => {
+            XmlPiece::Start(tag) if !tag.is_empty() => open.push(tag.name()),
+            XmlPiece::End(_) => {
                 open.pop();
             }
             _ => {}

@@ -1,10 +1,10 @@
 //! Document-level properties of an XML document: its root and document type.
 
-use super::super::Limits;
+use super::super::ParseLimits;
 use super::super::html::decode_entities;
 use super::doctype::Doctype;
 use super::entities::Plain;
-use super::pieces::{Piece, Pieces};
+use super::pieces::{XmlPiece, XmlPieces};
 
 /// Maximum bytes kept of a name, namespace or identifier.
 const BYTES_MAX: usize = 512;
@@ -23,12 +23,12 @@ pub struct Structure {
 }
 
 /// Returns the structure of a document, from its text up to the first tag; none if it has no tag.
-pub(super) fn structure(text: &str, doctype: &Doctype<'_>, limits: &Limits) -> Option<Structure> {
+pub(super) fn structure(text: &str, doctype: &Doctype<'_>, limits: &ParseLimits) -> Option<Structure> {
     let body = &text[doctype.range.end..];
     let mut before = 0;
-    let tag = Pieces::of(body).find_map(|piece| match piece {
-        Piece::Start(tag) => Some(tag),
-        Piece::Text(other) | Piece::Cdata(other) | Piece::Opaque(other) | Piece::End(other) => {
+    let tag = XmlPieces::of(body).find_map(|piece| match piece {
+        XmlPiece::Start(tag) => Some(tag),
+        XmlPiece::Text(other) | XmlPiece::Cdata(other) | XmlPiece::Opaque(other) | XmlPiece::End(other) => {
             before += other.len();
             None
         }
@@ -36,8 +36,8 @@ pub(super) fn structure(text: &str, doctype: &Doctype<'_>, limits: &Limits) -> O
     // The namespace may be written as an entity.
     let head = &text[..doctype.range.end + before + tag.written.len()];
     let plain = Plain::of(head, doctype, limits).ok()?;
-    let tag = Pieces::of(&plain.text).find_map(|piece| match piece {
-        Piece::Start(tag) => Some(tag),
+    let tag = XmlPieces::of(&plain.text).find_map(|piece| match piece {
+        XmlPiece::Start(tag) => Some(tag),
         _ => None,
     })?;
     let (declaration, root) = match tag.name().split_once(':') {
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Option<[String; 3]> {
-        let structure = structure(text, &Doctype::of(text), &Limits::default())?;
+        let structure = structure(text, &Doctype::of(text), &ParseLimits::default())?;
         Some([structure.root, structure.namespace, structure.doctype])
     }
 

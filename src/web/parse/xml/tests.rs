@@ -1,22 +1,24 @@
 use url::Url;
 
-use super::pieces::{Piece, Pieces};
-use crate::parse::{DocumentKind, Limits, LinkKind, Parsed, Problem, Source, parse};
+use super::pieces::{XmlPiece, XmlPieces};
+use crate::parse::{
+    DocumentKind, FetchedDocument, LinkKind, ParseLimits, ParseProblem, ParsedDocument, parse,
+};
 
-fn read(xml: &str) -> Parsed {
+fn read(xml: &str) -> ParsedDocument {
     let url = Url::parse("http://a.example/b/c.xml?q").unwrap();
-    let source = Source {
+    let source = FetchedDocument {
         url: &url,
         status: 200,
         content_type: Some("application/xml"),
         headers: &[],
         body: xml.as_bytes(),
     };
-    parse(&source, &Limits::default())
+    parse(&source, &ParseLimits::default())
 }
 
 /// Links as `kind url`, with the host of the document left out.
-fn links(parsed: &Parsed) -> Vec<String> {
+fn links(parsed: &ParsedDocument) -> Vec<String> {
     let short = |url: &str| url.strip_prefix("http://a.example").unwrap_or(url).to_owned();
     parsed.links.iter().map(|link| format!("{:?} {}", link.kind, short(&link.url))).collect()
 }
@@ -184,7 +186,7 @@ fn broken_documents_are_read_as_far_as_they_go() {
     ] {
         let parsed = read(xml);
         assert_eq!(links(&parsed), expected, "{xml}");
-        assert!(matches!(parsed.problems[..], [Problem::Xml(_)]), "{xml} {:?}", parsed.problems);
+        assert!(matches!(parsed.problems[..], [ParseProblem::Xml(_)]), "{xml} {:?}", parsed.problems);
     }
 }
 
@@ -204,8 +206,8 @@ fn bombs_are_refused_before_they_go_off() {
         bomb += &format!("<!ENTITY e{level} '{}'>", format!("&e{};", level - 1).repeat(10));
     }
     bomb += "]><a>&e11;</a>";
-    assert_eq!(read(&bomb).problems, [Problem::XmlLimit("large entities")]);
-    assert_eq!(read(&"<a>".repeat(100_000)).problems, [Problem::XmlLimit("deep")]);
+    assert_eq!(read(&bomb).problems, [ParseProblem::XmlLimit("large entities")]);
+    assert_eq!(read(&"<a>".repeat(100_000)).problems, [ParseProblem::XmlLimit("deep")]);
 }
 
 #[test]
@@ -238,7 +240,7 @@ fn what_is_beyond_the_limits_is_read_tag_by_tag() {
         let parsed = read(&xml);
         assert_eq!((parsed.kind, parsed.text.as_str()), (kind, text), "{xml}");
         assert_eq!(links(&parsed), expected, "{xml}");
-        assert_eq!(parsed.problems, [Problem::XmlLimit("deep")]);
+        assert_eq!(parsed.problems, [ParseProblem::XmlLimit("deep")]);
     }
 }
 
@@ -292,9 +294,9 @@ proptest::proptest! {
             let Ok(tree) = roxmltree::Document::parse(&text) else { continue };
             let elements = tree.descendants().filter(roxmltree::Node::is_element);
             let of_parser: Vec<_> = elements.map(|node| node.attributes().len()).collect();
-            let of_pieces: Vec<_> = Pieces::of(&text)
+            let of_pieces: Vec<_> = XmlPieces::of(&text)
                 .filter_map(|piece| match piece {
-                    Piece::Start(tag) => {
+                    XmlPiece::Start(tag) => {
                         Some(tag.attributes().filter(|(name, _)| !name.starts_with("xmlns")).count())
                     }
                     _ => None,

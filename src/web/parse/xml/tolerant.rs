@@ -1,15 +1,15 @@
 //! Reads what can be read of a document without a tree: its tags and texts one by one, in one pass.
 
-use super::super::html::{Marks, TITLE_BYTES_MAX, TextBuilder, decode_entities, one_line};
+use super::super::html::{TITLE_BYTES_MAX, TextBuilder, TextMarks, decode_entities, one_line};
 use super::super::{Document, DocumentKind, LinkKind, signature};
 use super::generic::{kind_of_attribute, names_a_url};
-use super::pieces::{Piece, Pieces, Tag};
+use super::pieces::{XmlPiece, XmlPieces, XmlTag};
 use super::walk::is_url;
 
 /// Reads links and text.
 pub(super) fn read(text: &str, document: &mut Document<'_>) {
-    let root = Pieces::of(text).find_map(|piece| match piece {
-        Piece::Start(tag) => Some(local(tag.name())),
+    let root = XmlPieces::of(text).find_map(|piece| match piece {
+        XmlPiece::Start(tag) => Some(local(tag.name())),
         _ => None,
     });
     document.parsed.kind = match root {
@@ -30,22 +30,22 @@ pub(super) fn read(text: &str, document: &mut Document<'_>) {
     };
     let mut builder = TextBuilder::with_capacity(if is_sitemap { 0 } else { text.len() / 2 });
     let mut element = "";
-    for piece in Pieces::of(text) {
+    for piece in XmlPieces::of(text) {
         let written = match piece {
-            Piece::Start(tag) => {
+            XmlPiece::Start(tag) => {
                 element = local(tag.name());
                 attributes(tag, document);
                 builder.end_line();
                 continue;
             }
-            Piece::End(_) => {
+            XmlPiece::End(_) => {
                 element = "";
                 builder.end_line();
                 continue;
             }
-            Piece::Opaque(_) => continue,
-            Piece::Text(text) => decode_entities(text),
-            Piece::Cdata(text) => {
+            XmlPiece::Opaque(_) => continue,
+            XmlPiece::Text(text) => decode_entities(text),
+            XmlPiece::Cdata(text) => {
                 let inside = text.strip_prefix("<![CDATA[").unwrap_or(text);
                 inside.strip_suffix("]]>").unwrap_or(inside).into()
             }
@@ -61,12 +61,12 @@ pub(super) fn read(text: &str, document: &mut Document<'_>) {
         }
     }
     if !is_sitemap {
-        document.set_text(builder.finish().0, Marks::default());
+        document.set_text(builder.finish().0, TextMarks::default());
     }
     document.parsed.signature = signature::of_bytes(text.as_bytes());
 }
 
-fn attributes(tag: Tag<'_>, document: &mut Document<'_>) {
+fn attributes(tag: XmlTag<'_>, document: &mut Document<'_>) {
     for (name, value) in tag.attributes() {
         let kind = match name {
             "xlink:href" => Some(LinkKind::XLink),

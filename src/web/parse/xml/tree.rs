@@ -8,7 +8,7 @@ use roxmltree::{Document, Node};
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::super::html::TextBuilder;
-use super::walk::{Step, is_code, walk};
+use super::walk::{WalkStep, is_code, walk};
 
 /// Elements that change at every fetch, each after its parent.
 const VOLATILE: [(&str, &str); 7] = [
@@ -26,22 +26,22 @@ const VOLATILE_ATTRIBUTES: [(&str, &str); 1] = [("resumptionToken", "expirationD
 
 /// Returns the signature of a tree.
 pub(super) fn signature(document: &Document<'_>) -> u64 {
-    let mut signer = Signer { hash: Xxh3Default::new(), buffer: String::with_capacity(2 * FLUSH_BYTES) };
+    let mut signer = TreeSigner { hash: Xxh3Default::new(), buffer: String::with_capacity(2 * FLUSH_BYTES) };
     walk(document.root(), |step| match step {
-        Step::Enter(node) if node.is_element() => {
+        WalkStep::Enter(node) if node.is_element() => {
             let counts = !is_volatile(node);
             if counts {
                 signer.start(node);
             }
             counts
         }
-        Step::Enter(node) => {
+        WalkStep::Enter(node) => {
             if node.is_text() {
                 signer.text(node.text().unwrap_or_default());
             }
             true
         }
-        Step::Leave(node) => {
+        WalkStep::Leave(node) => {
             if node.is_element() && !is_volatile(node) {
                 signer.buffer.push('\u{3}');
             }
@@ -63,12 +63,12 @@ fn is_volatile(node: Node<'_, '_>) -> bool {
 /// Bytes collected before they are hashed.
 const FLUSH_BYTES: usize = 8192;
 
-struct Signer {
+struct TreeSigner {
     hash: Xxh3Default,
     buffer: String,
 }
 
-impl Signer {
+impl TreeSigner {
     fn start(&mut self, node: Node<'_, '_>) {
         let name = node.tag_name();
         for part in ["\u{1}", name.namespace().unwrap_or_default(), "\u{2}", name.name()] {
@@ -113,19 +113,19 @@ pub(super) fn text(document: &Document<'_>) -> (String, bool) {
     let (mut is_inside, mut has_all) = (false, true);
     let is_between = |c: Option<char>| c.is_none_or(|c| c.is_whitespace() || c.is_ascii_punctuation());
     walk(document.root(), |step| {
-        let (Step::Enter(node) | Step::Leave(node)) = step;
+        let (WalkStep::Enter(node) | WalkStep::Leave(node)) = step;
         if node.is_element() {
             has_all &= !is_code(node);
             if !is_within_text(node) {
                 builder.end_line();
                 is_inside = false;
             }
-        } else if let (Step::Enter(_), true, Some(text)) = (step, node.is_text(), node.text()) {
+        } else if let (WalkStep::Enter(_), true, Some(text)) = (step, node.is_text(), node.text()) {
             builder.push(text);
             has_all &= !is_inside || is_between(text.chars().next());
             is_inside = !is_between(text.chars().next_back());
         }
-        !matches!(step, Step::Enter(node) if is_code(node))
+        !matches!(step, WalkStep::Enter(node) if is_code(node))
     });
     (builder.finish().0, has_all)
 }

@@ -2,7 +2,7 @@
 
 use roxmltree::Error;
 
-use super::super::Limits;
+use super::super::ParseLimits;
 use super::doctype::Doctype;
 use super::dtd::{self, Dtd, Entity, Fetch};
 use super::entities::Plain;
@@ -11,7 +11,7 @@ use super::{PROBLEM_BYTES_MAX, offset_of, one_line, parse};
 
 /// A mistake in an XML document. Positions refer to the document after its entities are expanded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mistake {
+pub struct XmlMistake {
     /// Line, from 1.
     pub line: usize,
     /// Character in the line, from 1.
@@ -26,7 +26,7 @@ pub struct Mistake {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Validation {
     /// Mistakes in order, up to the limit.
-    pub mistakes: Vec<Mistake>,
+    pub mistakes: Vec<XmlMistake>,
     /// External parts of the definition, and external entities, that were missing; if any are, only well-formedness was
     /// checked.
     pub missing: Vec<String>,
@@ -82,13 +82,18 @@ impl Validation {
             counted = at;
             let column = text[start..at].chars().count() + 1;
             let what = one_line(&what, PROBLEM_BYTES_MAX);
-            self.mistakes.push(Mistake { line, column, is_broken, what });
+            self.mistakes.push(XmlMistake { line, column, is_broken, what });
         }
     }
 }
 
 /// Validates a document; `had_errors` is whether some of its bytes were invalid.
-pub(crate) fn validate(text: &str, had_errors: bool, limits: &Limits, fetch: &mut Fetch<'_>) -> Validation {
+pub(crate) fn validate(
+    text: &str,
+    had_errors: bool,
+    limits: &ParseLimits,
+    fetch: &mut Fetch<'_>,
+) -> Validation {
     let mut result = Validation::default();
     let outside = with_entities(text, limits, fetch);
     if let Some((_, missing)) = &outside {

@@ -18,23 +18,23 @@ pub(super) const RDF: &str = "http://www.w3.org/1999/02/22-rdf-syntax-ns#";
 
 /// A node on the way down or up.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Step<'a, 'i> {
+pub(super) enum WalkStep<'a, 'i> {
     Enter(Node<'a, 'i>),
     Leave(Node<'a, 'i>),
 }
 
 /// Visits every node of a tree twice, before and after its children. On `Enter`, `visit` may return false to skip the
 /// children.
-pub(super) fn walk<'a, 'i>(root: Node<'a, 'i>, mut visit: impl FnMut(Step<'a, 'i>) -> bool) {
+pub(super) fn walk<'a, 'i>(root: Node<'a, 'i>, mut visit: impl FnMut(WalkStep<'a, 'i>) -> bool) {
     let mut node = root;
     loop {
-        let goes_in = visit(Step::Enter(node));
+        let goes_in = visit(WalkStep::Enter(node));
         if goes_in && let Some(child) = node.first_child() {
             node = child;
             continue;
         }
         loop {
-            visit(Step::Leave(node));
+            visit(WalkStep::Leave(node));
             if node == root {
                 return;
             }
@@ -63,12 +63,12 @@ pub(super) fn text_of<'a>(node: Node<'a, '_>) -> Cow<'a, str> {
     }
     let mut builder = TextBuilder::with_capacity(0);
     walk(node, |step| {
-        if let Step::Enter(inner) = step
+        if let WalkStep::Enter(inner) = step
             && inner.is_text()
         {
             builder.push(inner.text().unwrap_or_default());
         }
-        !matches!(step, Step::Enter(inner) if is_code(inner))
+        !matches!(step, WalkStep::Enter(inner) if is_code(inner))
     });
     Cow::Owned(builder.finish().0)
 }
@@ -116,11 +116,11 @@ mod tests {
         let mut nodes = 0;
         walk(document.root(), |step| {
             match step {
-                Step::Enter(_) => {
+                WalkStep::Enter(_) => {
                     depth += 1;
                     nodes += 1;
                 }
-                Step::Leave(_) => depth -= 1,
+                WalkStep::Leave(_) => depth -= 1,
             }
             deepest = deepest.max(depth);
             true

@@ -1,6 +1,6 @@
 //! XPath 1.0 over the tree of an XML document, with the crate `xpath-eval`.
 //!
-//! The engine has no limits of its own, but it accesses a document only through [`Place`], which counts the accesses.
+//! The engine has no limits of its own, but it accesses a document only through [`XPathNode`], which counts the accesses.
 //! An evaluation that exceeds a limit is unwound and ends in an error. Work of the engine without such accesses, such
 //! as comparing two sets of strings, is not counted: the caller needs a time limit, and a stack of
 //! [`XPATH_STACK_BYTES`].
@@ -14,7 +14,7 @@ use archive_storage::quietly;
 use roxmltree::{Attribute, Document as Tree, Node as TreeNode, NodeId, NodeType};
 use xpath_eval::{EvaluationContext, ExpandedName, Expr, Node, NodeKind, Value, evaluate, parse};
 
-use super::super::{Limits, Problem};
+use super::super::{ParseLimits, ParseProblem};
 use super::doctype::Doctype;
 use super::dtd::Dtd;
 use super::walk::XML;
@@ -50,7 +50,7 @@ pub enum XPathError {
     Prefix(String),
     /// The document is not well-formed.
     #[error("the document cannot be queried: {0}")]
-    Document(Problem),
+    Document(ParseProblem),
     /// A limit was exceeded.
     #[error("the expression takes too {0}")]
     TooMuch(&'static str),
@@ -60,14 +60,14 @@ pub enum XPathError {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selected {
     /// The nodes in document order, or a single value.
-    pub found: Vec<Found>,
+    pub found: Vec<XPathResult>,
     /// Number of nodes found but not listed, because there are too many.
     pub left: usize,
 }
 
 /// A selected node or a computed value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct XPathResult {
     /// Kind of node: `element`, `attribute`, `text`, `comment`, `instruction`, `namespace`, `document`; or type of
     /// value: `string`, `number`, `boolean`.
     pub kind: &'static str,
@@ -82,7 +82,7 @@ pub struct Found {
 }
 
 /// Evaluates `expression` on a document.
-pub(crate) fn xpath(text: &str, expression: &str, limits: &Limits) -> Result<Selected, XPathError> {
+pub(crate) fn xpath(text: &str, expression: &str, limits: &ParseLimits) -> Result<Selected, XPathError> {
     let mistake = |what: String| XPathError::Mistake(what);
     if expression.len() > XPATH_BYTES_MAX {
         return Err(mistake(format!("it is longer than {XPATH_BYTES_MAX} bytes")));
@@ -95,13 +95,13 @@ pub(crate) fn xpath(text: &str, expression: &str, limits: &Limits) -> Result<Sel
     let dtd = Dtd::of(&doctype, &mut |_, _| None);
     with_tree(text, limits, |tree, _, problem| match problem {
         Some(problem) => Err(XPathError::Document(problem)),
-        None => View::of(tree, dtd.ids()).select(&expression),
+        None => XPathTree::of(tree, dtd.ids()).select(&expression),
     })
     .map_err(XPathError::Document)?
 }
 
 /// A tree, and the cost of the evaluation so far.
-struct View<'a> {
+struct XPathTree<'a> {
     tree: &'a Tree<'a>,
     /// Attributes that are declared as IDs, each after its element.
     ids: HashSet<(&'a str, &'a str)>,
@@ -110,7 +110,7 @@ struct View<'a> {
     unknown_prefix: RefCell<Option<String>>,
 }
 
-impl<'a> View<'a> {
+impl<'a> XPathTree<'a> {
     fn of(tree: &'a Tree<'a>, ids: HashSet<(&'a str, &'a str)>) -> Self {
         let unknown_prefix = RefCell::default();
         Self { tree, ids, looked_at: Cell::new(0), text_bytes: Cell::new(0), unknown_prefix }
@@ -140,9 +140,9 @@ impl<'a> View<'a> {
         (self.text_bytes.get() > TEXTS_BYTES_MAX).then_some("much text")
     }
 
-    fn place(&'a self, node: TreeNode<'a, 'a>) -> Place<'a> {
+    fn place(&'a self, node: TreeNode<'a, 'a>) -> XPathNode<'a> {
         self.look();
-        Place { view: self, id: node.id(), part: 0 }
+        XPathNode { view: self, id: node.id(), part: 0 }
     }
 
     fn select(&'a self, expression: &Expr) -> Result<Selected, XPathError> {
@@ -174,9 +174,9 @@ impl<'a> View<'a> {
         found
     }
 
-    fn selected(&self, value: Value<Place<'a>>) -> Selected {
+    fn selected(&self, value: Value<XPathNode<'a>>) -> Selected {
         let one = |kind, text| {
-            let found = Found { kind, name: String::new(), line: 0, text, xml: None };
+            let found = XPathResult { kind, name: String::new(), line: 0, text, xml: None };
             Selected { found: vec![found], left: 0 }
         };
         let mut places = match value {
@@ -200,7 +200,7 @@ impl<'a> View<'a> {
             let is_element = place.kind() == NodeKind::Element;
             let xml = is_element.then(|| self.tree.input_text().get(range).unwrap_or_default().to_owned());
             let found =
-                Found { kind: place.sort(), name: place.name(), line, text: place.string_value(), xml };
+                XPathResult { kind: place.sort(), name: place.name(), line, text: place.string_value(), xml };
             bytes += found.text.len() + found.xml.as_ref().map_or(0, String::len);
             selected.found.push(found);
         }
@@ -211,8 +211,8 @@ impl<'a> View<'a> {
 
 /// A node in the XPath data model.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    view: &'a View<'a>,
+struct XPathNode<'a> {
+    view: &'a XPathTree<'a>,
     id: NodeId,
     /// 0 is the node itself; then its namespaces follow, the first of which is always that of `xml`, and from
     /// [`ATTRIBUTES`] on its attributes.
@@ -222,15 +222,15 @@ struct Place<'a> {
 /// First number of an attribute.
 const ATTRIBUTES: u32 = 1 << 31;
 
-impl PartialEq for Place<'_> {
+impl PartialEq for XPathNode<'_> {
     fn eq(&self, other: &Self) -> bool {
         (self.id, self.part) == (other.id, other.part)
     }
 }
 
-impl Eq for Place<'_> {}
+impl Eq for XPathNode<'_> {}
 
-impl<'a> Place<'a> {
+impl<'a> XPathNode<'a> {
     fn node(self) -> TreeNode<'a, 'a> {
         // Every id is in the tree.
         self.view.tree.get_node(self.id).unwrap_or(self.view.tree.root())
@@ -316,7 +316,7 @@ impl<'a> Place<'a> {
     }
 }
 
-impl<'a> Node<'a> for Place<'a> {
+impl<'a> Node<'a> for XPathNode<'a> {
     fn kind(self) -> NodeKind {
         match (self.part, self.node().node_type()) {
             (ATTRIBUTES.., _) => NodeKind::Attribute,
@@ -404,7 +404,7 @@ mod tests {
     use super::*;
 
     fn ask(text: &str, expression: &str) -> Result<Selected, XPathError> {
-        xpath(text, expression, &Limits::default())
+        xpath(text, expression, &ParseLimits::default())
     }
 
     /// The deepest expressions are evaluated on the promised amount of stack.
@@ -440,7 +440,7 @@ mod tests {
         let tree = Tree::parse("<a><b>one<i/></b><b>two<i/></b></a>").unwrap();
         let expression = parse("//b[preceding::b = 'one']").unwrap();
         let ask = |looked_at: u64, text_bytes: usize| {
-            let view = View::of(&tree, HashSet::new());
+            let view = XPathTree::of(&tree, HashSet::new());
             view.looked_at.set(looked_at);
             view.text_bytes.set(text_bytes);
             let selected = view.select(&expression);
@@ -456,10 +456,10 @@ mod tests {
 
     #[test]
     fn documents_are_as_long_as_others_that_are_read() {
-        let limits = Limits { body_bytes_max: 4, ..Limits::default() };
+        let limits = ParseLimits { body_bytes_max: 4, ..ParseLimits::default() };
         let ask = |body: &[u8]| crate::parse::xpath(body, Some("text/xml"), "/*", &limits).unwrap();
         assert!(ask(b"<a/>").is_ok());
-        assert_eq!(ask(b"<a />"), Err(XPathError::Document(Problem::BodyCut { at: 4 })));
+        assert_eq!(ask(b"<a />"), Err(XPathError::Document(ParseProblem::BodyCut { at: 4 })));
     }
 
     #[test]
@@ -481,7 +481,7 @@ mod tests {
         let text = "<!DOCTYPE p:a [<!ATTLIST b k ID #IMPLIED>]>\n<?go on?>\n<p:a xmlns:p='u' xmlns='v'>\n<!--c-->\
             <b xmlns='' k='1'\n p:l='2'>x</b></p:a>";
         let ask = |expression| {
-            let each = |it: &Found| format!("{} {} {} {}", it.line, it.kind, it.name, it.text);
+            let each = |it: &XPathResult| format!("{} {} {} {}", it.line, it.kind, it.name, it.text);
             ask(text, expression).map(|selected| selected.found.iter().map(each).collect::<Vec<_>>())
         };
         let all = ask("/descendant-or-self::node()[not(self::text()[. = '\n'])]").unwrap();

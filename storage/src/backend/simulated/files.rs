@@ -4,12 +4,12 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Change, Inode, NameChange, SimulatedDisk, State, one_in, put};
+use super::{Inode, NameChange, SimulatedDisk, SimulatedState, UnsyncedChange, one_in, put};
 use crate::backend::{DirEntry, Disk, DiskFile, Lock, OpenMode};
 
 #[derive(Debug)]
 struct SimulatedFile {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<SimulatedState>>,
     inode: usize,
     mode: OpenMode,
     held: Mutex<Option<Lock>>,
@@ -131,7 +131,7 @@ impl Disk for SimulatedDisk {
 }
 
 impl SimulatedFile {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SimulatedState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,7 +190,7 @@ impl DiskFile for SimulatedFile {
         let bytes = buffer.split_at(written).0;
         let inode = state.inode(self.inode)?;
         put(&mut inode.live, offset, bytes);
-        inode.pending.push(Change::Write { offset, bytes: bytes.to_vec() });
+        inode.pending.push(UnsyncedChange::Write { offset, bytes: bytes.to_vec() });
         outcome
     }
 
@@ -207,7 +207,7 @@ impl DiskFile for SimulatedFile {
         state.operate()?;
         let inode = state.inode(self.inode)?;
         inode.live.resize(length, 0);
-        inode.pending.push(Change::Length(length));
+        inode.pending.push(UnsyncedChange::Length(length));
         Ok(())
     }
 
@@ -224,8 +224,8 @@ impl DiskFile for SimulatedFile {
         }
         for change in std::mem::take(&mut inode.pending) {
             match change {
-                Change::Write { offset, bytes } => put(&mut inode.durable, offset, &bytes),
-                Change::Length(length) => inode.durable.resize(length, 0),
+                UnsyncedChange::Write { offset, bytes } => put(&mut inode.durable, offset, &bytes),
+                UnsyncedChange::Length(length) => inode.durable.resize(length, 0),
             }
         }
         Ok(())

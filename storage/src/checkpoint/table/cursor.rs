@@ -1,23 +1,23 @@
 //! Reads many records of a table: all of them in sequence, or selected ones in file order.
 
-use super::{BLOCK_BYTES, Block, Table, is_whole, torn};
+use super::{BLOCK_BYTES, RecordTable, TableBlock, is_whole, torn};
 use crate::checkpoint::error::{Result, StateError};
-use crate::checkpoint::fields::Record;
+use crate::checkpoint::fields::TableRecord;
 
 /// Number of blocks that a scan reads at once.
 const SCAN_BLOCKS: usize = 64;
 /// Maximum number of unneeded blocks that are read between two needed ones, because another read would cost more.
 const GAP_BLOCKS: u32 = 4;
 
-impl<R: Record> Table<R> {
+impl<R: TableRecord> RecordTable<R> {
     /// All records from a number on, in order, read in large pieces.
-    pub(crate) fn scan(&self, from: u32) -> Scan<'_, R> {
-        Scan { cursor: Cursor { ahead: SCAN_BLOCKS, ..self.cursor() }, next: from }
+    pub(crate) fn scan(&self, from: u32) -> TableScan<'_, R> {
+        TableScan { cursor: TableCursor { ahead: SCAN_BLOCKS, ..self.cursor() }, next: from }
     }
 
     /// Reads single records; cheap when successive ones lie close together.
-    pub(crate) fn cursor(&self) -> Cursor<'_, R> {
-        Cursor { table: self, ahead: 1, first_block: 0, blocks: Vec::new() }
+    pub(crate) fn cursor(&self) -> TableCursor<'_, R> {
+        TableCursor { table: self, ahead: 1, first_block: 0, blocks: Vec::new() }
     }
 
     /// Returns the records with some numbers, in the given order; `None` past the last. Reads them in file order.
@@ -51,12 +51,12 @@ impl<R: Record> Table<R> {
 
 /// Iterates over a table; stops after the first error.
 #[derive(Debug)]
-pub(crate) struct Scan<'a, R> {
-    cursor: Cursor<'a, R>,
+pub(crate) struct TableScan<'a, R> {
+    cursor: TableCursor<'a, R>,
     next: u32,
 }
 
-impl<R: Record> Iterator for Scan<'_, R> {
+impl<R: TableRecord> Iterator for TableScan<'_, R> {
     type Item = Result<(u32, R)>;
 
     #[inline]
@@ -77,30 +77,30 @@ impl<R: Record> Iterator for Scan<'_, R> {
 
 /// Reads single records, keeping the blocks read last.
 #[derive(Debug)]
-pub(crate) struct Cursor<'a, R> {
-    table: &'a Table<R>,
+pub(crate) struct TableCursor<'a, R> {
+    table: &'a RecordTable<R>,
     /// Number of blocks read at once.
     ahead: usize,
     first_block: u32,
-    blocks: Vec<Block>,
+    blocks: Vec<TableBlock>,
 }
 
-impl<R: Record> Cursor<'_, R> {
+impl<R: TableRecord> TableCursor<'_, R> {
     /// The record with a number, or `None` past the last.
     #[inline]
     pub(crate) fn get(&mut self, number: u32) -> Result<Option<R>> {
         if number >= self.table.count {
             return Ok(None);
         }
-        let (block, slot) = (number / Table::<R>::PER_BLOCK, number % Table::<R>::PER_BLOCK);
+        let (block, slot) = (number / RecordTable::<R>::PER_BLOCK, number % RecordTable::<R>::PER_BLOCK);
         if (block.wrapping_sub(self.first_block)) as usize >= self.blocks.len() {
             if let Some(frame) = self.table.frame(block) {
-                return Ok(Some(Table::<R>::decode(&frame.bytes, slot)));
+                return Ok(Some(RecordTable::<R>::decode(&frame.bytes, slot)));
             }
             self.fill(block)?;
         }
         let bytes = &self.blocks[(block - self.first_block) as usize];
-        Ok(Some(Table::<R>::decode(bytes, slot)))
+        Ok(Some(RecordTable::<R>::decode(bytes, slot)))
     }
 
     /// Announces the range of blocks whose records will be read next, starting with the first.

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sha2::Digest as _;
 
 use super::super::encode::{Encoder, Generation};
-use super::super::error::{Context, SegmentError};
+use super::super::error::{IoContext, SegmentError};
 use super::super::ledger::SegmentInfo;
 use super::super::name::SegmentName;
 use super::super::order::FIELD_CAPTURES_BEFORE;

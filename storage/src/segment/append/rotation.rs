@@ -6,10 +6,10 @@ use std::thread;
 use super::super::codec::Codec;
 use super::super::dictionary::Dictionary;
 use super::super::encode::Generation;
-use super::super::error::{Context, SegmentError};
+use super::super::error::{IoContext, SegmentError};
 use super::super::host_group::HOST_GROUPS_MAX;
 use super::super::versions::DictionaryPlan;
-use super::super::writer::{Building, Writer};
+use super::super::writer::{Building, GroupWriter};
 use super::Segments;
 
 /// The next dictionary is built ahead once less than one part in this many of a segment's limits is left.
@@ -145,7 +145,7 @@ impl Segments {
             let mut versions = writer.versions.split_off(other_hosts);
             versions.rotate(other.dictionary.as_deref());
             writer.hosts = hosts;
-            self.writers.push(Writer {
+            self.writers.push(GroupWriter {
                 hosts: other_hosts,
                 active: None,
                 versions,

@@ -27,8 +27,8 @@ const TEXT_SAMPLED_MAX: usize = 4 << 20;
 
 /// Samples of many texts.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
-    /// Samples of all texts, concatenated; [`Texts::arrange`] replaces them by small numbers.
+pub(super) struct TextSamples {
+    /// Samples of all texts, concatenated; [`TextSamples::arrange`] replaces them by small numbers.
     samples: Vec<u32>,
     /// End of each text's samples.
     ends: Vec<usize>,
@@ -44,7 +44,7 @@ pub(super) struct Texts {
 
 /// The texts chosen for a dictionary.
 #[derive(Debug, Default)]
-pub(super) struct Choice {
+pub(super) struct DictionaryChoice {
     /// Texts, most valuable first.
     pub texts: Vec<usize>,
     /// Estimated bytes of the segment with this dictionary.
@@ -52,40 +52,40 @@ pub(super) struct Choice {
 }
 
 /// A text that may be chosen.
-struct Candidate {
+struct TextCandidate {
     density: f64,
     text: usize,
 }
 
-impl PartialEq for Candidate {
+impl PartialEq for TextCandidate {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
 
-impl Eq for Candidate {}
+impl Eq for TextCandidate {}
 
-impl PartialOrd for Candidate {
+impl PartialOrd for TextCandidate {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Candidate {
+impl Ord for TextCandidate {
     fn cmp(&self, other: &Self) -> Ordering {
         self.density.total_cmp(&other.density).then(other.text.cmp(&self.text))
     }
 }
 
 /// Counters for choosing texts.
-pub(super) struct Counts {
+pub(super) struct SampleCounts {
     /// Number of texts of the range that have each sample.
     texts: Vec<u32>,
     /// Whether a chosen text has each sample.
     covered: Vec<bool>,
 }
 
-impl Texts {
+impl TextSamples {
     /// Creates an empty collection; see [`samples`] for `halvings`.
     pub(super) fn new(halvings: u32) -> Self {
         Self { halvings, ..Self::default() }
@@ -129,23 +129,23 @@ impl Texts {
     }
 
     /// Returns empty counters.
-    pub(super) fn counts(&self) -> Counts {
-        Counts { texts: vec![0; self.distinct], covered: vec![false; self.distinct] }
+    pub(super) fn counts(&self) -> SampleCounts {
+        SampleCounts { texts: vec![0; self.distinct], covered: vec![false; self.distinct] }
     }
 
     /// Chooses the texts for the dictionary of a range of captures.
-    pub(super) fn choose(&self, captures: &Range<usize>, counts: &mut Counts) -> Choice {
+    pub(super) fn choose(&self, captures: &Range<usize>, counts: &mut SampleCounts) -> DictionaryChoice {
         let range = captures.start * 2..captures.end * 2;
         for sample in range.clone().flat_map(|text| self.of(text)) {
             counts.texts[*sample as usize] += 1;
         }
         let plain: f64 = range.clone().map(|text| f64::from(self.lengths[text])).sum();
-        let mut choice = Choice { texts: Vec::new(), cost: plain * ALONE + SEGMENT_BYTES };
-        let mut heap: BinaryHeap<Candidate> = range
+        let mut choice = DictionaryChoice { texts: Vec::new(), cost: plain * ALONE + SEGMENT_BYTES };
+        let mut heap: BinaryHeap<TextCandidate> = range
             .clone()
             .filter_map(|text| {
                 let (worth, bytes) = self.worth(text, counts);
-                (worth > 0.0).then(|| Candidate { density: worth / bytes, text })
+                (worth > 0.0).then(|| TextCandidate { density: worth / bytes, text })
             })
             .collect();
         let mut room = TEXT_BYTES_MAX as f64;
@@ -156,7 +156,7 @@ impl Texts {
             }
             let density = worth / bytes;
             if heap.peek().is_some_and(|next| next.density > density) {
-                heap.push(Candidate { density, ..candidate });
+                heap.push(TextCandidate { density, ..candidate });
                 continue;
             }
             room -= bytes;
@@ -172,7 +172,7 @@ impl Texts {
     }
 
     /// Returns the bytes that adding this text to a dictionary saves, and the bytes it adds there.
-    fn worth(&self, text: usize, counts: &Counts) -> (f64, f64) {
+    fn worth(&self, text: usize, counts: &SampleCounts) -> (f64, f64) {
         let fresh = self.of(text).iter().filter(|sample| !counts.covered[**sample as usize]);
         let (mut worth, mut bytes) = (0.0, 0.0);
         for sample in fresh {
@@ -189,7 +189,7 @@ impl Texts {
 
     /// Returns the stretches of a chosen text that belong in the dictionary: those that texts of the range share and
     /// that no earlier text had. `taken` records what earlier texts had.
-    pub(super) fn stretches(&self, text: &[u8], taken: &mut Taken) -> Vec<Range<usize>> {
+    pub(super) fn stretches(&self, text: &[u8], taken: &mut TakenSamples) -> Vec<Range<usize>> {
         let mut found: Vec<Range<usize>> = Vec::new();
         let mut before = 0;
         let sampled = text.get(..text.len().min(TEXT_SAMPLED_MAX)).unwrap_or_default();
@@ -210,13 +210,16 @@ impl Texts {
     }
 
     /// Returns which samples a range shares, with none in the dictionary yet.
-    pub(super) fn taken(&self, captures: &Range<usize>) -> Taken {
+    pub(super) fn taken(&self, captures: &Range<usize>) -> TakenSamples {
         let mut texts = vec![0_u8; self.distinct];
         for sample in (captures.start * 2..captures.end * 2).flat_map(|text| self.of(text)) {
             let count = &mut texts[*sample as usize];
             *count = count.saturating_add(1);
         }
-        Taken { shared: texts.into_iter().map(|count| count > 1).collect(), held: vec![false; self.distinct] }
+        TakenSamples {
+            shared: texts.into_iter().map(|count| count > 1).collect(),
+            held: vec![false; self.distinct],
+        }
     }
 }
 
@@ -224,7 +227,7 @@ impl Texts {
 const GAP_BYTES: usize = 512;
 
 /// Samples already in a dictionary being built.
-pub(super) struct Taken {
+pub(super) struct TakenSamples {
     shared: Vec<bool>,
     held: Vec<bool>,
 }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use super::append::Segments;
 use super::codec::Codec;
 use super::encode::Encoder;
-use super::error::{Context, SegmentError};
+use super::error::{IoContext, SegmentError};
 use super::group::CaptureGroup;
 use super::guard::Guard;
 use super::ledger::{self, SegmentInfo};
@@ -41,12 +41,12 @@ use super::read::SegmentReader;
 use super::replay::ReplayedCapture;
 use crate::backend::Disk;
 use crate::ids::{Location, SegmentId};
-use choice::{Choice, Counts, Texts};
+use choice::{DictionaryChoice, SampleCounts, TextSamples};
 use plan::Rewrite;
 use write::{NewSegment, on_threads};
 
 pub(super) use swap::FILE;
-pub(crate) use swap::{Intent, settle};
+pub(crate) use swap::{SwapIntent, settle};
 
 /// Maximum number of new segments of one call: a rebuild reads all of them in parallel.
 const NEW_SEGMENTS_MAX: usize = 16;
@@ -281,20 +281,21 @@ impl Rewriter {
         let to_shrink = options.to_shrink && is_of_codec;
         let mut rewritten =
             Rewritten { old: self.old.clone(), new: Vec::new(), moved: Vec::new(), to_shrink };
-        let segment = |(number, part): (u32, Part)| {
+        let segment = |(number, part): (u32, SegmentPlan)| {
             let id = SegmentId(self.first.0 + number);
             (
                 NewSegment { from: self, options, codec: part.codec, id, level: options.level(part.codec) },
                 part,
             )
         };
-        let mut new: Vec<(NewSegment<'_>, Part)> = (0..).zip(parts).map(segment).collect();
+        let mut new: Vec<(NewSegment<'_>, SegmentPlan)> = (0..).zip(parts).map(segment).collect();
         // One thread takes seconds for a dictionary.
         for some in new.chunks_mut(options.threads.max(1)) {
-            let dictionary = |(): &mut (), (segment, part): &(NewSegment<'_>, Part)| match &part.content {
-                Content::Chosen(choice) => segment.dictionary(&plan, &part.range, choice),
-                Content::Of(old) => self.reader.load_dictionary(*old),
-            };
+            let dictionary =
+                |(): &mut (), (segment, part): &(NewSegment<'_>, SegmentPlan)| match &part.content {
+                    DictionarySource::Chosen(choice) => segment.dictionary(&plan, &part.range, choice),
+                    DictionarySource::Of(old) => self.reader.load_dictionary(*old),
+                };
             let dictionaries = on_threads(some.iter().collect(), &mut vec![(); some.len()], &dictionary)?;
             for ((segment, part), dictionary) in some.iter_mut().zip(dictionaries) {
                 segment.choose_level(&plan, &part.range, dictionary.as_ref())?;
@@ -319,12 +320,12 @@ impl Rewriter {
     pub fn estimate(&self, options: &RewriteOptions) -> Result<u64, SegmentError> {
         let (plan, parts) = self.plan(options, &mut KeepAll)?;
         let mut bytes = 0;
-        for Part { range, codec, content } in parts {
+        for SegmentPlan { range, codec, content } in parts {
             let level = options.level(codec);
             let mut segment = NewSegment { from: self, options, codec, id: self.first, level };
             bytes += match content {
-                Content::Chosen(choice) => segment.estimate(&plan, &range, &choice)?,
-                Content::Of(old) => {
+                DictionarySource::Chosen(choice) => segment.estimate(&plan, &range, &choice)?,
+                DictionarySource::Of(old) => {
                     self.old.iter().filter(|info| info.id == old).map(|info| info.bytes).sum()
                 }
             };
@@ -337,17 +338,17 @@ impl Rewriter {
         &self,
         options: &RewriteOptions,
         author: &mut dyn Author,
-    ) -> Result<(Rewrite, Vec<Part>), SegmentError> {
+    ) -> Result<(Rewrite, Vec<SegmentPlan>), SegmentError> {
         self.reader.keep_dictionaries(options.dictionary_bytes);
         let (mut plan, mut parts) = (Rewrite::default(), Vec::new());
-        plan.texts = Texts::new(options.halvings.min(HALVINGS_MAX));
+        plan.texts = TextSamples::new(options.halvings.min(HALVINGS_MAX));
         for info in &self.old {
             let before = plan.captures.len();
             let replaces = &mut |capture: &ReplayedCapture| author.replaces(capture);
             plan.read(&self.disk, &self.folder, info, !options.verbatim, replaces)?;
             if options.verbatim {
                 let (range, codec) = (before..plan.captures.len(), self.reader.codec(info.id)?);
-                parts.push(Part { range, codec, content: Content::Of(info.id) });
+                parts.push(SegmentPlan { range, codec, content: DictionarySource::Of(info.id) });
             }
         }
         if !options.verbatim {
@@ -355,9 +356,10 @@ impl Rewriter {
             let codec = options.codec.unwrap_or(self.codec);
             let stretches = match codec {
                 Codec::Zstd => stretches(&plan),
-                Codec::Gzip => vec![(0..plan.captures.len(), Choice::default())],
+                Codec::Gzip => vec![(0..plan.captures.len(), DictionaryChoice::default())],
             };
-            let part = |(range, choice)| Part { range, codec, content: Content::Chosen(choice) };
+            let part =
+                |(range, choice)| SegmentPlan { range, codec, content: DictionarySource::Chosen(choice) };
             parts = stretches.into_iter().map(part).collect();
         }
         Ok((plan, parts))
@@ -401,9 +403,9 @@ impl Segments {
     }
 
     /// Records durably that new segments will replace old ones once the catalogue has this number.
-    pub(crate) fn intend(&self, rewritten: &Rewritten, number: u64) -> Result<Intent, SegmentError> {
+    pub(crate) fn intend(&self, rewritten: &Rewritten, number: u64) -> Result<SwapIntent, SegmentError> {
         let old = rewritten.old.iter().map(|info| info.name.clone()).collect();
-        let intent = Intent { number, old, new: rewritten.new.clone() };
+        let intent = SwapIntent { number, old, new: rewritten.new.clone() };
         let saved = intent.save(self.disk.as_ref(), &self.folder);
         if saved.is_err() {
             // Files that cannot be removed now are removed when the archive is next opened.
@@ -414,7 +416,7 @@ impl Segments {
     }
 
     /// Carries out an exchange that the catalogue has committed.
-    pub(crate) fn exchange(&mut self, intent: &Intent) -> Result<(), SegmentError> {
+    pub(crate) fn exchange(&mut self, intent: &SwapIntent) -> Result<(), SegmentError> {
         self.durability.check()?;
         let outcome = intent.carry_out(self.disk.as_ref(), &self.folder);
         if outcome.is_err() {
@@ -435,25 +437,25 @@ impl Segments {
 }
 
 /// Captures that go into one new segment.
-struct Part {
+struct SegmentPlan {
     range: Range<usize>,
     codec: Codec,
-    content: Content,
+    content: DictionarySource,
 }
 
 /// Source of a new segment's dictionary.
-enum Content {
+enum DictionarySource {
     /// Chosen texts.
-    Chosen(Choice),
+    Chosen(DictionaryChoice),
     /// The dictionary of an old segment.
     Of(SegmentId),
 }
 
 /// A stretch of captures and the choice for its dictionary.
-type Chosen = (Range<usize>, Choice);
+type ChosenStretch = (Range<usize>, DictionaryChoice);
 
 /// Splits the captures into stretches.
-fn stretches(plan: &Rewrite) -> Vec<Chosen> {
+fn stretches(plan: &Rewrite) -> Vec<ChosenStretch> {
     let mut counts = plan.texts.counts();
     let all = 0..plan.captures.len();
     let choice = plan.texts.choose(&all, &mut counts);
@@ -471,7 +473,12 @@ fn stretches(plan: &Rewrite) -> Vec<Chosen> {
 }
 
 /// Splits a stretch in two, if two dictionaries save more than they cost.
-fn halves(plan: &Rewrite, range: &Range<usize>, cost: f64, counts: &mut Counts) -> Option<[Chosen; 2]> {
+fn halves(
+    plan: &Rewrite,
+    range: &Range<usize>,
+    cost: f64,
+    counts: &mut SampleCounts,
+) -> Option<[ChosenStretch; 2]> {
     let plain: u64 = plan.captures.get(range.clone())?.iter().map(|capture| capture.plain).sum();
     if plain < CUT_BYTES_MIN {
         return None;

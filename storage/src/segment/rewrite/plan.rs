@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::super::error::{Context, SegmentError};
+use super::super::error::{IoContext, SegmentError};
 use super::super::group::FIELD_IMPORTED;
 use super::super::ledger::SegmentInfo;
-use super::super::order::{CaptureStream, Captures as _, FIELD_CAPTURES_BEFORE, Found};
+use super::super::order::{CaptureStream, Captures as _, FIELD_CAPTURES_BEFORE, StreamItem};
 use super::super::replay::ReplayedCapture;
-use super::choice::Texts;
-use super::raw::Stretch;
+use super::choice::TextSamples;
+use super::raw::ByteStretch;
 use crate::address::surt;
 use crate::backend::{Disk, OpenMode};
 use crate::ids::Watermark;
@@ -38,7 +38,7 @@ pub(super) struct Planned {
     /// Number of captures in the archive before it.
     pub number: u64,
     /// Where its records are.
-    pub stretch: Stretch,
+    pub stretch: ByteStretch,
     /// Offset of its main record in the segment.
     pub main: u64,
     /// Microseconds since 1970.
@@ -57,7 +57,7 @@ pub(super) struct Rewrite {
     /// Sorted by page, those of a page in append order.
     pub captures: Vec<Planned>,
     /// Main blocks and metadata of these captures, two texts each.
-    pub texts: Texts,
+    pub texts: TextSamples,
     /// Fields of the old segments' `warcinfo` records.
     pub info: Vec<(String, String)>,
     /// Page numbers by SURT.
@@ -82,12 +82,12 @@ impl Rewrite {
         let mut stream = stream.with_spools(disk.clone(), folder).ahead(AHEAD_MAX);
         while let Some(found) = stream.next()? {
             match found {
-                Found::Warcinfo { fields, .. } => self.add_info(fields),
-                Found::Broken(place) => {
+                StreamItem::Warcinfo { fields, .. } => self.add_info(fields),
+                StreamItem::Broken(place) => {
                     let (offset, what) = (place.offset, place.what);
                     return Err(SegmentError::Corrupted { segment: segment.id, offset, what });
                 }
-                Found::Capture { number, start, capture, .. } => {
+                StreamItem::Capture { number, start, capture, .. } => {
                     let is_replaced = is_replaced(&capture)?;
                     self.add(number, start, &capture, is_replaced);
                     if samples {
@@ -116,7 +116,7 @@ impl Rewrite {
         let main = capture.main;
         self.captures.push(Planned {
             number,
-            stretch: Stretch { segment: main.segment, offset: start, length: capture.end.offset - start },
+            stretch: ByteStretch { segment: main.segment, offset: start, length: capture.end.offset - start },
             main: main.offset,
             time: capture.time.timestamp_micros(),
             page: 0,

@@ -6,11 +6,11 @@ use flate2::{Decompress, FlushDecompress, Status};
 use zstd::zstd_safe;
 
 use super::super::codec::{Codec, FRAME_BYTES_MAX};
-use super::super::error::{Context, SegmentError};
+use super::super::error::{IoContext, SegmentError};
 use super::super::read::SegmentReader;
 use crate::backend::{DiskFile, read_exact_at};
 use crate::ids::SegmentId;
-use crate::warc::{HEAD_BYTES_MAX, Header};
+use crate::warc::{HEAD_BYTES_MAX, RecordHeader};
 
 /// Bytes of a segment that are read at once: more than a frame takes.
 const WINDOW_BYTES: usize = 2 * FRAME_BYTES_MAX;
@@ -23,7 +23,7 @@ const END_BYTES: u64 = 4;
 
 /// A range of bytes of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stretch {
+pub(super) struct ByteStretch {
     pub segment: SegmentId,
     pub offset: u64,
     pub length: u64,
@@ -35,7 +35,7 @@ pub(super) enum Raw {
     /// The record's bytes.
     Short(Vec<u8>),
     /// Location of a record that is too long for memory, and its bytes before compression.
-    Long(Stretch, u64),
+    Long(ByteStretch, u64),
 }
 
 impl Raw {
@@ -49,14 +49,14 @@ impl Raw {
 }
 
 /// Reads a range of a file through a window.
-struct Window {
+struct RawWindow {
     file: Arc<dyn DiskFile>,
     end: u64,
     start: u64,
     bytes: Vec<u8>,
 }
 
-impl Window {
+impl RawWindow {
     /// Returns the bytes from a position on, as many as the window has of them; `refill` loads as many as it can hold.
     fn at(&mut self, position: u64, refill: bool) -> std::io::Result<&[u8]> {
         let held = self.start + self.bytes.len() as u64;
@@ -77,16 +77,16 @@ pub(super) struct RawReader<'a> {
     segment: SegmentId,
     codec: Codec,
     path: std::path::PathBuf,
-    window: Window,
+    window: RawWindow,
 }
 
 impl<'a> RawReader<'a> {
     /// Creates a reader of a stretch of complete records.
-    pub(super) fn new(reader: &'a SegmentReader, stretch: Stretch) -> Result<Self, SegmentError> {
+    pub(super) fn new(reader: &'a SegmentReader, stretch: ByteStretch) -> Result<Self, SegmentError> {
         let (file, path) = reader.file(stretch.segment)?;
         let codec = reader.codec(stretch.segment)?;
         let end = stretch.offset + stretch.length;
-        let window = Window { file, end, start: stretch.offset, bytes: Vec::new() };
+        let window = RawWindow { file, end, start: stretch.offset, bytes: Vec::new() };
         Ok(Self { reader, segment: stretch.segment, codec, path, window })
     }
 
@@ -95,7 +95,7 @@ impl<'a> RawReader<'a> {
     }
 
     /// Returns a stretch of the segment as stored.
-    pub(super) fn bytes(&self, stretch: Stretch) -> Result<Vec<u8>, SegmentError> {
+    pub(super) fn bytes(&self, stretch: ByteStretch) -> Result<Vec<u8>, SegmentError> {
         let mut bytes = vec![0; usize::try_from(stretch.length).unwrap_or(usize::MAX)];
         read_exact_at(self.window.file.as_ref(), &mut bytes, stretch.offset).context("read", &self.path)?;
         Ok(bytes)
@@ -151,7 +151,7 @@ impl<'a> RawReader<'a> {
         if unpacked != whole {
             return Err(self.corrupted(start, "the record's length differs from its Content-Length"));
         }
-        let stretch = Stretch { segment, offset: start, length: position - start };
+        let stretch = ByteStretch { segment, offset: start, length: position - start };
         if whole > SHORT_BYTES_MAX {
             return Ok((Raw::Long(stretch, whole), stretch.length));
         }
@@ -164,7 +164,7 @@ impl<'a> RawReader<'a> {
     }
 
     /// Passes the contents of the zstd frames of a stretch to `take`.
-    fn frames_of(&mut self, stretch: Stretch, take: &mut Take<'_>) -> Result<(), SegmentError> {
+    fn frames_of(&mut self, stretch: ByteStretch, take: &mut TakeBytes<'_>) -> Result<(), SegmentError> {
         let (reader, segment) = (self.reader, self.segment);
         let mut position = stretch.offset;
         while position < stretch.offset + stretch.length {
@@ -188,7 +188,7 @@ impl<'a> RawReader<'a> {
             Ok(())
         })?;
         if whole > SHORT_BYTES_MAX {
-            let stretch = Stretch { segment: self.segment, offset: start, length };
+            let stretch = ByteStretch { segment: self.segment, offset: start, length };
             return Ok((Raw::Long(stretch, whole), length));
         }
         match whole_length(&record) {
@@ -198,7 +198,7 @@ impl<'a> RawReader<'a> {
     }
 
     /// Passes the content of the member at a position to `take`, and returns the member's length.
-    fn inflate(&mut self, start: u64, take: &mut Take<'_>) -> Result<u64, SegmentError> {
+    fn inflate(&mut self, start: u64, take: &mut TakeBytes<'_>) -> Result<u64, SegmentError> {
         let mut inflater = Decompress::new_gzip(15);
         let mut piece = Vec::with_capacity(PIECE_BYTES.min(256 << 10));
         loop {
@@ -221,7 +221,11 @@ impl<'a> RawReader<'a> {
     }
 
     /// Passes a long record to `take`, piece by piece; the first piece contains the head.
-    pub(super) fn pieces(&mut self, record: Stretch, take: &mut Take<'_>) -> Result<(), SegmentError> {
+    pub(super) fn pieces(
+        &mut self,
+        record: ByteStretch,
+        take: &mut TakeBytes<'_>,
+    ) -> Result<(), SegmentError> {
         match self.codec {
             Codec::Zstd => self.frames_of(record, take),
             Codec::Gzip => {
@@ -241,11 +245,11 @@ impl<'a> RawReader<'a> {
 }
 
 /// Callback that receives pieces.
-pub(super) type Take<'a> = dyn FnMut(&[u8]) -> Result<(), SegmentError> + 'a;
+pub(super) type TakeBytes<'a> = dyn FnMut(&[u8]) -> Result<(), SegmentError> + 'a;
 
 /// Returns the length of a record according to its head; `beginning` must contain the head.
 fn whole_length(beginning: &[u8]) -> Option<u64> {
     let head = beginning.get(..beginning.len().min(HEAD_BYTES_MAX))?;
-    let (header, length) = Header::parse(head).ok()?;
+    let (header, length) = RecordHeader::parse(head).ok()?;
     Some(length as u64 + header.content_length()? + END_BYTES)
 }

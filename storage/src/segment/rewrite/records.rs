@@ -6,12 +6,12 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::super::codec::{Codec, Compressor, RECORD_END, SpoolingError, cut};
-use super::super::encode::Packed;
-use super::super::error::{Context, SegmentError};
-use super::super::group::{Block, Content};
+use super::super::encode::CompressedGroup;
+use super::super::error::{IoContext, SegmentError};
+use super::super::group::{RecordBlock, RecordContent};
 use super::super::read::SegmentReader;
-use super::super::replay::{Assembler, ReplayedCapture, Seen};
-use super::raw::{Raw, RawReader, Stretch};
+use super::super::replay::{Assembler, RecordRole, ReplayedCapture};
+use super::raw::{ByteStretch, Raw, RawReader};
 use crate::backend::{Disk, Spool};
 use crate::warc::{Record, head_length};
 
@@ -40,7 +40,7 @@ impl Packers {
 const BEGINNING_BYTES: usize = 1 << 20;
 
 /// The records of a capture before compression.
-pub(super) struct Records<'a> {
+pub(super) struct RawRecords<'a> {
     reader: Option<RawReader<'a>>,
     /// Records with their compressed lengths, if they were compressed.
     records: Vec<(Raw, Option<u64>)>,
@@ -48,9 +48,13 @@ pub(super) struct Records<'a> {
     main: usize,
 }
 
-impl<'a> Records<'a> {
+impl<'a> RawRecords<'a> {
     /// Reads the records. `main` is the offset of the main record.
-    pub(super) fn read(reader: &'a SegmentReader, stretch: Stretch, main: u64) -> Result<Self, SegmentError> {
+    pub(super) fn read(
+        reader: &'a SegmentReader,
+        stretch: ByteStretch,
+        main: u64,
+    ) -> Result<Self, SegmentError> {
         let mut reader = RawReader::new(reader, stretch)?;
         let (mut place, mut position, mut records) = (None, stretch.offset, Vec::new());
         for (record, length) in reader.records()? {
@@ -66,12 +70,12 @@ impl<'a> Records<'a> {
     }
 
     /// Wraps newly made records.
-    pub(super) fn made(blocks: &[Block<'_>], main: usize) -> io::Result<Self> {
-        let raw = |block: &Block<'_>| {
+    pub(super) fn made(blocks: &[RecordBlock<'_>], main: usize) -> io::Result<Self> {
+        let raw = |block: &RecordBlock<'_>| {
             let mut raw = block.head.clone().into_bytes();
             match &block.content {
-                Content::Bytes(content) => raw.extend_from_slice(content),
-                Content::Spooled(beginning, rest) => {
+                RecordContent::Bytes(content) => raw.extend_from_slice(content),
+                RecordContent::Spooled(beginning, rest) => {
                     raw.extend_from_slice(beginning);
                     raw.extend_from_slice(&rest.beginning(usize::MAX)?);
                 }
@@ -97,12 +101,12 @@ impl<'a> Records<'a> {
     }
 
     /// Returns the records in their compressed form; only for records that were read.
-    pub(super) fn as_they_lie(&self, stretch: Stretch) -> Result<Packed, SegmentError> {
+    pub(super) fn as_they_lie(&self, stretch: ByteStretch) -> Result<CompressedGroup, SegmentError> {
         let reader = self.reader.as_ref().ok_or(SegmentError::Missing(stretch.segment))?;
         let lengths: Vec<u32> =
             self.records.iter().map(|(_, packed)| packed.unwrap_or_default() as u32).collect();
         let (before, rest) = lengths.split_at(self.main.min(lengths.len()));
-        Ok(Packed {
+        Ok(CompressedGroup {
             generation: 0,
             spooled: None,
             bytes: reader.bytes(stretch)?,
@@ -127,7 +131,7 @@ impl<'a> Records<'a> {
     }
 
     /// Assembles the capture; a long record contributes only its beginning.
-    pub(super) fn capture(&mut self, stretch: Stretch) -> Result<Box<ReplayedCapture>, SegmentError> {
+    pub(super) fn capture(&mut self, stretch: ByteStretch) -> Result<Box<ReplayedCapture>, SegmentError> {
         let Self { reader, records, .. } = self;
         let broken =
             |what: String| SegmentError::Corrupted { segment: stretch.segment, offset: stretch.offset, what };
@@ -144,13 +148,13 @@ impl<'a> Records<'a> {
             let (header, content) = match raw {
                 Raw::Short(_) => cut(&bytes).map_err(broken)?,
                 Raw::Long(..) => {
-                    let (header, length) =
-                        crate::warc::Header::parse(&bytes).map_err(|error| broken(error.to_string()))?;
+                    let (header, length) = crate::warc::RecordHeader::parse(&bytes)
+                        .map_err(|error| broken(error.to_string()))?;
                     (header, bytes.slice(length..))
                 }
             };
             let record = Record { header, offset: 0, length: 0, content, rest: None };
-            if let Seen::Capture(capture) = assembler.take(stretch.segment, record) {
+            if let RecordRole::Capture(capture) = assembler.take(stretch.segment, record) {
                 return Ok(capture);
             }
         }
@@ -163,7 +167,7 @@ impl<'a> Records<'a> {
         packers: &mut Packers,
         codec: Codec,
         spools: (&dyn Disk, &std::path::Path),
-    ) -> Result<Packed, SegmentError> {
+    ) -> Result<CompressedGroup, SegmentError> {
         let Self { reader, records, main } = self;
         let (mut bytes, mut spooled, mut plain_length) = (Vec::new(), None, 0);
         let mut places = Vec::with_capacity(records.len());
@@ -210,6 +214,6 @@ impl<'a> Records<'a> {
             ((offset, length), _) => (offset + first as u32, length),
         };
         let records = records.len() as u32;
-        Ok(Packed { generation: 0, spooled, bytes, main, records, plain_length, facts: None })
+        Ok(CompressedGroup { generation: 0, spooled, bytes, main, records, plain_length, facts: None })
     }
 }

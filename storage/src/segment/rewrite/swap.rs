@@ -12,7 +12,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::error::{Context, SegmentError};
+use super::super::error::{IoContext, SegmentError};
 use super::super::index;
 use super::super::ledger::{self, SegmentInfo};
 use super::super::name::{REWRITTEN, SegmentName};
@@ -23,7 +23,7 @@ pub(in super::super) const FILE: &str = "rewrite.json";
 
 /// New segments that are to replace old ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Intent {
+pub(crate) struct SwapIntent {
     /// The catalogue's number once the new segments count.
     pub number: u64,
     /// File names of the old segments.
@@ -34,12 +34,12 @@ pub(crate) struct Intent {
 
 /// The file's content: the intent and XXH3-64 of its JSON, so that no wrong byte removes a segment.
 #[derive(Serialize, Deserialize)]
-struct Checked {
-    intent: Intent,
+struct CheckedIntent {
+    intent: SwapIntent,
     check: String,
 }
 
-impl Intent {
+impl SwapIntent {
     fn check(&self) -> io::Result<String> {
         Ok(format!("{:016x}", xxh3_64(&serde_json::to_vec(self)?)))
     }
@@ -47,7 +47,7 @@ impl Intent {
     /// Writes the intent durably.
     pub(super) fn save(&self, disk: &dyn Disk, folder: &Path) -> Result<(), SegmentError> {
         let path = folder.join(FILE);
-        let checked = self.check().map(|check| Checked { intent: self.clone(), check });
+        let checked = self.check().map(|check| CheckedIntent { intent: self.clone(), check });
         let text = checked.and_then(|checked| Ok(serde_json::to_vec(&checked)?)).context("write", &path)?;
         replace_file(disk, &path, &text).context("write", &path)
     }
@@ -60,7 +60,7 @@ impl Intent {
             text => text.context("read", &path)?,
         };
         let damaged = || io::Error::other("the file is damaged; restore it from a backup");
-        let Checked { intent, check } =
+        let CheckedIntent { intent, check } =
             serde_json::from_slice(&text).map_err(|_| damaged()).context("read", &path)?;
         // Names of segments cannot lead to other folders.
         let names = intent.old.iter().chain(intent.new.iter().map(|info| &info.name));
@@ -129,7 +129,7 @@ pub(crate) fn settle(disk: &dyn Disk, archive: &Path, committed: Option<u64>) ->
     if !disk.exists(folder).context("look for", folder)? {
         return Ok(0);
     }
-    if let Some(intent) = Intent::load(disk, folder)? {
+    if let Some(intent) = SwapIntent::load(disk, folder)? {
         // Without a catalogue the new segments count once an old one is gone.
         let has_lost = |old: &String| Ok(!disk.exists(&folder.join(old))?);
         let lost: io::Result<Vec<bool>> = intent.old.iter().map(has_lost).collect();

@@ -9,20 +9,20 @@ use sha2::Digest as _;
 
 use super::super::append::warcinfo;
 use super::super::codec::{Codec, Compressor};
-use super::super::dictionary::{Base, Dictionary};
-use super::super::encode::Packed;
-use super::super::error::{Context, SegmentError};
+use super::super::dictionary::{Dictionary, DictionaryBase};
+use super::super::encode::CompressedGroup;
+use super::super::error::{IoContext, SegmentError};
 use super::super::group::{CaptureBody, blocks};
-use super::super::index::{Index, IndexFacts};
+use super::super::index::{IndexFacts, SegmentIndex};
 use super::super::ledger::SegmentInfo;
 use super::super::name::SegmentName;
 use super::super::read::locked;
 use super::super::replay::ReplayedCapture;
 use super::super::writer::Active;
-use super::choice::Choice;
+use super::choice::DictionaryChoice;
 use super::plan::{Planned, Rewrite, metadata_text};
-use super::raw::Stretch;
-use super::records::{Packers, Records};
+use super::raw::ByteStretch;
+use super::records::{Packers, RawRecords};
 use super::{Author, BETTER_LEVEL, Moved, RewriteOptions, Rewriter, SAVED_PERCENT_MIN};
 use crate::backend::OpenMode;
 use crate::digest::Digest;
@@ -54,14 +54,14 @@ pub(super) struct NewSegment<'a> {
 }
 
 /// A new segment that is complete.
-pub(super) struct Written {
+pub(super) struct WrittenSegment {
     pub info: SegmentInfo,
     pub moved: Vec<Moved>,
 }
 
 /// A capture in a new segment.
-struct Copied {
-    records: Stretch,
+struct CopiedCapture {
+    records: ByteStretch,
     main: Location,
     digest: u128,
 }
@@ -72,19 +72,19 @@ impl NewSegment<'_> {
         &self,
         plan: &Rewrite,
         captures: &Range<usize>,
-        choice: &Choice,
+        choice: &DictionaryChoice,
     ) -> Result<Option<Dictionary>, SegmentError> {
         let mut taken = plan.texts.taken(captures);
         let mut bases = Vec::with_capacity(choice.texts.len());
         for text in &choice.texts {
             let Some(planned) = plan.captures.get(text / 2) else { continue };
-            let mut records = Records::read(&self.from.reader, planned.stretch, planned.main)?;
+            let mut records = RawRecords::read(&self.from.reader, planned.stretch, planned.main)?;
             let capture = records.capture(planned.stretch)?;
             let bytes = if text % 2 == 0 { capture.content.to_vec() } else { metadata_text(&capture) };
             let stretches = plan.texts.stretches(&bytes, &mut taken).into_iter();
             let content: Vec<u8> =
                 stretches.flat_map(|stretch| bytes.get(stretch).unwrap_or_default()).copied().collect();
-            bases.push(Base { url: capture.url.clone(), content: content.into(), origin: None });
+            bases.push(DictionaryBase { url: capture.url.clone(), content: content.into(), origin: None });
         }
         Dictionary::packed_at(DICTIONARY_LEVEL, &bases)
     }
@@ -94,7 +94,7 @@ impl NewSegment<'_> {
         &mut self,
         plan: &Rewrite,
         captures: &Range<usize>,
-        choice: &Choice,
+        choice: &DictionaryChoice,
     ) -> Result<u64, SegmentError> {
         let dictionary = self.dictionary(plan, captures, choice)?;
         self.choose_level(plan, captures, dictionary.as_ref())?;
@@ -164,7 +164,7 @@ impl NewSegment<'_> {
         dictionary: Option<&Arc<Dictionary>>,
         author: &mut dyn Author,
         begun: &mut Vec<SegmentName>,
-    ) -> Result<Written, SegmentError> {
+    ) -> Result<WrittenSegment, SegmentError> {
         let mut packers = self.packers(self.level, dictionary.map(AsRef::as_ref))?;
         let before = captures.first().map_or(0, |capture| capture.number);
         let mut active = self.begin(before, dictionary.cloned(), begun)?;
@@ -182,7 +182,7 @@ impl NewSegment<'_> {
             offset: planned.main,
             to: copied.main,
         });
-        Ok(Written { moved: moved.collect(), info: active.info })
+        Ok(WrittenSegment { moved: moved.collect(), info: active.info })
     }
 
     fn begin(
@@ -232,7 +232,7 @@ impl NewSegment<'_> {
         active: &mut Active,
         packers: &mut [Packers],
         author: &mut dyn Author,
-        copied: &mut Vec<Copied>,
+        copied: &mut Vec<CopiedCapture>,
     ) -> Result<(), SegmentError> {
         let mut work = Vec::with_capacity(batch.len());
         for planned in batch {
@@ -252,8 +252,8 @@ impl NewSegment<'_> {
             let time = DateTime::from_timestamp_micros(planned.time).unwrap_or_default();
             let main = active.append(&packed, time, planned.number)?;
             let offset = main.offset - u64::from(packed.main.0);
-            let records = Stretch { segment: self.id, offset, length: packed.length() };
-            copied.push(Copied { records, main, digest });
+            let records = ByteStretch { segment: self.id, offset, length: packed.length() };
+            copied.push(CopiedCapture { records, main, digest });
         }
         Ok(())
     }
@@ -261,14 +261,14 @@ impl NewSegment<'_> {
     /// Reads the captures that were not newly made, compresses all of them, and returns their digests.
     fn pack(
         &self,
-        work: Vec<(Planned, Option<Records<'_>>)>,
+        work: Vec<(Planned, Option<RawRecords<'_>>)>,
         packers: &mut [Packers],
-    ) -> Result<Vec<(u128, Packed)>, SegmentError> {
+    ) -> Result<Vec<(u128, CompressedGroup)>, SegmentError> {
         let Rewriter { disk, reader, folder, .. } = self.from;
-        let pack = |packers: &mut Packers, (planned, made): (Planned, Option<Records<'_>>)| {
+        let pack = |packers: &mut Packers, (planned, made): (Planned, Option<RawRecords<'_>>)| {
             let mut records = match made {
                 Some(made) => made,
-                None => Records::read(reader, planned.stretch, planned.main)?,
+                None => RawRecords::read(reader, planned.stretch, planned.main)?,
             };
             let copies = self.options.verbatim && !planned.is_replaced;
             let packed = if copies && planned.stretch.length <= COPIED_BYTES_MAX {
@@ -282,8 +282,8 @@ impl NewSegment<'_> {
     }
 
     /// Makes the records that replace those of a capture.
-    fn made(&self, planned: &Planned, author: &mut dyn Author) -> Result<Records<'static>, SegmentError> {
-        let mut old = Records::read(&self.from.reader, planned.stretch, planned.main)?;
+    fn made(&self, planned: &Planned, author: &mut dyn Author) -> Result<RawRecords<'static>, SegmentError> {
+        let mut old = RawRecords::read(&self.from.reader, planned.stretch, planned.main)?;
         let mut capture = old.capture(planned.stretch)?;
         // The assembled capture does not know its offset.
         capture.main = Location { offset: planned.main, ..capture.main };
@@ -292,7 +292,7 @@ impl NewSegment<'_> {
         let folder = &self.from.folder;
         let blocks = blocks(&group, encoder.ids(), encoder.algorithm()).context("read", folder)?;
         let main = if matches!(group.body, CaptureBody::Failed) { blocks.len() - 1 } else { 0 };
-        Records::made(&blocks, main).context("read", folder)
+        RawRecords::made(&blocks, main).context("read", folder)
     }
 
     /// Completes the file and makes it durable.
@@ -313,17 +313,17 @@ impl NewSegment<'_> {
         &self,
         active: &mut Active,
         captures: &[Planned],
-        copied: &[Copied],
+        copied: &[CopiedCapture],
     ) -> Result<(), SegmentError> {
         let reader = &self.from.reader;
-        let mut index = Index::new(&active.info.name);
+        let mut index = SegmentIndex::new(&active.info.name);
         let mut readers = vec![(); self.options.threads.max(1)];
         let mut rest = copied;
         for batch in batches(captures) {
             let Some((some, others)) = rest.split_at_checked(batch.len()) else { break };
             rest = others;
-            let look = |(): &mut (), copied: &Copied| {
-                let mut records = Records::read(reader, copied.records, copied.main.offset)?;
+            let look = |(): &mut (), copied: &CopiedCapture| {
+                let mut records = RawRecords::read(reader, copied.records, copied.main.offset)?;
                 if records.digest()? != copied.digest {
                     let (segment, offset) = (self.id, copied.records.offset);
                     let what = "a rewritten record is not what it was; nothing was changed".to_owned();

@@ -4,7 +4,7 @@ use super::*;
 
 /// Three groups in a segment that was never closed: its name, its bytes, and the ends of the groups.
 fn open_segment(codec: Codec) -> (String, Vec<u8>, Vec<u64>) {
-    let archive = Archive::new(codec);
+    let archive = MemoryArchive::new(codec);
     let (mut segments, _) = archive.open();
     let appended = append(&mut segments, (0..3).map(|number| response(number, &page(number, 60))));
     let name = format!("{}.open", segments.list()[0].name);
@@ -17,7 +17,7 @@ fn a_torn_tail_is_cut_at_the_last_whole_group() {
         let (name, whole, ends) = open_segment(codec);
         assert_eq!(ends[2], whole.len() as u64);
         for length in ends[1]..=ends[2] {
-            let archive = Archive::new(codec);
+            let archive = MemoryArchive::new(codec);
             archive.write(&name, &whole[..length as usize]);
             let (mut segments, recovered) = archive.open();
             let expected = if length == ends[2] { 3 } else { 2 };
@@ -37,7 +37,7 @@ fn a_flipped_byte_in_the_tail_costs_the_last_group_only() {
     for codec in [Codec::Zstd, Codec::Gzip] {
         let (name, whole, ends) = open_segment(codec);
         for place in ends[1]..ends[2] {
-            let archive = Archive::new(codec);
+            let archive = MemoryArchive::new(codec);
             let mut bytes = whole.clone();
             bytes[place as usize] ^= 0x20;
             archive.write(&name, &bytes);
@@ -58,7 +58,7 @@ fn what_is_cut_off_is_kept_when_whole_captures_are_in_it() {
     for codec in [Codec::Zstd, Codec::Gzip] {
         let (name, mut bytes, ends) = open_segment(codec);
         bytes[ends[0] as usize + 40] ^= 1;
-        let archive = Archive::new(codec);
+        let archive = MemoryArchive::new(codec);
         archive.write(&name, &bytes);
         let (segments, recovered) = archive.open();
         assert_eq!(replayed(&segments, Watermark::default()).len(), 1);
@@ -72,7 +72,7 @@ fn damage_before_what_is_relied_on_is_reported_and_left_alone() {
     for codec in [Codec::Zstd, Codec::Gzip] {
         let (name, mut bytes, ends) = open_segment(codec);
         bytes[ends[0] as usize + 40] ^= 1;
-        let mut archive = Archive::new(codec);
+        let mut archive = MemoryArchive::new(codec);
         archive.options.relied_on = Watermark { segment: SegmentId(0), offset: ends[2] }.into();
         archive.write(&name, &bytes);
         let (segments, recovered) = archive.open();
@@ -90,7 +90,7 @@ fn damage_before_what_is_relied_on_is_reported_and_left_alone() {
 
 #[test]
 fn a_full_disk_takes_nothing_and_later_takes_it() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     append(&mut segments, [response(1, b"one")]);
     let encoded = segments.encoder().encode(response(2, &page(2, 500))).expect("encode");
@@ -107,7 +107,7 @@ fn a_full_disk_takes_nothing_and_later_takes_it() {
 
 #[test]
 fn a_failed_sync_ends_all_writing() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     append(&mut segments, [response(1, b"one")]);
     archive.disk.set_faults(Faults { failing_sync_one_in: 1, ..Faults::default() });
@@ -121,7 +121,7 @@ fn a_failed_sync_ends_all_writing() {
 
 #[test]
 fn what_was_appended_after_a_lost_capture_is_not_kept() {
-    let mut archive = Archive::new(Codec::Zstd);
+    let mut archive = MemoryArchive::new(Codec::Zstd);
     archive.options.host_groups = 2;
     let (mut segments, _) = archive.open();
     let appended = append(&mut segments, (0..20).map(|number| hosted(number % 7, number, 40)));
@@ -130,7 +130,7 @@ fn what_was_appended_after_a_lost_capture_is_not_kept() {
     let lost = appended[11].main;
     let entries = archive.files();
     let file = entries.iter().find(|name| name.contains(&format!("-{:05}-", lost.segment.0)));
-    let file = Archive::path(file.expect("the segment"));
+    let file = MemoryArchive::path(file.expect("the segment"));
     assert!(archive.disk.flip(&file, lost.offset as usize + 30, 1));
     let (segments, recovered) = archive.open();
     assert!(recovered.iter().all(|recovered| recovered.kept_as.is_some()), "{recovered:?}");
@@ -146,12 +146,12 @@ fn what_was_appended_after_a_lost_capture_is_not_kept() {
 #[test]
 fn damage_is_never_read_as_a_record() {
     for codec in [Codec::Zstd, Codec::Gzip] {
-        let archive = Archive::new(codec);
+        let archive = MemoryArchive::new(codec);
         let (mut segments, _) = archive.open();
         let encoded = segments.encoder().encode(response(1, &page(1, 50))).expect("encode");
         let appended = segments.append(&encoded).expect("append");
         let right = segments.read(appended.main).expect("read");
-        let path = Archive::path(&format!("{}.open", segments.list()[0].name));
+        let path = MemoryArchive::path(&format!("{}.open", segments.list()[0].name));
         let start = appended.main.offset as usize;
         for place in start..start + appended.main.length as usize {
             archive.disk.flip(&path, place, 0x10);
@@ -168,7 +168,7 @@ fn damage_is_never_read_as_a_record() {
 
 #[test]
 fn opening_does_not_put_what_a_segment_is_in_the_place_of_what_it_was() {
-    let archive = Archive::new(Codec::Gzip);
+    let archive = MemoryArchive::new(Codec::Gzip);
     let (mut segments, _) = archive.open();
     append(&mut segments, (0..5).map(|number| response(number, &page(number, 60))));
     segments.rotate(None).expect("close");
@@ -187,7 +187,7 @@ fn opening_does_not_put_what_a_segment_is_in_the_place_of_what_it_was() {
         &[index.as_str(), "segments.jsonl"],
     ] {
         for file in lost {
-            archive.disk.remove(&Archive::path(file)).expect("remove");
+            archive.disk.remove(&MemoryArchive::path(file)).expect("remove");
         }
         let (segments, _) = archive.open();
         let found = segments.list()[0].clone();
@@ -208,13 +208,13 @@ fn opening_does_not_put_what_a_segment_is_in_the_place_of_what_it_was() {
 
 #[test]
 fn a_missing_segment_is_not_forgotten_and_its_number_not_given_again() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     append(&mut segments, (0..5).map(|number| response(number, &page(number, 60))));
     segments.close().expect("close");
     let (manifest, summaries) = (archive.read("manifest.sha256"), archive.read("segments.jsonl"));
     let name = archive.files().into_iter().find(|file| file.ends_with(".warc.zst")).expect("a segment");
-    archive.disk.remove(&Archive::path(&name)).expect("remove");
+    archive.disk.remove(&MemoryArchive::path(&name)).expect("remove");
     let (mut segments, _) = archive.open();
     assert_eq!(
         segments.missing().iter().map(|info| (info.captures, info.name.clone())).collect::<Vec<_>>(),

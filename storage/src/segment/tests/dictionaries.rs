@@ -9,7 +9,7 @@ fn noise(number: u64, length: u64) -> Vec<u8> {
 
 #[test]
 fn versions_beside_their_base_cost_little_and_stand_alone() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     append(&mut segments, [response(0, &page(0, 300))]);
     let early = segments.encoder().encode(response(3, &page(3, 300))).expect("encode");
@@ -40,7 +40,7 @@ fn a_damaged_dictionary_is_made_good() {
 #[test]
 fn a_dictionary_beyond_repair_does_not_keep_the_archive_closed() {
     for suffix in ["", ".open"] {
-        let archive = Archive::new(Codec::Zstd);
+        let archive = MemoryArchive::new(Codec::Zstd);
         // A dictionary frame that is longer than its file, as fuzzing found it.
         let name = format!("A-20260101000000000-00000-h.warc.zst{suffix}");
         archive.write(&name, b"\x5d\x2a\x4d\x18\x1f\x8b\x08\x00\x00\x0d\x1f");
@@ -57,7 +57,7 @@ fn a_dictionary_beyond_repair_does_not_keep_the_archive_closed() {
 
 #[test]
 fn the_guard_asked_for_once_stays() {
-    let mut archive = Archive::new(Codec::Zstd);
+    let mut archive = MemoryArchive::new(Codec::Zstd);
     let mut guards = Vec::new();
     // Requested; not requested; the same with lost summaries; another one.
     for (asked, is_known) in
@@ -81,7 +81,7 @@ fn the_guard_asked_for_once_stays() {
 }
 
 fn damage_dictionary(guard: Guard) {
-    let mut archive = Archive::new(Codec::Zstd);
+    let mut archive = MemoryArchive::new(Codec::Zstd);
     archive.options.guard = Some(guard);
     let (mut segments, _) = archive.open();
     segments.rotate(dictionary(0..6)).expect("rotate");
@@ -93,7 +93,7 @@ fn damage_dictionary(guard: Guard) {
     let last = guard.frame(&archive.read(&name)[..frame]).len();
     for place in [0, 1, 4, 6, 8, 9, 30, frame - 1, length - last, length - last + 5, length - 1] {
         let damaged = archive.disk.copy();
-        assert!(damaged.flip(&Archive::path(&name), place, 0x40));
+        assert!(damaged.flip(&MemoryArchive::path(&name), place, 0x40));
         let options = archive.options.clone();
         let (segments, _) =
             Segments::open(Arc::new(damaged), &PathBuf::from("/archive"), options).expect("open");
@@ -109,7 +109,7 @@ fn damage_dictionary(guard: Guard) {
 
 #[test]
 fn a_segment_gives_way_when_a_dictionary_pays() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     // Text that compresses badly, so that a recapture without a base costs much.
     let pages: Vec<Vec<u8>> = (0..8u64).map(|number| noise(number, 30_000)).collect();
@@ -140,7 +140,7 @@ fn a_segment_gives_way_when_a_dictionary_pays() {
 
 #[test]
 fn a_full_segment_hands_its_trained_dictionary_on_while_it_serves() {
-    let mut archive = Archive::new(Codec::Zstd);
+    let mut archive = MemoryArchive::new(Codec::Zstd);
     archive.options.captures_max = 500;
     let (mut segments, _) = archive.open();
     // Pages of a site that share their template, each captured once; then those of a site with another template.
@@ -176,7 +176,7 @@ fn a_full_segment_hands_its_trained_dictionary_on_while_it_serves() {
 
 #[test]
 fn a_group_is_split_when_it_outgrows_its_dictionary() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     let body = |number: u64, length: u64| -> Vec<u8> {
         (0..length).map(|place| (place.wrapping_mul(place + number * 7919) >> 9) as u8).collect()
@@ -200,7 +200,7 @@ fn a_group_is_split_when_it_outgrows_its_dictionary() {
 
 #[test]
 fn a_dictionary_that_no_guard_can_save_is_made_again_of_earlier_segments() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     let pages: Vec<Vec<u8>> = (0..8u64).map(|number| noise(number, 30_000)).collect();
     let round = |segments: &mut Segments| {
@@ -213,7 +213,7 @@ fn a_dictionary_that_no_guard_can_save_is_made_again_of_earlier_segments() {
     segments.rotate(None).expect("rotate");
     let info = segments.list().pop().expect("a segment with a dictionary");
     assert!(info.dictionary.is_some());
-    let path = Archive::path(&info.name);
+    let path = MemoryArchive::path(&info.name);
     let bytes = archive.read(&info.name);
     let first = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")) as usize + 8;
     let parity = memchr::memmem::rfind(&bytes, &SKIPPABLE_PARITY.to_le_bytes()).expect("a guard");
@@ -232,7 +232,7 @@ fn a_dictionary_that_no_guard_can_save_is_made_again_of_earlier_segments() {
     }
     // Without the earlier segment it cannot be rebuilt.
     let earlier = segments.list().into_iter().next().expect("the first segment");
-    archive.disk.remove(&Archive::path(&earlier.name)).expect("remove");
+    archive.disk.remove(&MemoryArchive::path(&earlier.name)).expect("remove");
     let reader = SegmentReader::new(Arc::new(archive.disk.clone()), &PathBuf::from("/archive"));
     assert!(matches!(reader.read(appended[0].main), Err(SegmentError::Corrupted { .. })));
 }

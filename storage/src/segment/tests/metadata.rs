@@ -6,7 +6,7 @@ use crate::segment::metadata::AFTER_MAIN_BYTES;
 #[test]
 fn what_was_noted_is_found_after_main_records_and_from_the_start() {
     for codec in [Codec::Zstd, Codec::Gzip] {
-        let archive = Archive::new(codec);
+        let archive = MemoryArchive::new(codec);
         let (mut segments, _) = archive.open();
         if codec == Codec::Zstd {
             segments.rotate(dictionary(0..3)).expect("rotate");
@@ -42,7 +42,7 @@ fn what_was_noted_is_found_after_main_records_and_from_the_start() {
 
 #[test]
 fn a_value_of_several_lines_is_a_field_for_each() {
-    let archive = Archive::new(Codec::Zstd);
+    let archive = MemoryArchive::new(Codec::Zstd);
     let (mut segments, _) = archive.open();
     let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
     let metadata = vec![field("via", ""), field("outlink", "a\nb\r\nvia: c\n"), field("hopsFromSeed", "L")];

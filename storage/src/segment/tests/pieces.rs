@@ -27,7 +27,7 @@ fn groups() -> Vec<CaptureGroup> {
 #[test]
 fn pieces_skips_and_heads_agree_with_what_is_read_whole() {
     for codec in [Codec::Zstd, Codec::Gzip] {
-        let archive = Archive::new(codec);
+        let archive = MemoryArchive::new(codec);
         let (mut segments, _) = archive.open();
         let appended = append(&mut segments, groups());
         segments.sync().expect("sync");
@@ -61,7 +61,7 @@ fn pieces_skips_and_heads_agree_with_what_is_read_whole() {
 #[test]
 fn a_record_that_ends_early_or_is_damaged_is_an_error() {
     for codec in [Codec::Zstd, Codec::Gzip] {
-        let archive = Archive::new(codec);
+        let archive = MemoryArchive::new(codec);
         let (mut segments, _) = archive.open();
         let location = append(&mut segments, groups())[6].main;
         segments.sync().expect("sync");

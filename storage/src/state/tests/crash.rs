@@ -10,27 +10,27 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 
-use super::model::{Model, Step, open};
+use super::model::{StateAction, StateModel, open};
 use crate::StateError;
 use crate::backend::{Disk, Faults, OpenMode, SimulatedDisk};
-use crate::state::{Checkpointed, Mode, State};
+use crate::state::{Checkpointed, State, StateMode};
 
 const SEED: &str = "ARCHIVE_CRASH_SEED";
 const RUNS: &str = "ARCHIVE_CRASH_RUNS";
 const FOLDER: &str = "/archive";
 
-fn step_of(random: &mut Rng) -> Step {
+fn step_of(random: &mut Rng) -> StateAction {
     match random.u64(..100) {
-        0..40 => Step::Intern(random.u64(..2000) as u16),
-        40..65 => Step::Cash(random.u16(..), random.u64(..u64::MAX).cast_signed()),
-        65..88 => Step::Capture {
+        0..40 => StateAction::Intern(random.u64(..2000) as u16),
+        40..65 => StateAction::Cash(random.u16(..), random.u64(..u64::MAX).cast_signed()),
+        65..88 => StateAction::Capture {
             url: random.u16(..),
             time: random.u64(..100).cast_signed(),
             digest: 1 + random.u64(..19) as u8,
             full: random.u64(..2) == 0,
         },
-        88..97 => Step::Links(random.u16(..), (0..random.u64(..30)).map(|_| random.u16(..)).collect()),
-        _ => Step::Checkpoint,
+        88..97 => StateAction::Links(random.u16(..), (0..random.u64(..30)).map(|_| random.u16(..)).collect()),
+        _ => StateAction::Checkpoint,
     }
 }
 
@@ -48,20 +48,20 @@ fn for_seeds(test: &str, seeds: std::ops::Range<u64>, run: impl Fn(u64) + std::p
 }
 
 /// A state on a disk, the models of all checkpoints that may be on it, and the model of the state in memory.
-struct Run {
+struct CrashRun {
     disk: SimulatedDisk,
     state: Option<State>,
-    model: Model,
+    model: StateModel,
     /// Checkpoints that were started, by the `captures` of their watermarks.
-    begun: BTreeMap<u64, Model>,
+    begun: BTreeMap<u64, StateModel>,
     /// The `captures` in the watermarks of the last acknowledged checkpoint.
     acknowledged: u64,
 }
 
-impl Run {
+impl CrashRun {
     fn new(disk: SimulatedDisk) -> Self {
-        let begun = BTreeMap::from([(0, Model::default())]);
-        Self { disk, state: None, model: Model::default(), begun, acknowledged: 0 }
+        let begun = BTreeMap::from([(0, StateModel::default())]);
+        Self { disk, state: None, model: StateModel::default(), begun, acknowledged: 0 }
     }
 
     fn disk(&self) -> Arc<dyn Disk> {
@@ -72,7 +72,7 @@ impl Run {
     /// acknowledged one.
     fn reopen(&mut self) -> Result<(), StateError> {
         if self.state.is_none() {
-            let state = open(&self.disk(), Path::new(FOLDER), Mode::Own)?;
+            let state = open(&self.disk(), Path::new(FOLDER), StateMode::Own)?;
             let found = state.watermarks().captures;
             assert!(found >= self.acknowledged, "checkpoint {found} instead of {}", self.acknowledged);
             self.model = self.begun.get(&found).expect("a checkpoint that was begun").clone();
@@ -83,10 +83,10 @@ impl Run {
         Ok(())
     }
 
-    fn step(&mut self, step: &Step) -> Result<(), StateError> {
+    fn step(&mut self, step: &StateAction) -> Result<(), StateError> {
         self.reopen()?;
         let Some(state) = self.state.as_mut() else { return Ok(()) };
-        if matches!(step, Step::Checkpoint) {
+        if matches!(step, StateAction::Checkpoint) {
             let steps = self.model.steps + 1;
             self.model.steps = steps;
             self.begun.insert(steps, self.model.clone());
@@ -110,7 +110,7 @@ impl Run {
         if let Some(state) = self.state.take() {
             self.model.assert_is(&state);
         }
-        if let Ok(reader) = open(&self.disk(), Path::new(FOLDER), Mode::Read) {
+        if let Ok(reader) = open(&self.disk(), Path::new(FOLDER), StateMode::Read) {
             self.begun[&reader.watermarks().captures].assert_is(&reader);
         }
         self.reopen().unwrap();
@@ -129,21 +129,21 @@ impl Run {
 #[test]
 fn the_power_may_fail_at_every_operation() {
     // The same work each time, so that every operation of three checkpoints fails once.
-    let work = |run: &mut Run, steps: u64| -> Result<(), StateError> {
+    let work = |run: &mut CrashRun, steps: u64| -> Result<(), StateError> {
         let mut random = Rng::with_seed(steps);
         for step in 0..steps {
-            let step = if step % 40 == 39 { Step::Checkpoint } else { step_of(&mut random) };
+            let step = if step % 40 == 39 { StateAction::Checkpoint } else { step_of(&mut random) };
             run.step(&step)?;
         }
         Ok(())
     };
-    let mut whole = Run::new(SimulatedDisk::new(0));
+    let mut whole = CrashRun::new(SimulatedDisk::new(0));
     work(&mut whole, 120).unwrap();
     let operations = whole.disk.operations();
     assert!(operations > 100, "{operations} operations");
     for_seeds("the_power_may_fail_at_every_operation", 0..operations, |seed| {
         let operation = seed % operations;
-        let mut run = Run::new(SimulatedDisk::new(seed));
+        let mut run = CrashRun::new(SimulatedDisk::new(seed));
         run.disk.fail_power_at(operation);
         assert!(work(&mut run, 120).is_err());
         run.crash();
@@ -157,7 +157,7 @@ fn the_power_may_fail_at_every_operation() {
 fn power_fails_again_and_again() {
     for_seeds("power_fails_again_and_again", 0..100, |seed| {
         let mut random = Rng::with_seed(seed);
-        let mut run = Run::new(SimulatedDisk::new(seed));
+        let mut run = CrashRun::new(SimulatedDisk::new(seed));
         for _ in 0..4 {
             run.disk.fail_power_at(run.disk.operations() + random.u64(..120));
             for _ in 0..random.u64(..400) {
@@ -181,7 +181,7 @@ fn power_fails_again_and_again() {
 fn failing_operations_lose_nothing() {
     for_seeds("failing_operations_lose_nothing", 0..100, |seed| {
         let mut random = Rng::with_seed(seed);
-        let mut run = Run::new(SimulatedDisk::new(seed));
+        let mut run = CrashRun::new(SimulatedDisk::new(seed));
         run.reopen().unwrap();
         let one_in = |random: &mut Rng| if random.u64(..2) == 0 { 0 } else { 20 + random.u64(..200) as u32 };
         run.disk.set_faults(Faults {
@@ -210,11 +210,11 @@ fn failing_operations_lose_nothing() {
 fn a_full_disk_defers_the_checkpoint_and_nothing_else() {
     for_seeds("a_full_disk_defers_the_checkpoint_and_nothing_else", 0..40, |seed| {
         let mut random = Rng::with_seed(seed);
-        let mut run = Run::new(SimulatedDisk::new(seed));
+        let mut run = CrashRun::new(SimulatedDisk::new(seed));
         for _ in 0..200 {
             run.step(&step_of(&mut random)).unwrap();
         }
-        run.step(&Step::Checkpoint).unwrap();
+        run.step(&StateAction::Checkpoint).unwrap();
         let used: u64 = run.disk.files().values().map(|bytes| bytes.len() as u64).sum();
         run.disk.set_faults(Faults { capacity: Some(used + random.u64(..60_000)), ..Faults::default() });
         let mut refused = 0;
@@ -222,13 +222,13 @@ fn a_full_disk_defers_the_checkpoint_and_nothing_else() {
             let step = step_of(&mut random);
             match run.step(&step) {
                 Ok(()) => {}
-                Err(error) if error.is_disk_full() && matches!(step, Step::Checkpoint) => refused += 1,
+                Err(error) if error.is_disk_full() && matches!(step, StateAction::Checkpoint) => refused += 1,
                 Err(error) => panic!("{step:?}: {error}"),
             }
         }
         run.model.assert_is(run.state.as_ref().unwrap());
         run.disk.set_faults(Faults::default());
-        run.step(&Step::Checkpoint).unwrap();
+        run.step(&StateAction::Checkpoint).unwrap();
         run.crash();
         run.check();
     });
@@ -236,16 +236,16 @@ fn a_full_disk_defers_the_checkpoint_and_nothing_else() {
 
 #[test]
 fn one_copy_may_be_restored_three_times() {
-    let mut run = Run::new(SimulatedDisk::new(5));
+    let mut run = CrashRun::new(SimulatedDisk::new(5));
     let mut random = Rng::with_seed(5);
     for _ in 0..300 {
         run.step(&step_of(&mut random)).unwrap();
     }
-    run.step(&Step::Checkpoint).unwrap();
+    run.step(&StateAction::Checkpoint).unwrap();
     run.state = None;
     let copy = run.disk.copy();
     for restored in 0..3 {
-        let mut again = Run::new(copy.copy());
+        let mut again = CrashRun::new(copy.copy());
         again.begun.clone_from(&run.begun);
         again.check();
         let mut random = Rng::with_seed(restored);
@@ -258,12 +258,12 @@ fn one_copy_may_be_restored_three_times() {
 
 #[test]
 fn a_flipped_bit_is_found() {
-    let mut run = Run::new(SimulatedDisk::new(9));
+    let mut run = CrashRun::new(SimulatedDisk::new(9));
     let mut random = Rng::with_seed(9);
     for _ in 0..800 {
         run.step(&step_of(&mut random)).unwrap();
     }
-    run.step(&Step::Checkpoint).unwrap();
+    run.step(&StateAction::Checkpoint).unwrap();
     run.state = None;
     for file in ["pages.table", "visits.table", "captures.table", "urls.zst"] {
         let path = Path::new(FOLDER).join("state").join(file);
@@ -273,7 +273,7 @@ fn a_flipped_bit_is_found() {
             let offset = random.u64(..length) as usize;
             assert!(disk.flip(&path, offset, 1 << random.u64(..8)));
             let disk: Arc<dyn Disk> = Arc::new(disk);
-            let scanned = open(&disk, Path::new(FOLDER), Mode::Read).and_then(|state| {
+            let scanned = open(&disk, Path::new(FOLDER), StateMode::Read).and_then(|state| {
                 state.pages(crate::UrlId(0)).try_for_each(|page| page.map(drop))?;
                 state.visits(0).try_for_each(|visit| visit.map(drop))?;
                 state.captures().try_for_each(|capture| capture.map(drop))?;
@@ -285,7 +285,7 @@ fn a_flipped_bit_is_found() {
 }
 
 /// Reads everything that can be read.
-fn read_all(disk: &Arc<dyn Disk>, mode: Mode) -> Result<(), String> {
+fn read_all(disk: &Arc<dyn Disk>, mode: StateMode) -> Result<(), String> {
     let state = open(disk, Path::new(FOLDER), mode).map_err(|error| error.to_string())?;
     let mut found = Vec::new();
     let checked = state.check(&mut |damage| found.push(damage.to_string()));
@@ -295,12 +295,12 @@ fn read_all(disk: &Arc<dyn Disk>, mode: Mode) -> Result<(), String> {
 
 #[test]
 fn damaged_files_are_reported_and_never_trusted() {
-    let mut run = Run::new(SimulatedDisk::new(11));
+    let mut run = CrashRun::new(SimulatedDisk::new(11));
     let mut random = Rng::with_seed(11);
     for _ in 0..800 {
         run.step(&step_of(&mut random)).unwrap();
     }
-    run.step(&Step::Checkpoint).unwrap();
+    run.step(&StateAction::Checkpoint).unwrap();
     run.state = None;
     let files: Vec<_> = run
         .disk
@@ -324,7 +324,7 @@ fn damaged_files_are_reported_and_never_trusted() {
         }
         drop(file);
         let disk: Arc<dyn Disk> = Arc::new(disk);
-        for mode in [Mode::Read, Mode::Own] {
+        for mode in [StateMode::Read, StateMode::Own] {
             // Damage to unused bytes goes unnoticed, and then nothing has changed.
             if read_all(&disk, mode).is_ok() {
                 model.assert_is(&open(&disk, Path::new(FOLDER), mode).unwrap());

@@ -12,11 +12,11 @@ use crate::digest::Digest;
 use crate::history::Capture;
 use crate::ids::{CaptureId, Location, SegmentId, UrlId};
 use crate::links::LinkTarget;
-use crate::state::{Mode, State, StateOptions};
+use crate::state::{State, StateMode, StateOptions};
 use crate::validators::Validators;
 
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum StateAction {
     Intern(u16),
     Cash(u16, i64),
     Capture { url: u16, time: i64, digest: u8, full: bool },
@@ -25,21 +25,21 @@ pub(super) enum Step {
     Reopen,
 }
 
-pub(super) fn step() -> impl Strategy<Value = Step> {
+pub(super) fn step() -> impl Strategy<Value = StateAction> {
     prop_oneof![
-        8 => (0u16..2000).prop_map(Step::Intern),
-        4 => (any::<u16>(), any::<i64>()).prop_map(|(url, cash)| Step::Cash(url, cash)),
+        8 => (0u16..2000).prop_map(StateAction::Intern),
+        4 => (any::<u16>(), any::<i64>()).prop_map(|(url, cash)| StateAction::Cash(url, cash)),
         4 => (any::<u16>(), 0i64..100, 1u8..20, any::<bool>())
-            .prop_map(|(url, time, digest, full)| Step::Capture { url, time, digest, full }),
-        1 => (any::<u16>(), prop::collection::vec(any::<u16>(), 0..30)).prop_map(|(url, links)| Step::Links(url, links)),
-        1 => Just(Step::Checkpoint),
-        1 => Just(Step::Reopen),
+            .prop_map(|(url, time, digest, full)| StateAction::Capture { url, time, digest, full }),
+        1 => (any::<u16>(), prop::collection::vec(any::<u16>(), 0..30)).prop_map(|(url, links)| StateAction::Links(url, links)),
+        1 => Just(StateAction::Checkpoint),
+        1 => Just(StateAction::Reopen),
     ]
 }
 
 /// What a state should hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Model {
+pub(super) struct StateModel {
     urls: Vec<String>,
     ids: HashMap<String, u32>,
     cash: Vec<i64>,
@@ -49,17 +49,17 @@ pub(super) struct Model {
     pub(super) steps: u64,
 }
 
-impl Model {
+impl StateModel {
     fn url(&self, number: u16) -> Option<UrlId> {
         let count = self.urls.len() as u32;
         (count > 0).then(|| UrlId(u32::from(number) % count))
     }
 
     /// Applies a step to both; the state's outcome must equal the model's.
-    pub(super) fn apply(&mut self, state: &mut State, step: &Step) -> Result<(), crate::StateError> {
+    pub(super) fn apply(&mut self, state: &mut State, step: &StateAction) -> Result<(), crate::StateError> {
         self.steps += 1;
         match step {
-            Step::Intern(number) => {
+            StateAction::Intern(number) => {
                 let url = format!("https://host-{}.example.org/path/{number}", number % 7);
                 let next = self.urls.len() as u32;
                 let expected = self.ids.get(&url).map_or((next, true), |&id| (id, false));
@@ -71,13 +71,13 @@ impl Model {
                     self.cash.push(0);
                 }
             }
-            Step::Cash(url, cash) => {
+            StateAction::Cash(url, cash) => {
                 if let Some(url) = self.url(*url) {
                     state.update_page(url, |page| page.cash = *cash)?;
                     self.cash[url.index()] = *cash;
                 }
             }
-            Step::Capture { url, time, digest, full } => {
+            StateAction::Capture { url, time, digest, full } => {
                 if let Some(url) = self.url(*url) {
                     let capture = capture(url, *time, *digest, *full, self.captures.len() as u64);
                     let id = state.append_capture(&capture, validators(*digest).as_ref())?;
@@ -88,7 +88,7 @@ impl Model {
                     self.captures.push(capture);
                 }
             }
-            Step::Links(url, links) => {
+            StateAction::Links(url, links) => {
                 if let Some(source) = self.url(*url) {
                     let links: Vec<LinkTarget> = links
                         .iter()
@@ -98,7 +98,7 @@ impl Model {
                     self.links.insert(source.0, links);
                 }
             }
-            Step::Checkpoint | Step::Reopen => {}
+            StateAction::Checkpoint | StateAction::Reopen => {}
         }
         Ok(())
     }
@@ -183,7 +183,7 @@ fn validators(digest: u8) -> Option<Validators> {
 pub(super) fn open(
     disk: &Arc<dyn Disk>,
     folder: &std::path::Path,
-    mode: Mode,
+    mode: StateMode,
 ) -> Result<State, crate::StateError> {
     // The minimum of memory, so that blocks are evicted and read again.
     let options = StateOptions { cache_bytes: Some(0), ..StateOptions::default() };
@@ -197,19 +197,19 @@ proptest! {
     fn a_state_is_what_was_put_in(steps in prop::collection::vec(step(), 0..600)) {
         let folder = std::path::Path::new("/archive");
         let disk: Arc<dyn Disk> = Arc::new(SimulatedDisk::new(0));
-        let mut state = open(&disk, folder, Mode::Own).unwrap();
-        let mut model = Model::default();
-        let mut committed = Model::default();
+        let mut state = open(&disk, folder, StateMode::Own).unwrap();
+        let mut model = StateModel::default();
+        let mut committed = StateModel::default();
         for step in &steps {
             model.apply(&mut state, step).unwrap();
             match step {
-                Step::Checkpoint => {
+                StateAction::Checkpoint => {
                     state.checkpoint(super::watermarks(model.steps)).unwrap();
                     committed = model.clone();
                 }
-                Step::Reopen => {
+                StateAction::Reopen => {
                     drop(state);
-                    state = open(&disk, folder, Mode::Own).unwrap();
+                    state = open(&disk, folder, StateMode::Own).unwrap();
                     model = committed.clone();
                     prop_assert_eq!(state.watermarks().captures, model.steps);
                 }
@@ -219,7 +219,7 @@ proptest! {
         model.assert_is(&state);
         state.checkpoint(super::watermarks(model.steps)).unwrap();
         drop(state);
-        model.assert_is(&open(&disk, folder, Mode::Own).unwrap());
-        model.assert_is(&open(&disk, folder, Mode::Read).unwrap());
+        model.assert_is(&open(&disk, folder, StateMode::Own).unwrap());
+        model.assert_is(&open(&disk, folder, StateMode::Read).unwrap());
     }
 }

@@ -7,7 +7,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{READ_BYTES, RUNS_MERGED, Runs, Spilled};
-use crate::query::language::{Aggregate, Column, Error, Expr, Gather, Path, RowsError};
+use crate::query::language::{Aggregate, Column, Error, FieldPath, Gather, PlannedExpr, RowsError};
 use crate::query::rows::{Hits, PageRow, Row, World, running};
 use crate::query::run::groups::Groups;
 use crate::query::{Limits, PageText, Rows, Running, SiteRow, Value};
@@ -115,7 +115,7 @@ impl Rows for Nothing {
 
 /// Everything that is gathered of numbers by their groups, as text: so -0 is not 0.
 fn groups(numbers: &[(u32, f64)], memory: usize) -> Vec<String> {
-    let column = |column| Expr::Field(Path::from(column));
+    let column = |column| PlannedExpr::Field(FieldPath::from(column));
     let keys = [column(Column::Depth)];
     let of_each =
         [Gather::Known, Gather::Distinct, Gather::Sum, Gather::Avg, Gather::Min, Gather::Max, Gather::Median];

@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::super::doctype::Reader;
+use super::super::doctype::DoctypeReader;
 
 /// Maximum nesting of groups.
 const GROUPS_DEPTH_MAX: usize = 64;
@@ -19,7 +19,7 @@ const STEPS_MAX: usize = 4_000_000;
 
 /// Content that an element may have.
 #[derive(Debug)]
-pub(crate) enum Content {
+pub(crate) enum ContentModel {
     Empty,
     Any,
     /// Text and elements with these names.
@@ -27,7 +27,7 @@ pub(crate) enum Content {
     Children(Automaton),
 }
 
-impl Content {
+impl ContentModel {
     /// Parses the declared content of an element; `steps` counts the transitions of all elements so far.
     ///
     /// # Errors
@@ -67,19 +67,19 @@ fn mixed(rest: &str) -> Option<Result<HashSet<String>, String>> {
 }
 
 /// A transition: a name and the state that it leads to.
-type Step = (u32, u32);
+type Transition = (u32, u32);
 
 /// Glushkov automaton of a model. State 0 is the start; the others are the occurrences of names in the model, in order.
 #[derive(Debug)]
 pub(crate) struct Automaton {
     names: HashMap<String, u32>,
     /// Transitions from each state, sorted by name.
-    steps: Vec<Vec<Step>>,
+    steps: Vec<Vec<Transition>>,
     accepts: Vec<bool>,
 }
 
 /// A part of a model.
-struct Part {
+struct Particle {
     is_optional: bool,
     first: Vec<u32>,
     last: Vec<u32>,
@@ -91,7 +91,7 @@ impl Automaton {
 
     fn of(declared: &str, count: &mut usize) -> Result<Self, String> {
         let mut builder = Builder {
-            reader: Reader { text: declared, at: 0 },
+            reader: DoctypeReader { text: declared, at: 0 },
             names: HashMap::new(),
             name_of: vec![0],
             steps: vec![Vec::new()],
@@ -143,17 +143,17 @@ impl Automaton {
 }
 
 struct Builder<'a> {
-    reader: Reader<'a>,
+    reader: DoctypeReader<'a>,
     names: HashMap<String, u32>,
     /// Name of each state.
     name_of: Vec<u32>,
-    steps: Vec<Vec<Step>>,
+    steps: Vec<Vec<Transition>>,
     count: &'a mut usize,
 }
 
 impl Builder<'_> {
     /// Parses productions 47 to 50: a name or a group, and its number of occurrences.
-    fn particle(&mut self, depth: usize) -> Result<Part, String> {
+    fn particle(&mut self, depth: usize) -> Result<Particle, String> {
         self.reader.space();
         let mut part = if self.reader.eat("(") { self.group(depth + 1)? } else { self.name()? };
         let is_repeated = match () {
@@ -174,7 +174,7 @@ impl Builder<'_> {
         Ok(part)
     }
 
-    fn group(&mut self, depth: usize) -> Result<Part, String> {
+    fn group(&mut self, depth: usize) -> Result<Particle, String> {
         if depth > GROUPS_DEPTH_MAX {
             return Err("its groups are too deep".to_owned());
         }
@@ -209,7 +209,7 @@ impl Builder<'_> {
         }
     }
 
-    fn name(&mut self) -> Result<Part, String> {
+    fn name(&mut self) -> Result<Particle, String> {
         let name = self.reader.name().ok_or(NO_MODEL)?;
         let state = self.steps.len();
         if state > NAMES_MAX {
@@ -220,7 +220,7 @@ impl Builder<'_> {
         self.name_of.push(id);
         self.steps.push(Vec::new());
         let state = state as u32;
-        Ok(Part { is_optional: false, first: vec![state], last: vec![state] })
+        Ok(Particle { is_optional: false, first: vec![state], last: vec![state] })
     }
 
     /// Adds transitions from each state of `from` to each of `to`.
@@ -243,13 +243,13 @@ const TOO_LARGE: &str = "it is too large to be checked";
 mod tests {
     use super::*;
 
-    fn of(model: &str) -> Result<Content, String> {
-        Content::of(model, &mut 0)
+    fn of(model: &str) -> Result<ContentModel, String> {
+        ContentModel::of(model, &mut 0)
     }
 
     /// Whether children, one letter each, match a model.
     fn fits(model: &str, children: &str) -> bool {
-        let Ok(Content::Children(automaton)) = of(model) else { panic!("{model}") };
+        let Ok(ContentModel::Children(automaton)) = of(model) else { panic!("{model}") };
         let names = children.chars().map(String::from);
         let end = names.into_iter().try_fold(Automaton::START, |state, name| automaton.step(state, &name));
         end.is_some_and(|state| automaton.accepts(state))

@@ -2,11 +2,11 @@
 
 use std::collections::hash_map::Entry;
 
-use super::super::doctype::Reader;
+use super::super::doctype::DoctypeReader;
 use super::super::entities::replacement;
 use super::{
-    ATTRIBUTES_MAX, Attribute, BYTES_MAX, DEPTH_MAX, Declared, Dtd, Entity, Fetch, PARTS_MAX, Sort, Stop,
-    TOKENS_MAX, is_token,
+    ATTRIBUTES_MAX, AttributeDeclaration, BYTES_MAX, DEPTH_MAX, Declared, Dtd, Entity, Fetch, PARTS_MAX,
+    Sort, Stop, TOKENS_MAX, is_token,
 };
 
 impl Dtd {
@@ -40,7 +40,7 @@ impl Dtd {
         fetch: &mut Fetch<'_>,
     ) -> Result<(), Stop> {
         self.spend(text.len(), depth)?;
-        let mut reader = Reader { text, at: 0 };
+        let mut reader = DoctypeReader { text, at: 0 };
         loop {
             reader.space();
             if reader.rest().is_empty() {
@@ -93,7 +93,7 @@ impl Dtd {
         while let Some(next) = rest.chars().next() {
             match (next, quote) {
                 ('%', within) if !(is_list && within.is_some()) => {
-                    let mut reference = Reader { text: rest, at: 1 };
+                    let mut reference = DoctypeReader { text: rest, at: 1 };
                     let name = reference.name().filter(|_| reference.eat(";"));
                     let value = match name.and_then(|name| self.parameters.get(name)) {
                         Some(Entity::Text(value)) => Some((value.clone(), reference.rest())),
@@ -118,7 +118,7 @@ impl Dtd {
     }
 
     fn declaration(&mut self, written: &str, base: Option<&str>) -> Option<()> {
-        let mut reader = Reader { text: written, at: 0 };
+        let mut reader = DoctypeReader { text: written, at: 0 };
         match () {
             () if reader.eat("<!ELEMENT") => self.element(&mut reader),
             () if reader.eat("<!ATTLIST") => self.attributes(&mut reader),
@@ -133,7 +133,7 @@ impl Dtd {
     }
 
     /// Reads production 45.
-    fn element(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+    fn element(&mut self, reader: &mut DoctypeReader<'_>) -> Option<()> {
         reader.some_space()?;
         let name = reader.name()?;
         reader.some_space()?;
@@ -147,7 +147,7 @@ impl Dtd {
     }
 
     /// Reads production 52.
-    fn attributes(&mut self, reader: &mut Reader<'_>) -> Option<()> {
+    fn attributes(&mut self, reader: &mut DoctypeReader<'_>) -> Option<()> {
         reader.some_space()?;
         let element = reader.name()?;
         loop {
@@ -192,7 +192,7 @@ impl Dtd {
         let is_id_given = sort == Sort::Id && default.is_some();
         let is_wrong = default.as_ref().is_some_and(|default| !sort.fits(default));
         let fixed = default.filter(|_| is_fixed);
-        known.push(Attribute { name: name.to_owned(), sort, is_required, fixed });
+        known.push(AttributeDeclaration { name: name.to_owned(), sort, is_required, fixed });
         for (is_so, what) in [
             (has_two, "is a second ID"),
             (is_id_given, "is an ID and may have no default"),
@@ -206,7 +206,7 @@ impl Dtd {
     }
 
     /// Reads productions 70 to 76.
-    fn entity(&mut self, reader: &mut Reader<'_>, base: Option<&str>) -> Option<()> {
+    fn entity(&mut self, reader: &mut DoctypeReader<'_>, base: Option<&str>) -> Option<()> {
         reader.some_space()?;
         let is_parameter = reader.eat("%");
         reader.space();
@@ -233,7 +233,7 @@ impl Dtd {
 }
 
 /// Returns the contents between `<![` and `]]>`, including nested sections.
-fn section<'a>(reader: &mut Reader<'a>) -> Option<&'a str> {
+fn section<'a>(reader: &mut DoctypeReader<'a>) -> Option<&'a str> {
     let start = reader.at;
     let mut depth = 1;
     // Every open section costs a search for its end.
@@ -255,7 +255,7 @@ fn section<'a>(reader: &mut Reader<'a>) -> Option<&'a str> {
 }
 
 /// Parses productions 54 to 59.
-fn sort(reader: &mut Reader<'_>) -> Option<Sort> {
+fn sort(reader: &mut DoctypeReader<'_>) -> Option<Sort> {
     // Of two words with the same beginning, the longer one comes first.
     const WORDS: [(&str, Sort); 8] = [
         ("CDATA", Sort::Text),

@@ -11,9 +11,9 @@ mod valid;
 
 use std::collections::{HashMap, HashSet};
 
-use self::content::Content;
+use self::content::ContentModel;
 pub(super) use self::valid::check;
-use super::doctype::{Doctype, Reader};
+use super::doctype::{Doctype, DoctypeReader};
 
 /// Maximum bytes of declarations, including expanded parameter entities.
 const BYTES_MAX: usize = 8 << 20;
@@ -42,7 +42,7 @@ pub type Fetch<'f> = dyn FnMut(Option<&str>, &str) -> Option<(String, String)> +
 pub(super) struct Dtd {
     /// Declared content of each element, as written until the element is first encountered.
     elements: HashMap<String, Declared>,
-    attributes: HashMap<String, Vec<Attribute>>,
+    attributes: HashMap<String, Vec<AttributeDeclaration>>,
     /// General entities; the first declaration of a name counts.
     pub(super) entities: HashMap<String, Entity>,
     pub(super) unparsed: HashSet<String>,
@@ -62,7 +62,7 @@ pub(super) struct Dtd {
 #[derive(Debug)]
 enum Declared {
     Written(String),
-    Known(Content),
+    Known(ContentModel),
     /// The content model is invalid, which has been reported.
     Broken,
 }
@@ -78,7 +78,7 @@ pub(super) enum Entity {
 
 /// An attribute of an element.
 #[derive(Debug)]
-struct Attribute {
+struct AttributeDeclaration {
     pub name: String,
     sort: Sort,
     is_required: bool,
@@ -147,7 +147,7 @@ impl Dtd {
 
 /// Whether a text is a name (production 5, simplified).
 fn is_name(text: &str) -> bool {
-    let mut reader = Reader { text, at: 0 };
+    let mut reader = DoctypeReader { text, at: 0 };
     reader.name().is_some() && reader.rest().is_empty()
 }
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use super::super::super::html::decode_entities;
-use super::super::pieces::{Piece, Pieces, Tag};
-use super::content::{Automaton, Content};
-use super::{Attribute, Declared, Dtd, MISTAKES_MAX, Sort, is_name, is_token};
+use super::super::pieces::{XmlPiece, XmlPieces, XmlTag};
+use super::content::{Automaton, ContentModel};
+use super::{AttributeDeclaration, Declared, Dtd, MISTAKES_MAX, Sort, is_name, is_token};
 
 impl Sort {
     /// Normalizes a value (section 3.3.3).
@@ -35,16 +35,16 @@ impl Sort {
 }
 
 /// An open element.
-struct Open<'a> {
+struct OpenElement<'a> {
     name: &'a str,
     /// State of its content; none if the content is not declared or is already known to be wrong.
     state: Option<u32>,
 }
 
 /// A document being checked.
-struct Check<'a, 'd> {
+struct DtdValidation<'a, 'd> {
     dtd: &'d mut Dtd,
-    open: Vec<Open<'a>>,
+    open: Vec<OpenElement<'a>>,
     ids: HashSet<String>,
     /// IDs that are referred to, with the offset of the first reference.
     references: HashMap<String, usize>,
@@ -55,13 +55,18 @@ struct Check<'a, 'd> {
 /// Returns the mistakes of a well-formed document, given without its document type, by its definition and the name of
 /// its type; each with its offset in bytes.
 pub(crate) fn check(text: &str, dtd: &mut Dtd, root: &str) -> Vec<(usize, String)> {
-    let mut check =
-        Check { dtd, open: Vec::new(), ids: HashSet::new(), references: HashMap::new(), found: Vec::new() };
+    let mut check = DtdValidation {
+        dtd,
+        open: Vec::new(),
+        ids: HashSet::new(),
+        references: HashMap::new(),
+        found: Vec::new(),
+    };
     let mut at = 0;
     let mut is_root = true;
-    for piece in Pieces::of(text) {
+    for piece in XmlPieces::of(text) {
         let written = match piece {
-            Piece::Start(tag) => {
+            XmlPiece::Start(tag) => {
                 if std::mem::take(&mut is_root) && tag.name() != root {
                     check.report(
                         at,
@@ -71,19 +76,19 @@ pub(crate) fn check(text: &str, dtd: &mut Dtd, root: &str) -> Vec<(usize, String
                 check.start(at, tag);
                 tag.written
             }
-            Piece::End(written) => {
+            XmlPiece::End(written) => {
                 check.end(at);
                 written
             }
-            Piece::Text(written) => {
+            XmlPiece::Text(written) => {
                 check.text(at, written.trim_matches([' ', '\t', '\r', '\n']).is_empty());
                 written
             }
-            Piece::Cdata(written) => {
+            XmlPiece::Cdata(written) => {
                 check.text(at, false);
                 written
             }
-            Piece::Opaque(written) => {
+            XmlPiece::Opaque(written) => {
                 check.other(at);
                 written
             }
@@ -96,12 +101,12 @@ pub(crate) fn check(text: &str, dtd: &mut Dtd, root: &str) -> Vec<(usize, String
     check.finish()
 }
 
-impl<'a> Check<'a, '_> {
+impl<'a> DtdValidation<'a, '_> {
     fn report(&mut self, at: usize, mistake: String) {
         self.found.push((at, mistake));
     }
 
-    fn start(&mut self, at: usize, tag: Tag<'a>) {
+    fn start(&mut self, at: usize, tag: XmlTag<'a>) {
         let name = tag.name();
         self.child(at, name);
         let is_declared = self.make_ready(at, name);
@@ -110,7 +115,7 @@ impl<'a> Check<'a, '_> {
         } else {
             self.report(at, format!("the element {name} is not declared"));
         }
-        self.open.push(Open { name, state: is_declared.then_some(Automaton::START) });
+        self.open.push(OpenElement { name, state: is_declared.then_some(Automaton::START) });
         if tag.is_empty() {
             self.end(at);
         }
@@ -120,7 +125,7 @@ impl<'a> Check<'a, '_> {
     fn make_ready(&mut self, at: usize, name: &str) -> bool {
         let Some(declared) = self.dtd.elements.get_mut(name) else { return false };
         if let Declared::Written(written) = declared {
-            match Content::of(written, &mut self.dtd.steps) {
+            match ContentModel::of(written, &mut self.dtd.steps) {
                 Ok(content) => *declared = Declared::Known(content),
                 Err(why) => {
                     *declared = Declared::Broken;
@@ -137,11 +142,11 @@ impl<'a> Check<'a, '_> {
         let Some(state) = open.state else { return };
         let around = open.name;
         let mistake = match self.dtd.elements.get(around) {
-            Some(Declared::Known(Content::Empty)) => Some(format!("{around} must be empty")),
-            Some(Declared::Known(Content::Mixed(names))) if !names.contains(name) => {
+            Some(Declared::Known(ContentModel::Empty)) => Some(format!("{around} must be empty")),
+            Some(Declared::Known(ContentModel::Mixed(names))) if !names.contains(name) => {
                 Some(format!("{name} is not allowed in {around}"))
             }
-            Some(Declared::Known(Content::Children(automaton))) => match automaton.step(state, name) {
+            Some(Declared::Known(ContentModel::Children(automaton))) => match automaton.step(state, name) {
                 Some(next) => {
                     open.state = Some(next);
                     None
@@ -162,10 +167,10 @@ impl<'a> Check<'a, '_> {
     }
 
     fn text(&mut self, at: usize, is_space: bool) {
-        let Some(Open { name, state: Some(_) }) = self.open.last() else { return };
+        let Some(OpenElement { name, state: Some(_) }) = self.open.last() else { return };
         let mistake = match self.dtd.elements.get(*name) {
-            Some(Declared::Known(Content::Empty)) => Some(format!("{name} must be empty")),
-            Some(Declared::Known(Content::Children(_))) if !is_space => {
+            Some(Declared::Known(ContentModel::Empty)) => Some(format!("{name} must be empty")),
+            Some(Declared::Known(ContentModel::Children(_))) if !is_space => {
                 Some(format!("text is not allowed in {name}, only elements"))
             }
             _ => None,
@@ -175,16 +180,16 @@ impl<'a> Check<'a, '_> {
 
     /// Checks a comment or processing instruction.
     fn other(&mut self, at: usize) {
-        let Some(Open { name, state: Some(_) }) = self.open.last() else { return };
-        if let Some(Declared::Known(Content::Empty)) = self.dtd.elements.get(*name) {
+        let Some(OpenElement { name, state: Some(_) }) = self.open.last() else { return };
+        if let Some(Declared::Known(ContentModel::Empty)) = self.dtd.elements.get(*name) {
             let mistake = format!("{name} must be empty");
             self.spoil(at, Some(mistake));
         }
     }
 
     fn end(&mut self, at: usize) {
-        let Some(Open { name, state: Some(state) }) = self.open.pop() else { return };
-        if let Some(Declared::Known(Content::Children(automaton))) = self.dtd.elements.get(name)
+        let Some(OpenElement { name, state: Some(state) }) = self.open.pop() else { return };
+        if let Some(Declared::Known(ContentModel::Children(automaton))) = self.dtd.elements.get(name)
             && !automaton.accepts(state)
         {
             let mistake = format!("{name} ends too early, {}", wanted(automaton, state));
@@ -192,7 +197,7 @@ impl<'a> Check<'a, '_> {
         }
     }
 
-    fn attributes(&mut self, at: usize, tag: Tag<'_>) {
+    fn attributes(&mut self, at: usize, tag: XmlTag<'_>) {
         let element = tag.name();
         let declared = self.dtd.attributes.get(element).map_or(&[][..], Vec::as_slice);
         let mut mistakes = Vec::new();
@@ -241,7 +246,7 @@ impl<'a> Check<'a, '_> {
     }
 }
 
-impl Attribute {
+impl AttributeDeclaration {
     fn mistake(&self, element: &str, value: &str) -> Option<String> {
         let name = &self.name;
         match &self.fixed {

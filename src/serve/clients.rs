@@ -27,8 +27,9 @@ use super::lanes::OwnPlaces;
 pub(super) const CONNECTIONS_MAX: usize = 512;
 
 /// Maximum number of concurrent connections of one client, which is an address, or of IPv6 a network: others find room
-/// however many it makes. A browser has six to each origin.
-pub(super) const CONNECTIONS_OF_ONE_MAX: usize = 128;
+/// however many it makes. Many people may share an address with one who makes a storm of them; the more places it has,
+/// the longer a new connection has before it is the oldest of those without an answer.
+pub(super) const CONNECTIONS_OF_ONE_MAX: usize = 384;
 
 /// How long a connection is a new one, which does not make room while others have been answered already.
 const NEW_MAX: Duration = Duration::from_secs(2);
@@ -449,7 +450,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_has_more_connections_than_one_may_have() {
-        let clients = Arc::new(Clients::new(CONNECTIONS_MAX));
+        let clients = Arc::new(Clients::new(CONNECTIONS_MAX + CONNECTIONS_OF_ONE_MAX));
         let of = |network: &str| {
             let network = clients.network(network.parse().unwrap());
             clients.all().values().filter(|client| Arc::ptr_eq(&client.network, &network)).count()

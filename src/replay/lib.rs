@@ -38,7 +38,7 @@ use bytes::Bytes;
 use url::Url;
 
 use self::address::{Modifier, ReplayTarget, When, requested_url};
-pub use self::cdx::{ROWS_MAX, Values, merged, sent};
+pub use self::cdx::{ROWS_MAX, Values, asks_for_many, merged, sent};
 pub use self::long::Long;
 use self::mementos::{Mementos, is_spelled_alike};
 use self::parts::RangeAsked;

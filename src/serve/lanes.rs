@@ -10,7 +10,6 @@ use std::time::Duration;
 use archive_base::access::Role;
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use url::form_urlencoded;
 
 use super::http::Origin;
 
@@ -64,28 +63,18 @@ pub(super) enum LaneKind {
 impl LaneKind {
     /// The kind of a request by its address.
     pub(super) fn of(origin: Origin, path: &str) -> Self {
-        let bare = path.split('?').next().unwrap_or_default();
+        let (bare, query) = path.split_once('?').unwrap_or((path, ""));
         match (origin, bare.split('/').nth(1).unwrap_or_default()) {
             (Origin::Application, "query" | "search" | "pictures" | "compare" | "read" | "wacz" | "ask") => {
                 Self::Costly
             }
             // The captures of one URL are as quick as its TimeMap.
-            (Origin::Replay, "cdx") if asks_for_many(path) => Self::Costly,
+            (Origin::Replay, "cdx") if archive_replay::asks_for_many(query) => Self::Costly,
             (Origin::Application, "page" | "site" | "review")
             | (Origin::Replay, "web" | "timegate" | "timemap" | "warc" | "cdx") => Self::Page,
             _ => Self::Quick,
         }
     }
-}
-
-/// Whether a CDX query asks for the captures of more than one URL.
-fn asks_for_many(path: &str) -> bool {
-    let query = path.split_once('?').map_or("", |(_, query)| query);
-    form_urlencoded::parse(query.as_bytes()).any(|(name, value)| match &*name {
-        "matchType" => value != "exact",
-        "url" => value.starts_with("*.") || value.ends_with('*'),
-        _ => false,
-    })
 }
 
 /// The lanes of a server.

@@ -18,6 +18,7 @@ use self::rows::{CdxRow, CdxRows};
 use self::table::{CdxSource as _, SentRows, answer, too_many};
 use super::{ReplayError, ReplayRequest, Response};
 
+pub use self::query::asks_for_many;
 pub use self::table::Values;
 
 /// Maximum number of captures that a query may examine.

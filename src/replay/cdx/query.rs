@@ -12,6 +12,9 @@ use crate::address::{stamp, time_of};
 /// Maximum number of filters, and of collapsed fields, in a query.
 pub(super) const FILTERS_MAX: usize = 32;
 
+/// The match type that selects the captures of one URL.
+const EXACT: &str = "exact";
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CdxOrder {
     /// By key, then by time.
@@ -57,14 +60,8 @@ pub(super) struct CdxQuery {
 
 impl CdxQuery {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let parameters: Vec<(String, String)> =
-            form_urlencoded::parse(text.as_bytes()).into_owned().collect();
-        let get = |name: &str| {
-            parameters
-                .iter()
-                .find(|(found, value)| found == name && !value.is_empty())
-                .map(|(_, value)| value.as_str())
-        };
+        let parameters = parameters(text);
+        let get = |name: &str| first(&parameters, name);
         let all = |name: &'static str| {
             parameters.iter().filter(move |(found, _)| found == name).map(|(_, value)| value)
         };
@@ -158,14 +155,37 @@ fn collapse(text: &str) -> (CdxField, usize) {
     (CdxField::named(field), length.parse().unwrap_or(usize::MAX))
 }
 
-/// The keys selected by a URL and a match type, and the host in them.
-fn keys(url: &str, match_type: Option<&str>) -> Result<(Keys, String), String> {
-    let (url, match_type) = match (match_type, url.strip_prefix("*."), url.strip_suffix('*')) {
+/// Whether a query, as it stands in an address, selects the captures of more than one URL, or may not be answered.
+#[must_use]
+pub fn asks_for_many(text: &str) -> bool {
+    let parameters = parameters(text);
+    let url = first(&parameters, "url").unwrap_or_default();
+    matched(url, first(&parameters, "matchType")).1 != EXACT
+}
+
+fn parameters(text: &str) -> Vec<(String, String)> {
+    form_urlencoded::parse(text.as_bytes()).into_owned().collect()
+}
+
+/// The first value of a parameter that is not empty.
+fn first<'a>(parameters: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    let mut values = parameters.iter().filter(|(found, value)| found == name && !value.is_empty());
+    values.next().map(|(_, value)| value.as_str())
+}
+
+/// What a URL with a star, or a match type, selects by: a URL, and the match type.
+fn matched<'a>(url: &'a str, match_type: Option<&'a str>) -> (&'a str, &'a str) {
+    match (match_type, url.strip_prefix("*."), url.strip_suffix('*')) {
         (Some(match_type), ..) => (url, match_type),
         (None, Some(domain), _) => (domain, "domain"),
         (None, None, Some(prefix)) => (prefix, "prefix"),
-        (None, None, None) => (url, "exact"),
-    };
+        (None, None, None) => (url, EXACT),
+    }
+}
+
+/// The keys selected by a URL and a match type, and the host in them.
+fn keys(url: &str, match_type: Option<&str>) -> Result<(Keys, String), String> {
+    let (url, match_type) = matched(url, match_type);
     let mut key = surt(url);
     let host_key = key.split(")/").next().unwrap_or_default().to_owned();
     // Names such as `urn:…` or `dns:…` have no host.
@@ -173,7 +193,7 @@ fn keys(url: &str, match_type: Option<&str>) -> Result<(Keys, String), String> {
     let has_host = key.contains(")/") && port.bytes().all(|byte| byte.is_ascii_digit());
     let host = if has_host { name.split(',').rev().collect::<Vec<_>>().join(".") } else { String::new() };
     let keys = match match_type {
-        "exact" => Keys::Exact(url.to_owned()),
+        EXACT => Keys::Exact(url.to_owned()),
         "prefix" => {
             for end in ['/', '?'] {
                 if url.ends_with(end) && !key.ends_with(end) {

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
+use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -259,6 +260,25 @@ fn a_long_record_is_read_as_far_as_it_is_asked_for() {
     drop(clients);
     println!("{} MiB", peak(&served));
     assert!(peak(&served) < MEMORY_MIB, "{} MiB", peak(&served));
+}
+
+#[test]
+fn a_node_that_sends_a_long_record_does_not_read_it_whole() {
+    const BYTES: u64 = 256 << 20;
+    let archive = Archive::new();
+    let body = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(BYTES as usize);
+    let record = answer("urn:test:1", "http://a.test/", "2024-01-01T00:00:00Z", &[], &body);
+    import(&archive, &[("a.warc", record)]);
+    let served = served(&archive);
+    let from = format!("http://{}/", served.application);
+    for (format, name, bytes_min) in [("warc", "all.warc", BYTES), ("parquet", "all.parquet", 1)] {
+        let output = archive.folder().join(name);
+        let mut export = Command::new(env!("CARGO_BIN_EXE_archive"));
+        export.args(["export", format, "--archive", &from, "--output"]).arg(&output);
+        start(&mut export).wait().succeeded();
+        assert!(std::fs::metadata(&output).unwrap().len() > bytes_min, "{name}");
+    }
+    assert!(peak(&served) < (BYTES >> 20), "{} MiB", peak(&served));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use super::node_index;
 use super::rows::{RowPieces, RowStop};
-use super::walk::{START, are_description, walk};
+use super::walk::{LongContents, START, are_description, walk};
 use super::{ExportError, ExportPart, Exported, Selection, lost};
 
 /// Number of lines between two progress reports.
@@ -154,7 +154,7 @@ fn of_records(
     segments: &[SegmentId],
 ) -> Result<Vec<String>, ExportError> {
     let mut lines = Vec::new();
-    walk::<ExportError>(store, selection, START, &mut |id, file, records| {
+    walk::<ExportError>(store, selection, START, LongContents::Kept, &mut |id, file, records| {
         if segments.contains(&id)
             && !are_description(&records)
             && let Some(main) = records.first()

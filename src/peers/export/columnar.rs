@@ -20,8 +20,9 @@ use std::io::{BufReader, Write};
 use archive_base::access::Access;
 use archive_books::change;
 use archive_books::search::TEXT_BYTES_MAX;
-use archive_storage::warc::Record;
+use archive_storage::warc::{Record, RecordType, split};
 use archive_storage::{Capture, SegmentId, Store};
+use bytes::Bytes;
 use rayon::prelude::*;
 
 use self::columns::columns;
@@ -30,7 +31,7 @@ use self::original::{Originals, capture_of};
 use self::page::{Known, Pages};
 use self::row::{Row, RowContext};
 use super::rows::{ExportRows, RowPieces, RowStop};
-use super::walk::{START, are_description, walk};
+use super::walk::{LongContents, START, are_description, walk};
 use super::{ExportError, ExportPart, Exported, Selection, lost};
 
 /// Maximum number of rows in a row group, and of bytes of their texts.
@@ -114,7 +115,7 @@ fn each_batch<E: From<ExportError>>(
         let made = batch.par_drain(..).filter_map(|(records, context)| Row::of(&records, context, &crawl));
         take(place, made.collect())
     };
-    walk(store, selection, from, &mut |segment, file, records| {
+    walk(store, selection, from, LongContents::Spooled, &mut |segment, file, mut records| {
         if are_description(&records) {
             return Ok(());
         }
@@ -130,6 +131,12 @@ fn each_batch<E: From<ExportError>>(
             text = if with_text { text_of(store, capture)? } else { None };
         }
         texts += text.as_ref().map_or(0, String::len);
+        // A row is made from heads and metadata; contents of a whole batch would take much memory.
+        for record in &mut records {
+            if record.header.record_type() != RecordType::Metadata {
+                record.content = Bytes::copy_from_slice(&split(&record.content).0);
+            }
+        }
         batch.push((records, RowContext { original, page, text, segment: segment.0, file: file.to_owned() }));
         if batch.len() < BATCH && texts < TEXT_BYTES_PER_BATCH {
             return Ok(());

@@ -19,6 +19,15 @@ pub(super) fn are_description(records: &[Record]) -> bool {
 /// Receives the segment of records, the name of its file, and the records.
 type TakeRecords<'a, E> = dyn FnMut(SegmentId, &str, Vec<Record>) -> Result<(), E> + 'a;
 
+/// Whether a walk keeps long contents in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum LongContents {
+    /// They are whole, in memory.
+    Kept,
+    /// Most of each is in an unnamed file ([`Record::rest`]).
+    Spooled,
+}
+
 /// Calls `take` for every selected capture from a position on, which is that of a capture or [`START`], with its
 /// segment, the name of the segment's file, and its records, the main one first. The record that describes a segment
 /// precedes its captures.
@@ -26,6 +35,7 @@ pub(super) fn walk<E: From<ExportError>>(
     store: &Store,
     selection: &Selection,
     (first, offset): (SegmentId, u64),
+    long: LongContents,
     take: &mut TakeRecords<'_, E>,
 ) -> Result<(), E> {
     let on_disk = segment::files(store.path()).map_err(ExportError::from)?;
@@ -38,7 +48,9 @@ pub(super) fn walk<E: From<ExportError>>(
             continue;
         };
         let start = if id == first { offset } else { 0 };
-        walk_segment(store, selection, (id, start), file, &mut |records| take(id, &entry.file, records))?;
+        walk_segment(store, selection, (id, start), (file, long), &mut |records| {
+            take(id, &entry.file, records)
+        })?;
     }
     Ok(())
 }
@@ -47,7 +59,7 @@ fn walk_segment<E: From<ExportError>>(
     store: &Store,
     selection: &Selection,
     (id, mut start): (SegmentId, u64),
-    file: &str,
+    (file, long): (&str, LongContents),
     take: &mut dyn FnMut(Vec<Record>) -> Result<(), E>,
 ) -> Result<(), E> {
     let offsets = selection.offsets(id);
@@ -57,12 +69,14 @@ fn walk_segment<E: From<ExportError>>(
     let last = offsets.and_then(|offsets| offsets.last().copied()).unwrap_or(u64::MAX);
     // Captures stored after the checkpoint are not known yet.
     let end = store.state().watermarks().of(id).unwrap_or(u64::MAX);
+    let folder = std::env::temp_dir();
+    let spools = matches!(long, LongContents::Spooled).then_some(&*folder);
     // The place up to which records were read.
     let (mut group, mut read) = (Vec::new(), start);
     'open: loop {
         let mut is_first = true;
         let max = selection.content_bytes_max();
-        let records = segment::records_up_to(max, store.path(), id, file, start);
+        let records = segment::records_within(max, spools, store.path(), (id, start), file);
         for record in records.map_err(ExportError::from)? {
             let record = match record {
                 Ok(record) => record,

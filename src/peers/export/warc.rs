@@ -1,6 +1,6 @@
 //! Stored records with the requested compression; the conversion is lossless in both directions.
 
-use std::io::{BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use archive_storage::segment::{Codec, Compressor, Dictionary, SegmentError};
@@ -9,7 +9,7 @@ use archive_storage::{SegmentId, Store};
 use rayon::prelude::*;
 
 use super::rows::{ExportRows, RowPieces, RowSender, RowStop};
-use super::walk::{START, are_description, walk};
+use super::walk::{LongContents, START, are_description, walk};
 use super::{ExportError, ExportPart, Exported, Selection, lost};
 
 /// Bytes of content that are compressed in parallel.
@@ -108,7 +108,7 @@ pub(super) fn write(
     for part in parts {
         match part {
             ExportPart::Folder(store, selection) => {
-                walk(store, selection, START, &mut |_, _, records| add(records))?;
+                walk(store, selection, START, LongContents::Kept, &mut |_, _, records| add(records))?;
             }
             ExportPart::Node(sender) => receive(&**sender, &mut add)?,
         }
@@ -124,11 +124,14 @@ pub(super) fn send(
     from: (SegmentId, u64),
     out: &mut RowPieces<'_>,
 ) -> Result<(), RowStop> {
-    walk(store, selection, from, &mut |id, _, records| {
+    walk(store, selection, from, LongContents::Spooled, &mut |id, _, records| {
         out.begin((id, records.first().map_or(0, |first| first.offset)))?;
         for record in records {
             out.add(record.header.to_string().as_bytes())?;
             out.add(&record.content)?;
+            if let Some(rest) = &record.rest {
+                rest.each_piece(|piece| out.add(piece).map_err(io::Error::other)).map_err(lost)?;
+            }
             out.add(RECORD_END)?;
         }
         Ok(())

@@ -108,7 +108,7 @@ pub use rewrite::{
 };
 pub use stated::Catalogued;
 pub use survey::{
-    BROKEN_MAX, DictionaryRepair, SegmentSurvey, files, records, records_up_to, restore, survey,
+    BROKEN_MAX, DictionaryRepair, SegmentSurvey, files, records, records_within, restore, survey,
 };
 pub use writer::SyncHandle;
 

@@ -15,7 +15,7 @@ use std::thread;
 use super::dictionary;
 use super::error::{IoContext, SegmentError};
 use super::replay::{Assembler, RecordRole, ReplayedCapture};
-use crate::backend::{Disk, DiskFile, FileReader, read_exact_at};
+use crate::backend::{Disk, DiskFile, FileReader, RealDisk, read_exact_at};
 use crate::ids::{SegmentId, Watermark};
 use crate::warc::{
     Broken, ReadLimits, Record, RecordError, RecordReader, RecordType, SKIPPABLE_MAGIC, parse_fields,
@@ -85,15 +85,20 @@ pub(super) fn records(
     Ok(SegmentRecords(reader(file, from, path)?))
 }
 
-/// Like [`records`], with a limit of a record's content.
-pub(super) fn records_up_to(
+/// Like [`records`], with a limit of a record's content and a folder for long ones.
+pub(super) fn records_within(
     content_bytes_max: u64,
+    spools: Option<&Path>,
     file: Arc<dyn DiskFile>,
     from: Watermark,
     path: &Path,
 ) -> Result<impl Iterator<Item = Result<Record, RecordError>> + use<>, SegmentError> {
     let limits = ReadLimits { content_bytes_max, ..ReadLimits::default() };
-    Ok(SegmentRecords(reader(file, from, path)?.with_limits(limits)))
+    let records = reader(file, from, path)?.with_limits(limits);
+    Ok(SegmentRecords(match spools {
+        Some(folder) => records.with_spools(Arc::new(RealDisk), folder.to_owned()),
+        None => records,
+    }))
 }
 
 /// A source of the captures of one segment.

@@ -167,23 +167,24 @@ pub fn records(
     file: &str,
     offset: u64,
 ) -> Result<impl Iterator<Item = Result<Record, RecordError>> + use<>, SegmentError> {
-    records_up_to(super::CONTENT_BYTES_MAX, archive, segment, file, offset)
+    records_within(super::CONTENT_BYTES_MAX, None, archive, (segment, offset), file)
 }
 
-/// Like [`records`]; but one with more than `content_bytes_max` bytes of content is broken, and not read.
+/// Like [`records`]; but one with more than `content_bytes_max` bytes of content is broken, and not read, and contents that
+/// are too long for memory go to unnamed files in the folder `spools`, if there is one.
 ///
 /// # Errors
 /// When the segment cannot be opened or its dictionary cannot be read.
-pub fn records_up_to(
+pub fn records_within(
     content_bytes_max: u64,
+    spools: Option<&Path>,
     archive: &Path,
-    segment: SegmentId,
+    (segment, offset): (SegmentId, u64),
     file: &str,
-    offset: u64,
 ) -> Result<impl Iterator<Item = Result<Record, RecordError>> + use<>, SegmentError> {
     let path = archive.join(super::FOLDER).join(file);
     let opened: Arc<dyn DiskFile> = RealDisk.open(&path, OpenMode::Read).context("open", &path)?;
-    order::records_up_to(content_bytes_max, opened, Watermark { segment, offset }, &path)
+    order::records_within(content_bytes_max, spools, opened, Watermark { segment, offset }, &path)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv6Addr};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -67,7 +67,8 @@ pub(super) struct Clients {
 /// What one client has many of, and another does not: its address, or of IPv6 its network.
 #[derive(Debug)]
 pub(super) struct Network {
-    address: IpAddr,
+    /// Number of its connections.
+    connections: AtomicUsize,
     /// Its places in each lane.
     pub(super) places: OwnPlaces,
 }
@@ -76,8 +77,6 @@ pub(super) struct Network {
 #[derive(Debug)]
 pub(super) struct Client {
     network: Arc<Network>,
-    /// Whether it is one of a web server in front, which has those of all its clients.
-    is_front: bool,
     /// When the server began, and when the connection did.
     began: Instant,
     since: Instant,
@@ -117,14 +116,11 @@ impl Clients {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Admits a connection, for which another one is dropped if there are too many. `None` if that one does not end.
+    /// Admits a connection, of a web server in front (which has those of all its clients) or of one client, for which another one is dropped if there are too many. `None` if that one does not end.
     pub(super) async fn admit(self: &Arc<Self>, address: IpAddr, is_front: bool) -> Option<ConnectionPlace> {
         let network = self.network(address);
-        let is_of_it = |client: &Client| !client.is_front && Arc::ptr_eq(&client.network, &network);
-        if !is_front
-            && self.all().values().filter(|client| is_of_it(client)).count() >= CONNECTIONS_OF_ONE_MAX
-        {
-            self.drop_one(is_of_it);
+        if !is_front && network.connections.load(Ordering::Relaxed) >= CONNECTIONS_OF_ONE_MAX {
+            self.drop_one(|client| Arc::ptr_eq(&client.network, &network));
         }
         let place = match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => permit,
@@ -134,7 +130,7 @@ impl Clients {
             }
         };
         let number = self.number.fetch_add(1, Ordering::Relaxed);
-        let client = Arc::new(Client::new(network, is_front, self.began));
+        let client = Arc::new(Client::new(network, self.began));
         self.all().insert(number, Arc::clone(&client));
         Some(ConnectionPlace { clients: Arc::clone(self), number, client, _permit: place })
     }
@@ -149,7 +145,7 @@ impl Clients {
         if networks.len() >= NETWORKS_MAX {
             networks.retain(|_, network| network.strong_count() > 0);
         }
-        let new = Arc::new(Network { address, places: OwnPlaces::default() });
+        let new = Arc::new(Network { connections: AtomicUsize::new(0), places: OwnPlaces::default() });
         networks.insert(address, Arc::downgrade(&new));
         new
     }
@@ -158,10 +154,17 @@ impl Clients {
     fn drop_one(&self, is_one: impl Fn(&Client) -> bool) {
         let mut all = self.all();
         // It is removed at once, so that the next connection does not choose the same one.
-        if let Some(client) = least_worthy(&all, is_one).and_then(|number| all.remove(&number)) {
+        if let Some(client) = least_worthy(&all, is_one).and_then(|number| remove(&mut all, number)) {
             client.drop_it();
         }
     }
+}
+
+/// Removes a connection, which no longer counts.
+fn remove(all: &mut HashMap<u64, Arc<Client>>, number: u64) -> Option<Arc<Client>> {
+    let client = all.remove(&number)?;
+    client.network.connections.fetch_sub(1, Ordering::Relaxed);
+    Some(client)
 }
 
 /// The connection that makes room: rather a stranger's than one of somebody who has logged in; of these, one of the
@@ -169,13 +172,11 @@ impl Clients {
 /// its request is read while others ask over and over; rather one whose client is to act than one that waits for the
 /// server; and the one that has been still for the longest time.
 fn least_worthy(all: &HashMap<u64, Arc<Client>>, is_one: impl Fn(&Client) -> bool) -> Option<u64> {
-    let mut counts = HashMap::<IpAddr, usize>::new();
-    all.values().for_each(|client| *counts.entry(client.network.address).or_default() += 1);
     let worth = |client: &Client| {
         let is = |fact: &AtomicBool| fact.load(Ordering::Relaxed);
         let moved = client.moved.load(Ordering::Relaxed);
         let is_new = !is(&client.is_answered) && client.since.elapsed() < NEW_MAX;
-        let count = Reverse(counts.get(&client.network.address).copied());
+        let count = Reverse(client.network.connections.load(Ordering::Relaxed));
         (is(&client.is_known), count, is_new, is(&client.is_waiting), moved)
     };
     let of = all.iter().filter(|(_, client)| is_one(client));
@@ -192,10 +193,9 @@ fn network(address: IpAddr) -> IpAddr {
 }
 
 impl Client {
-    fn new(network: Arc<Network>, is_front: bool, began: Instant) -> Self {
+    fn new(network: Arc<Network>, began: Instant) -> Self {
         let client = Self {
             network,
-            is_front,
             began,
             since: Instant::now(),
             moved: AtomicU64::new(0),
@@ -205,6 +205,7 @@ impl Client {
             is_dropped: AtomicBool::new(false),
             serving: OnceLock::new(),
         };
+        client.network.connections.fetch_add(1, Ordering::Relaxed);
         client.moves();
         client
     }
@@ -246,7 +247,7 @@ impl Client {
 
 impl Drop for ConnectionPlace {
     fn drop(&mut self) {
-        self.clients.all().remove(&self.number);
+        remove(&mut self.clients.all(), self.number);
     }
 }
 
@@ -401,7 +402,7 @@ mod tests {
         let mut all = HashMap::new();
         let clients = Clients::new(9);
         let mut add = |number: u64, address: &str, is_known: bool, is_waiting: bool, moved: u64| {
-            let client = Client::new(clients.network(address.parse().unwrap()), false, began);
+            let client = Client::new(clients.network(address.parse().unwrap()), began);
             client.is_known.store(is_known, Ordering::Relaxed);
             client.is_answered.store(number != 3, Ordering::Relaxed);
             client.is_waiting.store(is_waiting, Ordering::Relaxed);
@@ -417,7 +418,7 @@ mod tests {
         }
         let mut order = Vec::new();
         while let Some(next) = least_worthy(&all, |_| true).filter(|_| all.len() > 4) {
-            all.remove(&next);
+            remove(&mut all, next);
             order.push(next);
         }
         // Two of the network with three, not the new one; then who is to act, and the other; the new one stays.

@@ -20,8 +20,8 @@ mod fields;
 mod long;
 mod mementos;
 mod pages;
-mod parts;
 mod policy;
+mod ranges;
 mod records;
 mod rewrite;
 mod show;
@@ -41,7 +41,7 @@ use self::address::{Modifier, ReplayTarget, When, requested_url};
 pub use self::cdx::{ROWS_MAX, Values, asks_for_many, merged, sent};
 pub use self::long::Long;
 use self::mementos::{Mementos, is_spelled_alike};
-use self::parts::RangeAsked;
+use self::ranges::RangeAsked;
 
 /// Maximum length of a request's path and query in bytes; longer ones are refused.
 pub const PATH_BYTES_MAX: usize = 16 << 10;

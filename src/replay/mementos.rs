@@ -11,7 +11,7 @@ use archive_storage::{Capture, CaptureId, CaptureKind, State, StateError, Store,
 use url::Url;
 
 use super::address::{When, half_a_second, moment, stamp};
-use super::parts::{PartialBody, RangeAsked};
+use super::ranges::{PartialBody, RangeAsked};
 
 /// Maximum number of captures of a URL that are considered, newest first.
 pub(super) const MEMENTOS_MAX: usize = 100_000;

@@ -6,7 +6,7 @@ use url::Url;
 
 use super::address::{ReplayTarget, uri};
 use super::mementos::{Memento, Mementos};
-use super::parts::PartialBody;
+use super::ranges::PartialBody;
 use super::{ReplayError, ReplayRequest, Response};
 
 /// Maximum number of parent folders of a missing URL that are tried.

@@ -16,8 +16,8 @@ use url::Url;
 use super::address::{Modifier, http_date, stamp};
 use super::long::Long;
 use super::mementos::{Memento, Mementos};
-use super::parts::{PartialBody, RangeAsked};
 use super::policy::ResponseKind;
+use super::ranges::{PartialBody, RangeAsked, ranged};
 use super::rewrite::html::{self, Additions, HEAD, XML_HEAD};
 use super::rewrite::{LinkRewriter, css, script, xml};
 use super::{NAVIGATED, POLICY, ReplayError, ReplayRequest, Request, Response, fields, policy};
@@ -95,36 +95,6 @@ impl ReplayRequest<'_> {
             (response.body, response.long) = (Bytes::new(), None);
         }
         ranged(response, range)
-    }
-
-    /// The requested range of a captured part, whose bytes are counted from where it begins. As it was received, the part
-    /// is shown without a request for a range as well.
-    fn part(
-        &self,
-        mut response: Response,
-        part: PartialBody,
-        range: Option<RangeAsked>,
-        modifier: Modifier,
-    ) -> Result<Response, ReplayError> {
-        let found = match (part, range) {
-            (PartialBody::Range { first, last, .. }, None) if modifier == Modifier::Identity => {
-                Some((first, last))
-            }
-            (PartialBody::Several, None) if modifier == Modifier::Identity => return Ok(response),
-            (_, range) => range.and_then(|range| part.has(range)),
-        };
-        let (Some((from, to)), PartialBody::Range { first, length, .. }) = (found, part) else {
-            return Ok(self.only_part(part));
-        };
-        // A body that was cut off has less than its head says.
-        let end = (to - first + 1).min(response.length().unwrap_or(0));
-        if from - first >= end {
-            return Ok(self.only_part(part));
-        }
-        let length = length.map_or_else(|| "*".to_owned(), |length| length.to_string());
-        response.set("Content-Range", &format!("bytes {from}-{}/{length}", first + end - 1));
-        response.cut(from - first, end - (from - first))?;
-        Ok(response)
     }
 
     /// Reads head and payload. A revisit has the payload of its original. If the same payload was received again, the
@@ -375,42 +345,9 @@ fn renamed(script: &str, old: &str, new: &str) -> String {
     written + &script[from..]
 }
 
-/// Applies a range request with a single range; several ranges get the complete response.
-fn ranged(mut response: Response, range: Option<RangeAsked>) -> Result<Response, ReplayError> {
-    let asked = range.filter(|_| response.status == 200).zip(response.length());
-    let Some((range, length)) = asked else { return Ok(response) };
-    match range.within(length) {
-        Some((first, last)) => {
-            response.status = 206;
-            response.set("Content-Range", &format!("bytes {first}-{last}/{length}"));
-            response.cut(first, last - first + 1)?;
-        }
-        None => {
-            response.status = 416;
-            response.set("Content-Range", &format!("bytes */{length}"));
-            (response.body, response.long) = (Bytes::new(), None);
-        }
-    }
-    Ok(response)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_range_of_the_body_is_cut_out() {
-        let whole = || Response::text(200, "text/plain", &b"0123456789"[..]);
-        let part = |range| ranged(whole(), RangeAsked::parse(range)).unwrap();
-        let cut = part("bytes=2-4");
-        assert_eq!(
-            (cut.status, &cut.body[..], cut.get("Content-Range")),
-            (206, &b"234"[..], Some("bytes 2-4/10"))
-        );
-        let none = part("bytes=10-");
-        assert_eq!((none.status, none.body.len(), none.get("Content-Range")), (416, 0, Some("bytes */10")));
-        assert_eq!((part("bytes=0-1,4-5").status, part("").body.len()), (200, 10));
-    }
 
     #[test]
     fn an_answer_is_given_to_the_function_that_is_named() {

@@ -1,7 +1,11 @@
-//! Parts of bodies: what a range request asks for, and what was captured of a body (RFC 9110, section 14).
+//! Ranges of bodies: what a range request asks for, what was captured of a body, and the answer (RFC 9110, section 14).
 
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureKind, Store, StoreError};
+use bytes::Bytes;
+
+use super::address::Modifier;
+use super::{ReplayError, ReplayRequest, Response};
 
 /// A single range of bytes that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,9 +105,74 @@ fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
     is_sound.then_some((first, last, length))
 }
 
+impl ReplayRequest<'_> {
+    /// The requested range of a captured part, whose bytes are counted from where it begins. As it was received, the part
+    /// is shown without a request for a range as well.
+    pub(super) fn part(
+        &self,
+        mut response: Response,
+        part: PartialBody,
+        range: Option<RangeAsked>,
+        modifier: Modifier,
+    ) -> Result<Response, ReplayError> {
+        let found = match (part, range) {
+            (PartialBody::Range { first, last, .. }, None) if modifier == Modifier::Identity => {
+                Some((first, last))
+            }
+            (PartialBody::Several, None) if modifier == Modifier::Identity => return Ok(response),
+            (_, range) => range.and_then(|range| part.has(range)),
+        };
+        let (Some((from, to)), PartialBody::Range { first, length, .. }) = (found, part) else {
+            return Ok(self.only_part(part));
+        };
+        // A body that was cut off has less than its head says.
+        let end = (to - first + 1).min(response.length().unwrap_or(0));
+        if from - first >= end {
+            return Ok(self.only_part(part));
+        }
+        let length = length.map_or_else(|| "*".to_owned(), |length| length.to_string());
+        response.set("Content-Range", &format!("bytes {from}-{}/{length}", first + end - 1));
+        response.cut(from - first, end - (from - first))?;
+        Ok(response)
+    }
+}
+
+/// Applies a range request with a single range; several ranges get the complete response.
+pub(super) fn ranged(mut response: Response, range: Option<RangeAsked>) -> Result<Response, ReplayError> {
+    let asked = range.filter(|_| response.status == 200).zip(response.length());
+    let Some((range, length)) = asked else { return Ok(response) };
+    match range.within(length) {
+        Some((first, last)) => {
+            response.status = 206;
+            response.set("Content-Range", &format!("bytes {first}-{last}/{length}"));
+            response.cut(first, last - first + 1)?;
+        }
+        None => {
+            response.status = 416;
+            response.set("Content-Range", &format!("bytes */{length}"));
+            (response.body, response.long) = (Bytes::new(), None);
+        }
+    }
+    Ok(response)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_range_of_the_body_is_cut_out() {
+        let whole = || Response::text(200, "text/plain", &b"0123456789"[..]);
+        let part = |range| ranged(whole(), RangeAsked::parse(range)).unwrap();
+        let cut = part("bytes=2-4");
+        assert_eq!(
+            (cut.status, &cut.body[..], cut.get("Content-Range")),
+            (206, &b"234"[..], Some("bytes 2-4/10"))
+        );
+        let none = part("bytes=10-");
+        assert_eq!((none.status, none.body.len(), none.get("Content-Range")), (416, 0, Some("bytes */10")));
+        assert_eq!((part("bytes=0-1,4-5").status, part("").body.len()), (200, 10));
+    }
 
     #[test]
     fn ranges_of_all_forms() {

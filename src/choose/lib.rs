@@ -21,7 +21,6 @@
 mod agenda;
 mod budget;
 mod due;
-mod error;
 mod focus;
 pub mod freshness;
 mod order;
@@ -39,7 +38,6 @@ pub use due::{
     Discovery, DueArchive, DueTimes, FOLDERS_FROM, NextVisit, NothingDue, PartVisit, RefreshChoice,
     RefreshRules, Timetable, Weighing, WeightError, Weights, most_obsolete,
 };
-pub use error::SelectionError;
 pub use focus::{FocusMode, FocusPolicy, UnknownMode};
 pub use focus::{Focused, is_redirect};
 pub use order::Ordering;

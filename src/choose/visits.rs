@@ -1,6 +1,7 @@
 //! The visits of a URL one by one: the outcome of each, how the URL was found, and what robots.txt said then.
 
 use archive_base::access::Access;
+use archive_base::error::Failure;
 use archive_books::ledger::{CrawlerFacts, authority};
 use archive_storage::{CaptureKind, Store, UrlId};
 use archive_web::fetch::robots::Robots;
@@ -8,7 +9,6 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use url::Url;
 
-use super::error::SelectionError;
 use super::policy::CrawlPolicy;
 use super::stored_robots;
 
@@ -85,7 +85,7 @@ pub fn visits_of(
     access: &Access,
     id: UrlId,
     most: usize,
-) -> Result<Vec<StoredVisit>, SelectionError> {
+) -> Result<Vec<StoredVisit>, Failure> {
     visits(store, access, id, &CrawlPolicy::of_last_crawl(store.state())?.robots_name, most)
 }
 
@@ -96,7 +96,7 @@ pub(super) fn visits(
     id: UrlId,
     robots_name: &str,
     most: usize,
-) -> Result<Vec<StoredVisit>, SelectionError> {
+) -> Result<Vec<StoredVisit>, Failure> {
     let url = store.state().url(id)?;
     let captures = access.history(store.state(), id)?.take(most).collect::<Result<Vec<_>, _>>()?;
     let mut visits = Vec::new();
@@ -137,7 +137,7 @@ pub(super) fn visits(
 ///
 /// # Errors
 /// If the store cannot be read.
-pub fn robots_of(store: &Store, url: &str) -> Result<Option<RobotsAnswer>, SelectionError> {
+pub fn robots_of(store: &Store, url: &str) -> Result<Option<RobotsAnswer>, Failure> {
     let policy = CrawlPolicy::of_last_crawl(store.state())?;
     robots(store, url, authority(url), &policy.robots_name, i64::MAX)
 }
@@ -149,7 +149,7 @@ pub(super) fn robots(
     host: &str,
     robots_name: &str,
     at: i64,
-) -> Result<Option<RobotsAnswer>, SelectionError> {
+) -> Result<Option<RobotsAnswer>, Failure> {
     let Ok(url) = Url::parse(url) else { return Ok(None) };
     let stored = stored_robots::find(store, host, robots_name, at)?;
     let own = format!("{}://{host}/robots.txt", url.scheme());

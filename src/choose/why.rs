@@ -3,6 +3,7 @@
 //! Everything is read from the store as of its last checkpoint; there are no network requests.
 
 use archive_base::access::Access;
+use archive_base::error::Failure;
 use archive_base::texts::{Language, put};
 use archive_books::change::{missing_entities, version_until};
 use archive_books::ledger::{
@@ -15,7 +16,6 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::due::{NextVisit, Outlook, RefreshChoice, RefreshRules, Weights};
-use super::error::SelectionError;
 use super::focus::{FocusMode, Focused};
 use super::order::CrawlOrder;
 use super::policy::CrawlPolicy;
@@ -146,7 +146,7 @@ pub fn why(
     fetches_per_day: Option<f64>,
     now: DateTime<Utc>,
     t: Language,
-) -> Result<UrlStory, SelectionError> {
+) -> Result<UrlStory, Failure> {
     let state = store.state();
     let credits = Credits::open(state)?;
     let policy = CrawlPolicy::of_last_crawl(state)?;
@@ -186,13 +186,13 @@ pub fn why(
     })
 }
 
-fn missing(store: &Store, access: &Access, id: UrlId) -> Result<Vec<String>, SelectionError> {
+fn missing(store: &Store, access: &Access, id: UrlId) -> Result<Vec<String>, Failure> {
     let newest = version_until(store, access, id, i64::MAX)?;
     let missing = newest.map(|newest| missing_entities(store, access, &newest)).transpose()?;
     Ok(missing.flatten().unwrap_or_default())
 }
 
-fn announced(state: &State, id: UrlId, page: &Page, t: Language) -> Result<Option<String>, SelectionError> {
+fn announced(state: &State, id: UrlId, page: &Page, t: Language) -> Result<Option<String>, Failure> {
     if page.flags.has_any(flags::PUBLISHED) {
         let said = t.say("a change was announced: the next refresh or crawl fetches it first");
         return Ok(Some(said.to_owned()));
@@ -215,7 +215,7 @@ fn standing(
     id: UrlId,
     policy: &CrawlPolicy,
     is_fetched: bool,
-) -> Result<Option<FocusReport>, SelectionError> {
+) -> Result<Option<FocusReport>, Failure> {
     let Some(policy) = &policy.focus else { return Ok(None) };
     let standing = |probability, promise, parts| FocusReport {
         name: policy.topic.clone(),
@@ -296,7 +296,7 @@ fn scope(credits: &Credits, url: &str, page: &Page, t: Language) -> String {
     t.say(said).to_owned()
 }
 
-fn found(store: &Store, id: UrlId, page: &Page) -> Result<FirstSighting, SelectionError> {
+fn found(store: &Store, id: UrlId, page: &Page) -> Result<FirstSighting, Failure> {
     let state = store.state();
     let mut via = Vec::new();
     let mut hops = Vec::new();
@@ -317,7 +317,7 @@ fn found(store: &Store, id: UrlId, page: &Page) -> Result<FirstSighting, Selecti
 
 /// Returns the time of the first capture of a page that has the link, or of its first capture if no record shows the
 /// link.
-fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, SelectionError> {
+fn link_seen(store: &Store, page: UrlId, url: &str) -> Result<Option<DateTime<Utc>>, Failure> {
     let mut captures = Vec::new();
     for capture in store.state().history(page)? {
         captures.push(capture?.1);
@@ -339,7 +339,7 @@ fn spent(
     page: &Page,
     host: &str,
     policy: &CrawlPolicy,
-) -> Result<Spent, SelectionError> {
+) -> Result<Spent, Failure> {
     let record = state.host(page.host)?;
     let site = state.site(record.site)?;
     let importance = credits.site_importance(&site);
@@ -359,7 +359,7 @@ fn last_fetch(
     access: &Access,
     id: UrlId,
     policy: &CrawlPolicy,
-) -> Result<Option<LastFetch>, SelectionError> {
+) -> Result<Option<LastFetch>, Failure> {
     let Some(visit) = visits::visits(store, access, id, &policy.robots_name, 1)?.pop() else {
         return Ok(None);
     };

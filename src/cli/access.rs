@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::options::ArchiveArgs;
 use super::output::Listing;
-use super::{find_url, output};
+use super::{Result, find_url, output};
 
 /// Check and show the access rules, or list the captures of a URL that they hide.
 ///
@@ -74,7 +74,7 @@ struct CaptureShown<'a> {
     rule: Option<usize>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     jobs::check_exists(&args.archive.path)?;
     let access = Access::read(&args.archive.path)?;
     match &args.url {
@@ -84,9 +84,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
+fn show(args: &Args, access: &Access) -> Result<()> {
     if access.is_unlimited() {
-        output::note(format_args!("no rules: {} hides nothing", args.archive.path.join(FILE).display()));
+        note!("no rules: {} hides nothing", args.archive.path.join(FILE).display());
     }
     let idle = match access.is_unlimited() {
         true => Vec::new(),
@@ -117,7 +117,7 @@ fn show(args: &Args, access: &Access) -> anyhow::Result<()> {
 }
 
 /// Lists for each capture of a URL whether it is shown.
-fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
+fn test(args: &Args, access: &Access, url: &str) -> Result<()> {
     let store = Store::read_only(&args.archive.path)?;
     let state = store.state();
     let id = find_url(&store, url)?;
@@ -139,7 +139,7 @@ fn test(args: &Args, access: &Access, url: &str) -> anyhow::Result<()> {
         })?;
     }
     if !args.json {
-        output::line(&format!("{url} has the SURT {key}"))?;
+        say!("{url} has the SURT {key}")?;
         output::line("")?;
     }
     listing.end()

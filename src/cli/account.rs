@@ -4,7 +4,6 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context;
 use archive_base::access::Role;
 use archive_base::accounts::AccountList;
 use clap::Subcommand;
@@ -13,7 +12,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use serde::Serialize;
 
 use super::output::Listing;
-use super::{interrupt, output, progress, usage};
+use super::{During, Result, interrupt, progress};
 
 /// Maximum length of a password line.
 const LINE_BYTES_MAX: u64 = 4096;
@@ -66,14 +65,14 @@ struct AccountRow<'a> {
     role: Role,
 }
 
-pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Set { name, role, file } => {
             let role = Role::EACH.into_iter().find(|known| known.name() == role);
-            let role = role.context("there is no such role")?;
+            let role = role.within("there is no such role")?;
             let is_new = AccountList::set(file, name, role, &password(name)?)?;
             let what = if is_new { "may log in now" } else { "was updated and has been logged out" };
-            output::note(format_args!("{name} ({}) {what}", role.name()));
+            note!("{name} ({}) {what}", role.name());
         }
         Command::List { file, json } => {
             let accounts = AccountList::read(file)?;
@@ -86,14 +85,14 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         }
         Command::Remove { name, file } => {
             AccountList::remove(file, name)?;
-            output::note(format_args!("{name} may not log in any more"));
+            note!("{name} may not log in any more");
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Reads a password: typed twice at a terminal without echo, or the first line of standard input.
-fn password(name: &str) -> anyhow::Result<String> {
+fn password(name: &str) -> Result<String> {
     if !io::stdin().is_terminal() {
         return line();
     }
@@ -101,13 +100,13 @@ fn password(name: &str) -> anyhow::Result<String> {
     progress::end();
     let typed = typed(&format!("Password of {name}: "))?;
     if typed != self::typed("Repeat the password: ")? {
-        return Err(usage("the two passwords differ; nothing was changed"));
+        refuse!("the two passwords differ; nothing was changed");
     }
     Ok(typed)
 }
 
-fn typed(prompt: &str) -> anyhow::Result<String> {
-    let _silence = Silence::begin().context("cannot turn off the terminal's echo for the password")?;
+fn typed(prompt: &str) -> Result<String> {
+    let _silence = Silence::begin().within("cannot turn off the terminal's echo for the password")?;
     let mut errors = io::stderr();
     write!(errors, "{prompt}")?;
     errors.flush()?;
@@ -116,9 +115,9 @@ fn typed(prompt: &str) -> anyhow::Result<String> {
     line
 }
 
-fn line() -> anyhow::Result<String> {
+fn line() -> Result<String> {
     let mut line = String::new();
-    io::stdin().lock().take(LINE_BYTES_MAX).read_line(&mut line).context("cannot read the password")?;
+    io::stdin().lock().take(LINE_BYTES_MAX).read_line(&mut line).within("cannot read the password")?;
     Ok(line.trim_end_matches(['\n', '\r']).to_owned())
 }
 

@@ -1,5 +1,6 @@
 //! The options that determine how a crawl divides cash; they are stored as the archive's rules.
 
+use super::Result;
 use archive::jobs::CashChange;
 use archive_books::ledger::{Favour, SiteRule};
 

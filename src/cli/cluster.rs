@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use self::share::ShareArgs;
 use super::options::duration;
-use super::output;
+use super::{Failure, Result, output};
 
 pub(super) mod orders;
 mod share;
@@ -168,7 +168,7 @@ fn partition(text: &str) -> Result<(u16, u16), String> {
     )
 }
 
-pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Status(args) => status(args),
         Command::Drain(args) => leave(args),
@@ -177,7 +177,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
+fn balance(args: &BalanceArgs) -> Result<ExitCode> {
     let balance = plan(&args.cluster, &args.nodes)?;
     if args.json {
         output::json_line(&balance)?;
@@ -194,7 +194,7 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
     for one in &balance.moves {
         let (partition, to) = (one.partition, output::visible(&one.to));
         if !args.json {
-            output::line(&format!("partition {partition}: '{}' to '{to}'", output::visible(&one.from)))?;
+            say!("partition {partition}: '{}' to '{to}'", output::visible(&one.from))?;
         }
         if !args.dry_run {
             drain(&args.cluster, partition, Some(&one.to), args.wait)?;
@@ -202,14 +202,14 @@ fn balance(args: &BalanceArgs) -> anyhow::Result<ExitCode> {
             if node != one.to {
                 is_done = false;
                 let node = output::visible(&node);
-                output::note(format_args!("'{node}' has taken partition {partition}, not '{to}'"));
+                note!("'{node}' has taken partition {partition}, not '{to}'");
             }
         }
     }
     Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn leave(args: &DrainArgs) -> anyhow::Result<ExitCode> {
+fn leave(args: &DrainArgs) -> Result<ExitCode> {
     let Drained { status, had_ended } = drain(&args.cluster, args.partition, args.to.as_deref(), args.wait)?;
     let (node, partition) = (output::visible(&status.node), args.partition);
     output::line(&if had_ended {
@@ -220,9 +220,9 @@ fn leave(args: &DrainArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
+fn status(args: &StatusArgs) -> Result<ExitCode> {
     let audit = audit(&args.cluster)?;
-    let orders = || Ok::<_, anyhow::Error>(ListProgress::look(&Publications::look(&args.cluster)?)?);
+    let orders = || Ok::<_, Failure>(ListProgress::look(&Publications::look(&args.cluster)?)?);
     if args.json {
         output::json_line(&ClusterSummary { audit: &audit, orders: orders()? })?;
     } else {
@@ -233,7 +233,7 @@ fn status(args: &StatusArgs) -> anyhow::Result<ExitCode> {
     Ok(if audit.is_exact == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn show(audit: &ClusterAudit) -> anyhow::Result<()> {
+fn show(audit: &ClusterAudit) -> Result<()> {
     let headings =
         ["partition", "node", "epoch", "state", "pages", "waiting", "sent", "received", "reported"];
     let mut table = output::table(&headings, &[0, 2, 4, 5, 6, 7]);
@@ -246,12 +246,12 @@ fn show(audit: &ClusterAudit) -> anyhow::Result<()> {
             0 => String::new(),
             _ => format!("; {unwritten} not written yet"),
         };
-        output::line(&format!("{from} to {to}: batches in flight: {}{unwritten}", HumanCount(*batches)))?;
+        say!("{from} to {to}: batches in flight: {}{unwritten}", HumanCount(*batches))?;
     }
     for partition in &audit.wrong_books {
-        output::line(&format!(
+        say!(
             "the books of partition {partition} do not add up: its cash is not what it began with plus what it received minus what it sent"
-        ))?;
+        )?;
     }
     let ClusterAudit { mode, expected, found, .. } = audit;
     output::line(&match audit.is_exact {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use archive::jobs;
 use archive_base::control::Control;
+use archive_base::error::ErrorKind;
 use archive_vault::copy::{self, CopyCheck, CopyError, CopyFinding, CopySummary, Remote, Removed};
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, duration};
 use super::output::{self, Listing};
-use super::{interrupt, progress};
+use super::{Failure, Result, interrupt, progress};
 
 /// Copy an archive to an object store, or restore an archive from a copy.
 ///
@@ -93,7 +94,7 @@ struct CheckedRow {
     findings: usize,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let control = interrupt::install()?;
     match (&args.to, &args.from) {
         (_, Some(from)) => restore(args, &Remote::open(from)?, &control),
@@ -115,7 +116,7 @@ fn shown<T>(work: impl FnOnce(copy::CopyProgress<'_>) -> T) -> T {
 }
 
 /// Makes one copy, or one after the other.
-fn copies(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode> {
+fn copies(args: &Args, url: &str, control: &Control) -> Result<ExitCode> {
     jobs::check_exists(&args.archive.path)?;
     let remote = Remote::open(url)?;
     // Problems with the first copy usually affect all of them, so they end the command.
@@ -126,39 +127,39 @@ fn copies(args: &Args, url: &str, control: &Control) -> anyhow::Result<ExitCode>
             return Err(CopyError::Stopped.into());
         }
         match send(args, &remote, control) {
-            Err(error) if !matches!(error.downcast_ref(), Some(CopyError::Stopped)) => {
+            Err(error) if error.kind() != ErrorKind::Stopped => {
                 progress::end();
-                output::note(format_args!("{error:#}; trying again in {}", HumanDuration(every)));
+                note!("{error:#}; trying again in {}", HumanDuration(every));
             }
             made => drop(made?),
         }
     }
 }
 
-fn send(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
+fn send(args: &Args, remote: &Remote, control: &Control) -> Result<ExitCode> {
     let path = &args.archive.path;
     let copied = shown(|progress| copy::send(path, remote, args.adopt, control, progress, &|| Ok(())))?;
     let number = copied.number;
     if !args.json && (copied.is_new || args.every.is_none()) {
         let what = if copied.is_new { "is" } else { "is still" };
-        output::line(&format!(
+        say!(
             "copy {number} {what} the archive as it is: {} in {} ({}), {} sent ({})",
             output::count(copied.captures, "capture"),
             output::count(copied.files, "file"),
             HumanBytes(copied.bytes),
             HumanCount(copied.sent),
             HumanBytes(copied.sent_bytes),
-        ))?;
+        )?;
     }
     let removed = args.keep.map_or(Ok(Removed::default()), |keep| copy::prune(remote, number, keep));
     let removed = removed.map_err(|error| {
-        anyhow::Error::from(error)
-            .context(format!("copy {number} is made, but older ones could not be removed"))
+        Failure::from(error)
+            .within(format_args!("copy {number} is made, but older ones could not be removed"))
     })?;
     if args.json {
         output::json_line(&CopiedRow { copied, removed })?;
     } else if removed != Removed::default() {
-        output::line(&format!(
+        say!(
             "{} removed, and {} ({}) that only older copies had",
             match removed.copies {
                 1 => "1 older copy".to_owned(),
@@ -166,12 +167,12 @@ fn send(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitC
             },
             output::count(removed.objects, "object"),
             HumanBytes(removed.bytes)
-        ))?;
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
+fn list(args: &Args, remote: &Remote) -> Result<ExitCode> {
     let headings = ["copy", "made", "captures", "files", "size", "new in it"];
     let mut listing = Listing::new(args.json, &headings, &[]);
     for number in remote.numbers()? {
@@ -205,7 +206,7 @@ fn list(args: &Args, remote: &Remote) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn verify(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
+fn verify(args: &Args, remote: &Remote, control: &Control) -> Result<ExitCode> {
     let checked = shown(|progress| copy::check(remote, args.number, control, progress))?;
     for finding in &checked.findings {
         if args.json {
@@ -213,7 +214,7 @@ fn verify(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<Exi
         } else {
             let CopyFinding { object, path, what } = finding;
             let of = path.as_ref().map_or_else(String::new, |path| format!(" ({path})"));
-            output::line(&format!("{object}{of}: {what}"))?;
+            say!("{object}{of}: {what}")?;
         }
     }
     let findings = checked.findings.len();
@@ -233,7 +234,7 @@ fn verify(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<Exi
     Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn restore(args: &Args, remote: &Remote, control: &Control) -> anyhow::Result<ExitCode> {
+fn restore(args: &Args, remote: &Remote, control: &Control) -> Result<ExitCode> {
     let path = &args.archive.path;
     let restored = shown(|progress| copy::restore(remote, path, args.number, control, progress))?;
     output::summary(args.json, &restored, || {

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use archive::jobs::{self, CrawlJob, CrawlOutcome};
 use archive_books::ledger::ScopeKind;
 use archive_choose::{CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
@@ -23,7 +22,7 @@ use super::fetching::{FetchArgs, KEPT};
 use super::hearing::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs, duration};
 use super::progress::{self, ALL_FETCHED};
-use super::{EXIT_STOPPED, interrupt, output, usage};
+use super::{During, EXIT_STOPPED, Result, interrupt, output, usage};
 
 /// Maximum number of failed seeds listed.
 const FAILED_SEEDS_MAX: usize = 10;
@@ -190,7 +189,7 @@ impl Args {
         }
     }
 
-    fn job(&self) -> anyhow::Result<CrawlJob> {
+    fn job(&self) -> Result<CrawlJob> {
         let FocusArgs { topic, topic_mode, focus, stop_harvest, stop_found, stop_recall } = &self.focus;
         let focus = |topic: &String| FocusPolicy { topic: topic.clone(), mode: *topic_mode, weight: *focus };
         let copy_to = |url: &String| CopyTo { url: url.clone(), keep: self.copy_keep };
@@ -217,7 +216,7 @@ impl Args {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (path, job) = (&args.archive.path, args.job()?);
     args.fetch.start_log(std::slice::from_ref(path))?;
     let stop = interrupt::install()?;
@@ -235,17 +234,17 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print_pace(&status.timings)?;
     }
     for line in failed_seeds.iter().take(FAILED_SEEDS_MAX) {
-        output::note(format_args!("{line}"));
+        note!("{line}");
     }
     if let Some(more) = failed_seeds.len().checked_sub(FAILED_SEEDS_MAX).filter(|more| *more > 0) {
         let more = output::count(more as u64, "more seed");
-        output::note(format_args!("{more} could not be fetched; see `archive why URL`"));
+        note!("{more} could not be fetched; see `archive why URL`");
     }
     if end == EndReason::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     if is_in_vain {
-        output::note(format_args!("no seed could be fetched; the next crawl tries them again"));
+        note!("no seed could be fetched; the next crawl tries them again");
         return Ok(ExitCode::FAILURE);
     }
     Ok(if end == EndReason::Waiting { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
@@ -281,7 +280,7 @@ fn packing(packing: &CompressionTotals) -> String {
 }
 
 /// Prints the speed for each tenth of the captures, and the last one relative to the first.
-fn print_pace(timings: &Timings) -> anyhow::Result<()> {
+fn print_pace(timings: &Timings) -> Result<()> {
     let tenths = timings.pace.tenths();
     let (Some(first), Some(last)) = (tenths.first(), tenths.last()) else { return Ok(()) };
     let mut table = output::table(&["tenth", "captures/s", "\u{b5}s of processor a capture"], &[0, 1, 2]);
@@ -299,9 +298,9 @@ fn print_pace(timings: &Timings) -> anyhow::Result<()> {
 }
 
 /// Reads the seeds; every bad line is reported before anything is fetched.
-fn load_seeds(source: &str) -> anyhow::Result<Vec<Seed>> {
+fn load_seeds(source: &str) -> Result<Vec<Seed>> {
     let text = if source == "-" {
-        std::io::read_to_string(std::io::stdin()).context("cannot read the seeds from standard input")?
+        std::io::read_to_string(std::io::stdin()).within("cannot read the seeds from standard input")?
     } else if source.starts_with("http://") || source.starts_with("https://") {
         super::download::text(source)?
     } else {
@@ -313,7 +312,7 @@ fn load_seeds(source: &str) -> anyhow::Result<Vec<Seed>> {
     })
 }
 
-fn read_file(path: &Path) -> anyhow::Result<String> {
+fn read_file(path: &Path) -> Result<String> {
     let bytes = fs::read(path).map_err(|error| {
         usage(format!("cannot read the seeds file {}: {error}; write one URL a line into it", path.display()))
     })?;

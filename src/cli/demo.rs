@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
 use archive::jobs::{self, CrawlJob, CrawlOptions, Manners, RefreshJob, ScopeKind, read_seeds};
 use archive_base::access::Access;
 use archive_base::program;
@@ -19,7 +19,7 @@ use chrono::TimeDelta;
 
 use super::hearing::Hearing;
 use super::progress::{self, ALL_FETCHED};
-use super::{EXIT_STOPPED, history, interrupt, output, query, review};
+use super::{During, EXIT_STOPPED, Failure, Result, history, interrupt, output, query, review};
 
 /// Name of the file that marks a folder as replaceable by a demo.
 const MARK: &str = "demo.txt";
@@ -50,14 +50,14 @@ pub(crate) struct Args {
     seed: u64,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = interrupt::install()?;
     prepare(&args.path)?;
     let mut config = Config::sized(args.seed, args.hosts, args.pages);
     config.clock = Clock::simulated(config.start + TimeDelta::days(365));
-    let web = Arc::new(Web::new(config)?);
-    let server =
-        Server::start(Arc::clone(&web), "127.0.0.1:0".parse()?).context("cannot serve the test web")?;
+    let web = Arc::new(Web::new(config).map_err(Failure::failed)?);
+    let server = Server::start(Arc::clone(&web), SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
+        .within("cannot serve the test web")?;
 
     heading(&format!(
         "1. Crawl a web of {} pages on {} hosts, served at {}, in the order of importance",
@@ -66,7 +66,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         server.address()
     ))?;
     let seeds =
-        read_seeds(&web.seeds(10).join("\n")).map_err(|_| anyhow::anyhow!("the test web has no seeds"))?;
+        read_seeds(&web.seeds(10).join("\n")).map_err(|_| Failure::failed("the test web has no seeds"))?;
     let job = CrawlJob { seeds, manners: manners(), options: options(&server, &web)?, ..CrawlJob::default() };
     let mut hearing = Hearing::new(false);
     let crawled = jobs::crawl(&args.path, job, &stop, &mut |event| hearing.hear(event))?;
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "page text contains \"library\" order by score limit 5 select score, importance, url",
     ] {
         output::line("")?;
-        output::line(&format!("$ archive query '{text}' --archive {}", args.path.display()))?;
+        say!("$ archive query '{text}' --archive {}", args.path.display())?;
         query::print(vec![(&Store::read_only(&args.path)?, Access::unlimited())], text)?;
     }
 
@@ -107,14 +107,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     heading("5. The history of a page")?;
     if let Some(url) = changed_page(&store)? {
         output::line("")?;
-        output::line(&format!("$ archive history {url} --archive {}", args.path.display()))?;
+        say!("$ archive history {url} --archive {}", args.path.display())?;
         history::print(&store, &Access::unlimited(), &url, false)?;
     }
 
     heading("6. What librarians review")?;
     let review_file = args.path.join("review.html");
     review::write_html(&args.path, &review_file)?;
-    output::line(&format!("{} lists the sites by importance, to be rated", review_file.display()))?;
+    say!("{} lists the sites by importance, to be rated", review_file.display())?;
 
     heading("Where everything is")?;
     let path = args.path.display();
@@ -129,22 +129,22 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn heading(text: &str) -> anyhow::Result<()> {
+fn heading(text: &str) -> Result<()> {
     output::text(&format!("\n{text}\n{}\n", "=".repeat(text.chars().count())))
 }
 
 /// Creates an empty folder, replacing an earlier demo but never anything else.
-fn prepare(path: &Path) -> anyhow::Result<()> {
+fn prepare(path: &Path) -> Result<()> {
     if path.exists() {
         let is_empty = fs::read_dir(path)?.next().is_none();
         if !is_empty && !path.join(MARK).is_file() {
-            bail!("{} is not the archive of a demo; name another folder with --archive", path.display());
+            fail!("{} is not the archive of a demo; name another folder with --archive", path.display());
         }
-        fs::remove_dir_all(path).with_context(|| format!("cannot remove {}", path.display()))?;
+        fs::remove_dir_all(path).within(format_args!("cannot remove {}", path.display()))?;
     }
-    fs::create_dir_all(path).with_context(|| format!("cannot make {}", path.display()))?;
+    fs::create_dir_all(path).within(format_args!("cannot make {}", path.display()))?;
     let text = "The archive of a demo: `archive demo` replaces this folder.\n";
-    fs::write(path.join(MARK), text).with_context(|| format!("cannot write into {}", path.display()))
+    fs::write(path.join(MARK), text).within(format_args!("cannot write into {}", path.display()))
 }
 
 /// The test web is part of this process, so it needs no politeness.
@@ -159,16 +159,16 @@ fn manners() -> Manners {
     }
 }
 
-fn options(server: &Server, web: &Web) -> anyhow::Result<CrawlOptions> {
+fn options(server: &Server, web: &Web) -> Result<CrawlOptions> {
     let mut options = CrawlOptions { workers: 64, disk_min: 0, ..CrawlOptions::default() };
-    options.fetch.connect_to = vec![format!("*:*:{}", server.address()).parse()?];
+    options.fetch.connect_to = vec![format!("*:*:{}", server.address()).parse().map_err(Failure::failed)?];
     options.fetch.allow_private = true;
     // The archive uses the clock of its test web.
     options.fetch.clock = RecordClock::set_to(web.config().clock.now());
     Ok(options)
 }
 
-fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
+fn print_sites(store: &Store, web: &Web) -> Result<()> {
     let graph = truth::Graph::of(web, web.config().clock.now());
     let exact = truth::importance_among_sites(web, &graph, 1e-10);
     let exact: HashMap<String, f64> = exact
@@ -209,7 +209,7 @@ fn print_sites(store: &Store, web: &Web) -> anyhow::Result<()> {
 }
 
 /// The most important page of which the refresh found a new version.
-fn changed_page(store: &Store) -> anyhow::Result<Option<String>> {
+fn changed_page(store: &Store) -> Result<Option<String>> {
     let credits = Credits::open(store.state())?;
     let mut best: Option<(f64, archive_storage::UrlId)> = None;
     for visit in store.state().visits(0) {

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use archive_base::texts::Language;
 use archive_books::change::xml::Delta;
 use archive_books::change::{Difference, LineMark, VersionComparison, compare, lines, versions_meant};
@@ -12,7 +11,7 @@ use serde::Serialize;
 
 use super::get::read_time;
 use super::options::ReadArgs;
-use super::{output, usage};
+use super::{During, Result, output};
 
 /// Show the differences between two versions of a page: the newest and the one before it, or those nearest to two
 /// times.
@@ -55,14 +54,14 @@ struct DiffReport<'a> {
     comparison: &'a VersionComparison,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let time = |text: &Option<String>| text.as_deref().map(read_time).transpose();
     let (from, to) = (time(&args.from)?, time(&args.to)?);
     let (store, access) = args.archive.open()?;
     let id = super::find_shown(&store, &access, &args.url)?;
     let micros = |time: Option<DateTime<Utc>>| time.map(|time| time.timestamp_micros());
     let (old, new) = versions_meant(&store, &access, id, (micros(from), micros(to)))?
-        .with_context(|| format!("the archive has no version of {}: every fetch failed", args.url))?;
+        .within(format_args!("the archive has no version of {}: every fetch failed", args.url))?;
     let comparison = compare(&store, &access, &old, &new)?;
     if args.json {
         let data = |capture: &Capture| output::utc_micros(captured(capture));
@@ -75,8 +74,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Difference::Xml(delta) => delta,
             Difference::None => &empty,
             _ => {
-                let text = format!("{} is not an XML document in both versions; leave out --delta", args.url);
-                return Err(usage(text));
+                refuse!("{} is not an XML document in both versions; leave out --delta", args.url);
             }
         };
         output::text(&delta.to_xml())?;
@@ -88,7 +86,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let lines = lines(&comparison, has_colours, Language::English);
         lines.iter().try_for_each(|line| print(line, has_colours))?;
         if old.time == new.time {
-            output::note(format_args!("both are the same version; `archive history` shows which there are"));
+            note!("both are the same version; `archive history` shows which there are");
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -99,7 +97,7 @@ fn captured(capture: &Capture) -> DateTime<Utc> {
 }
 
 /// Prints a line of a comparison.
-fn print(pieces: &[(LineMark, String)], has_colours: bool) -> anyhow::Result<()> {
+fn print(pieces: &[(LineMark, String)], has_colours: bool) -> Result<()> {
     let colour = |mark: LineMark| match mark {
         LineMark::Gone => Some(31),
         LineMark::Fresh => Some(32),

@@ -5,7 +5,6 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, bail};
 use archive::jobs;
 use archive_ask::query::Question;
 use archive_base::access::Access;
@@ -23,7 +22,7 @@ use super::cluster::orders::{self, OrderArgs};
 use super::hearing::Hearing;
 use super::options::ArchiveArgs;
 use super::output::Listing;
-use super::{find_url, output, url_of, usage};
+use super::{During, Result, find_url, output, url_of, usage};
 
 /// Maximum size of a list of URLs.
 const LIST_BYTES_MAX: u64 = 256 << 20;
@@ -120,7 +119,7 @@ struct EraseSummary<'a> {
     copied_to: Vec<&'a str>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(cluster) = &args.order.cluster {
         publish(args, cluster)?;
         return Ok(ExitCode::SUCCESS);
@@ -133,7 +132,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.resume {
         let mut hearing = Hearing::new(args.json);
         if !jobs::finish_erase(path, &mut |event| hearing.hear(event))? {
-            output::note(format_args!("no erase was interrupted"));
+            note!("no erase was interrupted");
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -149,7 +148,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if plan.is_empty() {
-        bail!("no captures of these pages are left; nothing was changed");
+        fail!("no captures of these pages are left; nothing was changed");
     }
     let captures = output::count((plan.captures.len() + plan.copies.len()) as u64, "capture");
     confirm(args, &format!("Erase {captures} of {}", output::count(plan.pages.len() as u64, "page")))?;
@@ -160,13 +159,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What is recorded of the erase.
-fn order(args: &Args) -> anyhow::Result<EraseRequest> {
+fn order(args: &Args) -> Result<EraseRequest> {
     let (keep_copies, forget_url) = (args.keep_copies, args.forget_url);
     Ok(EraseRequest { reason: reason(args)?, by: by(args)?, keep_copies, forget_url })
 }
 
 /// The reason, which is optional only for a dry run.
-fn reason(args: &Args) -> anyhow::Result<String> {
+fn reason(args: &Args) -> Result<String> {
     let reason = args.reason.as_deref().unwrap_or_default().trim();
     let problem = if reason.is_empty() && !args.dry_run {
         "say why with --reason TEXT, which the tombstones record".to_owned()
@@ -181,10 +180,10 @@ fn reason(args: &Args) -> anyhow::Result<String> {
 }
 
 /// The person, who has to be named.
-fn by(args: &Args) -> anyhow::Result<String> {
+fn by(args: &Args) -> Result<String> {
     check_name(&args.by).map_err(|error| usage(format!("--by: {error}")))?;
     if args.by.contains(char::is_control) {
-        return Err(usage("the name after --by has control characters"));
+        refuse!("the name after --by has control characters");
     }
     Ok(args.by.trim().to_owned())
 }
@@ -195,7 +194,7 @@ fn nobody() -> String {
 }
 
 /// The selected pages.
-fn pages(args: &Args, store: &Store) -> anyhow::Result<BTreeSet<UrlId>> {
+fn pages(args: &Args, store: &Store) -> Result<BTreeSet<UrlId>> {
     match (&args.query, &args.urls) {
         (Some(query), _) => {
             let question = Question::new(store, Access::unlimited(), query, Utc::now())?;
@@ -207,9 +206,9 @@ fn pages(args: &Args, store: &Store) -> anyhow::Result<BTreeSet<UrlId>> {
 }
 
 /// Parses the lines of a list; a line that cannot be parsed invalidates the whole list.
-fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<BTreeSet<T>> {
+fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> Result<T>) -> Result<BTreeSet<T>> {
     let shown = file.display();
-    let bytes = files::read(file, LIST_BYTES_MAX).with_context(|| format!("cannot read {shown}"))?;
+    let bytes = files::read(file, LIST_BYTES_MAX).within(format_args!("cannot read {shown}"))?;
     let text = String::from_utf8(bytes).map_err(|_| usage(format!("{shown} is not UTF-8")))?;
     let mut pages = BTreeSet::new();
     for (number, line) in text.lines().enumerate() {
@@ -224,7 +223,7 @@ fn listed<T: Ord>(file: &Path, named: impl Fn(&str) -> anyhow::Result<T>) -> any
 }
 
 /// Orders an erasure, or the lifting of one, in all partitions.
-fn publish(args: &Args, cluster: &str) -> anyhow::Result<()> {
+fn publish(args: &Args, cluster: &str) -> Result<()> {
     let time = Utc::now().trunc_subsecs(0);
     let erasure = match (&args.query, &args.urls) {
         (Some(query), _) if !args.dry_run => Erasure::by_query(time, query.clone(), order(args)?),
@@ -255,23 +254,22 @@ fn publish(args: &Args, cluster: &str) -> anyhow::Result<()> {
 }
 
 /// Asks for confirmation, unless --yes was given.
-fn confirm(args: &Args, what: &str) -> anyhow::Result<()> {
+fn confirm(args: &Args, what: &str) -> Result<()> {
     if args.yes {
         return Ok(());
     }
     if !io::stdin().is_terminal() {
-        return Err(usage("add --yes to erase without being asked"));
+        refuse!("add --yes to erase without being asked");
     }
     let mut out = io::stderr().lock();
     write!(out, "{what} for good? [y/N] ")?;
     out.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
-    anyhow::ensure!(matches!(answer.trim(), "y" | "Y" | "yes"), "nothing was changed");
-    Ok(())
+    if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { fail!("nothing was changed") }
 }
 
-fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<()> {
+fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> Result<()> {
     let nothing = Done {
         pages: plan.pages.len() as u64,
         captures: (plan.captures.len() + plan.copies.len()) as u64,
@@ -302,70 +300,62 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> anyhow::Result<
         });
     }
     let would = if is_trial { " would be" } else { "" };
-    output::line(&format!(
+    say!(
         "{} of {}{would} erased, {} of them of other pages with the same content; {} kept",
         output::count(done.captures, "capture"),
         output::count(done.pages, "page"),
         HumanCount(plan.copies.len() as u64),
         output::count(done.kept, "revisit"),
-    ))?;
+    )?;
     if is_trial {
-        output::line(&format!(
+        say!(
             "{} would be rewritten, and those whose dictionaries hold the content",
             output::count(done.segments, "segment")
-        ))?;
+        )?;
     } else {
         let (before, after) = (HumanBytes(done.bytes_before), HumanBytes(done.bytes_after));
-        output::line(&format!(
-            "{} rewritten: {before} before, {after} now",
-            output::count(done.segments, "segment")
-        ))?;
+        say!("{} rewritten: {before} before, {after} now", output::count(done.segments, "segment"))?;
     }
     if plan.elsewhere > 0 {
-        output::note(format_args!(
+        note!(
             "the same content remains in {} of other pages; erase these pages too to remove it",
             output::count(plan.elsewhere, "capture")
-        ));
+        );
     }
     if plan.naming > 0 {
-        output::note(format_args!(
+        note!(
             "references to the erased pages remain in {} (links, or the page of discovery)",
             output::count(plan.naming, "page")
-        ));
+        );
     }
     for topic in &done.topics {
-        output::note(format_args!("the topic {topic} is removed, because it was learned from erased pages"));
+        note!("the topic {topic} is removed, because it was learned from erased pages");
     }
     for place in &done.left {
-        output::note(format_args!(
-            "{place} still names a page whose URL is forgotten; people wrote that, so it stays"
-        ));
+        note!("{place} still names a page whose URL is forgotten; people wrote that, so it stays");
     }
     for place in &done.copies {
-        output::note(format_args!("{}", jobs::copies_hold(&place.url)));
+        note!("{}", jobs::copies_hold(&place.url));
     }
     for export in done.exports.iter().take(EXPORTS_SHOWN) {
         let query = export.query.as_ref().map_or(String::new(), |query| format!(" of '{query}'"));
-        output::note(format_args!(
-            "exported before: {}{query} to {} on {}",
-            export.format, export.output, export.time
-        ));
+        note!("exported before: {}{query} to {} on {}", export.format, export.output, export.time);
     }
     if done.exports.len() > EXPORTS_SHOWN {
         let more = output::count((done.exports.len() - EXPORTS_SHOWN) as u64, "more export");
-        output::note(format_args!("{more}; --json lists all"));
+        note!("{more}; --json lists all");
     }
     Ok(())
 }
 
-fn lift(args: &Args) -> anyhow::Result<ExitCode> {
+fn lift(args: &Args) -> Result<ExitCode> {
     jobs::lift(&args.archive.path, &args.lift)?;
     let urls = output::count(args.lift.len() as u64, "URL");
-    output::note(format_args!("{urls} may be fetched and imported again"));
+    note!("{urls} may be fetched and imported again");
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(args: &Args) -> anyhow::Result<ExitCode> {
+fn list(args: &Args) -> Result<ExitCode> {
     let erased = Erased::read(&args.archive.path)?;
     let mut listing = Listing::new(args.json, &["erased", "by", "URL", "why"], &[]);
     for entry in erased.entries() {

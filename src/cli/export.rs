@@ -16,7 +16,7 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::{Answering, AskArgs};
-use super::{options, output, progress, usage};
+use super::{Result, options, output, progress};
 
 /// Write captures, their index or links to a file for other tools.
 #[derive(clap::Args)]
@@ -109,19 +109,18 @@ struct ExportSummary {
     bytes: u64,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let ([only], false) = (args.ask.paths(), args.ask.has_nodes()) {
         jobs::check_exists(only)?;
     }
     if args.json && is_standard_output(&args.output) {
-        let text = "--json and --output - would both write to standard output; give --output a file";
-        return Err(usage(text));
+        refuse!("--json and --output - would both write to standard output; give --output a file");
     }
     if args.level.is_some() && args.format != ExportFormat::Warc {
-        return Err(usage("--level is for WARC files alone"));
+        refuse!("--level is for WARC files alone");
     }
     if args.text && args.format != ExportFormat::Parquet {
-        return Err(usage("--text is for Parquet files alone"));
+        refuse!("--text is for Parquet files alone");
     }
     args.ask.paths().iter().try_for_each(|archive| options::check_output(archive, &args.output))?;
     let answering = args.ask.open()?;
@@ -148,7 +147,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let ExportPart::Folder(store, _) = part else { continue };
         if let Err(error) = exports::note(store.path(), &format, &args.output, args.query.as_deref()) {
             let path = store.path().display();
-            output::note(format_args!("cannot record this export in {path}: {error}"));
+            note!("cannot record this export in {path}: {error}");
         }
     }
     let output = args.output.display();
@@ -164,11 +163,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             0 => String::new(),
             records => format!(" ({} records)", HumanCount(records)),
         };
-        output::note(format_args!(
-            "{} {what}{records} in {output}, {}",
-            HumanCount(exported.rows),
-            HumanBytes(exported.bytes)
-        ));
+        note!("{} {what}{records} in {output}, {}", HumanCount(exported.rows), HumanBytes(exported.bytes));
     }
     let unread = parts.iter().find_map(ExportPart::unread);
     drop(parts);
@@ -179,7 +174,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What to export from each archive.
-fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<ExportPart<'a>>> {
+fn parts<'a>(args: &Args, answering: &'a Answering) -> Result<Vec<ExportPart<'a>>> {
     let archives = answering.archives();
     if let [_, _, ..] = archives.as_slice() {
         query::answering(&archives)?;
@@ -198,7 +193,7 @@ fn parts<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<Vec<Export
 }
 
 /// As [`parts`] where some archives are on other machines; for a graph, also their links.
-fn parts_of<'a>(args: &Args, asked: &'a mut Root<'_>) -> anyhow::Result<(Vec<ExportPart<'a>>, Vec<Outline>)> {
+fn parts_of<'a>(args: &Args, asked: &'a mut Root<'_>) -> Result<(Vec<ExportPart<'a>>, Vec<Outline>)> {
     let chosen = asked.choose(args.query.as_deref(), Utc::now())?;
     let is_graph = args.format == ExportFormat::Graph;
     let outlines = if is_graph { asked.outlines(None, None)? } else { Vec::new() };

@@ -12,7 +12,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use super::options::{ClockArgs, VersionsArgs, duration, memory};
-use super::{logging, usage};
+use super::{Result, logging, usage};
 
 /// Heading of the options that later runs of the archive take over.
 pub(crate) const KEPT: &str = "How servers are treated (kept for later runs of any command)";
@@ -104,7 +104,7 @@ pub(crate) struct FetchArgs {
 
 impl FetchArgs {
     /// Starts the log, if requested.
-    pub(crate) fn start_log(&self, archives: &[PathBuf]) -> anyhow::Result<()> {
+    pub(crate) fn start_log(&self, archives: &[PathBuf]) -> Result<()> {
         self.log.as_deref().map_or(Ok(()), |log| logging::start(log, archives))
     }
 
@@ -125,7 +125,7 @@ impl FetchArgs {
     }
 
     /// What they say of everything else.
-    pub(crate) fn options(&self) -> anyhow::Result<CrawlOptions> {
+    pub(crate) fn options(&self) -> Result<CrawlOptions> {
         let (memory, repack) = self.memory_and_repack()?;
         Ok(CrawlOptions {
             workers: self.workers,
@@ -151,7 +151,7 @@ impl FetchArgs {
     }
 
     /// Divides the memory if segments are repacked at the same time.
-    fn memory_and_repack(&self) -> anyhow::Result<(Memory, Option<repack::RepackOptions>)> {
+    fn memory_and_repack(&self) -> Result<(Memory, Option<repack::RepackOptions>)> {
         if !self.repack_while_idle {
             return Ok((self.memory, None));
         }
@@ -164,7 +164,7 @@ impl FetchArgs {
 }
 
 /// Reads the certificates of a PEM file.
-fn authorities(path: &Path) -> anyhow::Result<Vec<CertificateDer<'static>>> {
+fn authorities(path: &Path) -> Result<Vec<CertificateDer<'static>>> {
     let certificates = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| error.to_string());

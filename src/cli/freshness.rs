@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::options::{ClockArgs, ReadArgs, duration};
-use super::{output, usage};
+use super::{Result, output};
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 
@@ -59,9 +59,9 @@ struct FreshnessReport {
     parts: PartsShown,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !(0.0..=1.0).contains(&args.alpha) {
-        return Err(usage("--alpha is a probability, from 0 to 1"));
+        refuse!("--alpha is a probability, from 0 to 1");
     }
     let now = args.clock.clock().now();
     let (store, access) = args.archive.open()?;
@@ -96,11 +96,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 pub(crate) fn say_if_none(copies: &[PageModel], words: &[String]) {
     if copies.is_empty() {
         let which = if words.is_empty() { "no page" } else { "no page that matches the query" };
-        output::note(format_args!("{which} has a copy yet"));
+        note!("{which} has a copy yet");
     }
 }
 
-fn print(report: &FreshnessReport) -> anyhow::Result<()> {
+fn print(report: &FreshnessReport) -> Result<()> {
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let days = |days: f64| format!("{days:.2} d");
     let observed =

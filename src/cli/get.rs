@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::{Context, bail};
 use archive_base::access::Access;
 use archive_books::ledger::CrawlerFacts;
 use archive_storage::address::{method_of, without_request};
@@ -12,7 +11,7 @@ use archive_web::parse::decode_content;
 use chrono::{DateTime, Local, NaiveDate, NaiveDateTime, Utc};
 
 use super::options::ReadArgs;
-use super::{output, usage};
+use super::{During, Result, output, usage};
 
 /// Maximum size of a decoded payload in bytes.
 const DECODED_BYTES_MAX: usize = 1 << 30;
@@ -42,7 +41,7 @@ pub(crate) struct Args {
     raw: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let time = args.at.as_deref().map(read_time).transpose()?;
     let (store, access) = args.archive.open()?;
     let id = match args.method.to_ascii_uppercase().as_str() {
@@ -64,12 +63,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if let Some((_, newest)) = access.history(store.state(), id)?.next().transpose()?
             && let (_, Some(erased)) = CrawlerFacts::failure(&store, &newest)?
         {
-            bail!("{} was {erased}", args.url)
+            fail!("{} was {erased}", args.url)
         }
-        bail!("{} was never captured: every fetch failed", args.url)
+        fail!("{} was never captured: every fetch failed", args.url)
     };
     let original =
-        store.original(&capture)?.context("the capture that this one refers to is not in the archive")?;
+        store.original(&capture)?.within("the capture that this one refers to is not in the archive")?;
     let record = store.record(original.location)?;
     if args.raw {
         output::content(&record.content)?;
@@ -78,7 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     } else {
         let head = record.http_head();
         if let Some(range) = head.get("Content-Range").filter(|_| head.status() == Some(206)) {
-            output::note(format_args!("only a part was captured: {range}"));
+            note!("only a part was captured: {range}");
         }
         let payload = record.payload();
         let plain = decode_content(&payload, &head.list("Content-Encoding"), DECODED_BYTES_MAX);
@@ -88,7 +87,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// The page of the newest request with a method for a URL.
-fn find_request(store: &Store, access: &Access, url: &str, method: &str) -> anyhow::Result<UrlId> {
+fn find_request(store: &Store, access: &Access, url: &str, method: &str) -> Result<UrlId> {
     let (state, url) = (store.state(), super::url_of(url)?);
     let mut found = Vec::new();
     state.scan_urls(0..state.url_count(), |id, name| {
@@ -103,12 +102,12 @@ fn find_request(store: &Store, access: &Access, url: &str, method: &str) -> anyh
             newest = newest.max(Some((capture.time, id)));
         }
     }
-    let (_, id) = newest.with_context(|| format!("no answer to {method} {url} is in the archive"))?;
+    let (_, id) = newest.within(format_args!("no answer to {method} {url} is in the archive"))?;
     Ok(id)
 }
 
 /// Parses a time; without a time zone it is local time.
-pub(crate) fn read_time(text: &str) -> anyhow::Result<DateTime<Utc>> {
+pub(crate) fn read_time(text: &str) -> Result<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Ok(time.with_timezone(&Utc));
     }

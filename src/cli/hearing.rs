@@ -9,8 +9,8 @@ use archive_vault::repack::{RepackBatch, Repacked};
 use indicatif::{HumanCount, ProgressBar};
 use serde::Serialize;
 
-use super::output;
 use super::progress::{self, RunProgress};
+use super::{Failure, Result, output};
 
 /// Maximum number of findings printed as text; JSON contains all of them.
 const FINDINGS_MAX: u64 = 20;
@@ -26,7 +26,7 @@ pub(crate) struct Hearing {
     bar: Option<ProgressBar>,
     findings: u64,
     /// The error that prevented printing.
-    failure: Option<anyhow::Error>,
+    failure: Option<Failure>,
 }
 
 #[derive(Serialize)]
@@ -51,7 +51,7 @@ impl Hearing {
 
     pub(crate) fn hear(&mut self, event: JobEvent<'_>) {
         match event {
-            JobEvent::Notice(text) => output::note(format_args!("{text}")),
+            JobEvent::Notice(text) => note!("{text}"),
             JobEvent::Begun(limit) => self.fetching = Some(RunProgress::start(limit)),
             JobEvent::Fetching(status) => self.fetching.iter_mut().for_each(|progress| progress.show(status)),
             JobEvent::Ended(ArchiveRefreshed { path, share, end, status, .. }) => {
@@ -86,16 +86,16 @@ impl Hearing {
     }
 
     /// Removes the bar; fails if something could not be printed.
-    pub(crate) fn end(self) -> anyhow::Result<()> {
+    pub(crate) fn end(self) -> Result<()> {
         progress::end();
         if self.findings > FINDINGS_MAX && !self.json {
             let more = output::count(self.findings - FINDINGS_MAX, "more finding");
-            output::note(format_args!("{more}; --json lists all"));
+            note!("{more}; --json lists all");
         }
         self.failure.map_or(Ok(()), Err)
     }
 
-    fn keep(&mut self, shown: anyhow::Result<()>) {
+    fn keep(&mut self, shown: Result<()>) {
         if let Err(error) = shown {
             self.failure.get_or_insert(error);
         }
@@ -107,7 +107,7 @@ impl Hearing {
             self.keep(output::json_line(note));
         } else if self.findings <= FINDINGS_MAX {
             let place = note.offset.map_or(String::new(), |offset| format!(", offset {offset}"));
-            output::note(format_args!("{}{place}: {}", note.file, note.what));
+            note!("{}{place}: {}", note.file, note.what);
         }
     }
 
@@ -122,15 +122,15 @@ impl Hearing {
     }
 
     /// Prints a report that has no other output, or says what happened to it.
-    fn report(&self, archive: &Path, delivery: &Delivery) -> anyhow::Result<()> {
+    fn report(&self, archive: &Path, delivery: &Delivery) -> Result<()> {
         match delivery {
             Delivery::Made { report, withheld } => {
                 if let Some(file) = withheld {
-                    output::note(format_args!(
+                    note!(
                         "the report of '{}' was not written to {}; to permit that, name its folder with --outputs",
                         report.watch,
                         file.display()
-                    ));
+                    );
                 }
                 if !self.prints_reports {
                     return Ok(());
@@ -144,13 +144,13 @@ impl Hearing {
                     output::line("")?;
                 }
             }
-            Delivery::Postponed { watch, missing } => output::note(format_args!(
+            Delivery::Postponed { watch, missing } => note!(
                 "the report of '{}' waits for {}; the next refresh continues with them",
                 watch.name,
                 output::count(*missing as u64, "page")
-            )),
+            ),
             Delivery::Failed { watch, error } => {
-                output::note(format_args!("the report of '{}' cannot be made: {error}", watch.name));
+                note!("the report of '{}' cannot be made: {error}", watch.name);
             }
         }
         Ok(())

@@ -8,6 +8,7 @@ use archive_storage::{Capture, CaptureKind, Store};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
+use super::Result;
 use super::options::ReadArgs;
 use super::output::{self, Listing};
 
@@ -45,14 +46,14 @@ struct CaptureRow {
     erased: Option<String>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (store, access) = args.archive.open()?;
     print(&store, &access, &args.url, args.json)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints the history of a URL.
-pub(crate) fn print(store: &Store, access: &Access, url: &str, json: bool) -> anyhow::Result<()> {
+pub(crate) fn print(store: &Store, access: &Access, url: &str, json: bool) -> Result<()> {
     let state = store.state();
     let id = super::find_shown(store, access, url)?;
     let headings = ["captured", "status", "what", "changed", "type", "bytes", "digest"];

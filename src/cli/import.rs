@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::hearing::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs, VersionsArgs, memory};
-use super::{EXIT_STOPPED, interrupt, output, repack};
+use super::{EXIT_STOPPED, Result, interrupt, output, repack};
 
 /// Import captures from files of other tools: WARC 1.0 and 1.1 (gzip, zstd or plain) and WACZ.
 #[derive(clap::Args)]
@@ -65,7 +65,7 @@ struct ImportSummary<'a> {
     complete: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = interrupt::install()?;
     let job = ImportJob {
         options: ImportOptions {

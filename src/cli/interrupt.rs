@@ -7,11 +7,10 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use archive_base::control::Control;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use super::output;
+use super::{During, Result};
 
 /// Exit code after a second signal, the one that shells use for SIGINT.
 const EXIT_KILLED: i32 = 130;
@@ -23,17 +22,17 @@ const DOUBLED_WITHIN: Duration = Duration::from_secs(1);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Listens for signals and forwards them to the returned control.
-pub(crate) fn install() -> anyhow::Result<Arc<Control>> {
+pub(crate) fn install() -> Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let signalled = Arc::clone(&control);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .context("cannot listen for signals")?;
+        .within("cannot listen for signals")?;
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || runtime.block_on(listen(&signalled)))
-        .context("cannot listen for signals")?;
+        .within("cannot listen for signals")?;
     Ok(control)
 }
 
@@ -103,9 +102,7 @@ fn stop(control: &Control, asked: &mut Option<Instant>) {
     match asked {
         None => {
             *asked = Some(Instant::now());
-            output::note(format_args!(
-                "stopping; what is under way is finished first (once more to stop at once)"
-            ));
+            note!("stopping; what is under way is finished first (once more to stop at once)");
         }
         Some(first) if first.elapsed() < DOUBLED_WITHIN => {}
         Some(_) => process::exit(EXIT_KILLED),

@@ -1,11 +1,10 @@
 //! `archive lab`: runs the experiments, which are a separate program.
 
+use super::{During, Result};
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
-
-use anyhow::{Context, bail};
 
 /// Name of the program, in the same folder as this one.
 const PROGRAM: &str = "archive-lab";
@@ -20,12 +19,12 @@ pub(crate) struct Args {
 }
 
 /// Replaces this process by the other program; returns only on failure.
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let own = std::env::current_exe().context("cannot find the folder of this program")?;
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+    let own = std::env::current_exe().within("cannot find the folder of this program")?;
     let program = own.with_file_name(PROGRAM);
     let error = Command::new(&program).args(&args.args).exec();
     if error.kind() == io::ErrorKind::NotFound {
-        bail!("{} does not exist: create it with `cargo build --release`", program.display());
+        fail!("{} does not exist: create it with `cargo build --release`", program.display());
     }
-    Err(error).with_context(|| format!("cannot start {}", program.display()))
+    Err(error).within(format_args!("cannot start {}", program.display()))
 }

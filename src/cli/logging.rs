@@ -4,11 +4,10 @@ use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anyhow::Context;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 
-use super::options;
+use super::{During, Failure, Result, options};
 
 /// The environment variable that filters the log.
 const FILTER: &str = "ARCHIVE_LOG";
@@ -17,13 +16,13 @@ const FILTER: &str = "ARCHIVE_LOG";
 const FILTER_DEFAULT: &str = "warn,archive=info,capture=info";
 
 /// Starts appending the log to a file.
-pub(crate) fn start(path: &Path, archives: &[PathBuf]) -> anyhow::Result<()> {
+pub(crate) fn start(path: &Path, archives: &[PathBuf]) -> Result<()> {
     archives.iter().try_for_each(|archive| options::check_output(archive, path))?;
     let file = OpenOptions::new()
         .create(true)
         .append(true)
         .open(path)
-        .with_context(|| format!("cannot write the log {}", path.display()))?;
+        .within(format_args!("cannot write the log {}", path.display()))?;
     let filter = std::env::var(FILTER).unwrap_or_else(|_| FILTER_DEFAULT.to_owned());
     let filter: Targets = filter
         .parse()
@@ -35,5 +34,7 @@ pub(crate) fn start(path: &Path, archives: &[PathBuf]) -> anyhow::Result<()> {
         .with_writer(Mutex::new(file))
         .finish()
         .with(filter);
-    tracing::subscriber::set_global_default(subscriber).context("cannot begin a second log")
+    tracing::subscriber::set_global_default(subscriber)
+        .map_err(Failure::failed)
+        .within("cannot begin a second log")
 }

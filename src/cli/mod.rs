@@ -4,6 +4,26 @@
 //! Results go to standard output, progress and messages to standard error. Exit codes: 0 success, 1 failure, 2 wrong
 //! usage (including a query or seeds file that cannot be read), 3 the archive is in use, 4 stopped early.
 
+/// Prints a message on standard error, formatted as by `println!`.
+macro_rules! note {
+    ($($text:tt)*) => { $crate::cli::output::note(format_args!($($text)*)) };
+}
+
+/// Prints one line of text on standard output, formatted as by `println!`.
+macro_rules! say {
+    ($($text:tt)*) => { $crate::cli::output::line(&format!($($text)*)) };
+}
+
+/// Ends a function with a mistake in the command line.
+macro_rules! refuse {
+    ($($text:tt)*) => { return Err($crate::cli::usage(format!($($text)*))) };
+}
+
+/// Ends a function with any other failure.
+macro_rules! fail {
+    ($($text:tt)*) => { return Err($crate::cli::Failure::failed(format!($($text)*))) };
+}
+
 mod access;
 mod account;
 mod cash;
@@ -53,21 +73,13 @@ use std::ffi::OsString;
 use std::num::ParseIntError;
 use std::process::ExitCode;
 
-use anyhow::Context;
-use archive::jobs::JobError;
-use archive_ask::find::FindError;
-use archive_ask::query::Error as QueryError;
 use archive_base::access::{Access, FILE as ACCESS_FILE};
-use archive_base::accounts::AccountsError;
 use archive_base::erased::FORGOTTEN;
-use archive_base::error::{Classified, ErrorKind};
+use archive_base::error::{During, ErrorKind, Failure};
 use archive_base::remote;
 use archive_books::ledger::{Credits, name_as_robots_txt};
-use archive_math::graphs::ReadError;
-use archive_peers::nodes::AskError;
 use archive_storage::address::{canonical, surt};
 use archive_storage::{Store, UrlId};
-use archive_vault::copy::CopyError;
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use url::Url;
@@ -145,9 +157,12 @@ const DESCRIPTORS_OUT: &str = "(os error 24)";
 /// Advice then.
 const MORE_DESCRIPTORS: &str = "; this process may open too few files and connections: allow more (`ulimit -n 4096`), and run the same command again";
 
+/// What a command returns; every error that it can meet has a kind.
+type Result<T, E = Failure> = std::result::Result<T, E>;
+
 /// A mistake in the command line.
-fn usage(problem: impl Into<String>) -> anyhow::Error {
-    JobError::usage(problem).into()
+fn usage(problem: impl Into<String>) -> Failure {
+    Failure::usage(problem)
 }
 
 /// Parses the command line, runs the command, and converts its outcome to an exit code.
@@ -168,13 +183,13 @@ pub(crate) fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            let text = sentence(&error);
+            let text = format!("{error:#}");
             let advice = match () {
-                () if remote::is_full(&*error) => DISK_FULL,
+                () if remote::is_full(&error) => DISK_FULL,
                 () if text.contains(DESCRIPTORS_OUT) => MORE_DESCRIPTORS,
                 () => "",
             };
-            output::note(format_args!("{text}{advice}"));
+            note!("{text}{advice}");
             exit_code(&error)
         }
     }
@@ -184,11 +199,11 @@ pub(crate) fn main() -> ExitCode {
 fn refuse(error: &clap::Error) -> ! {
     let Some(cause) = error.source().filter(|cause| cause.is::<ParseIntError>()) else { error.exit() };
     let text = error.render().to_string().replace(&cause.to_string(), "write a whole number");
-    output::note(format_args!("{}", text.lines().next().unwrap_or_default().trim_start_matches("error: ")));
+    note!("{}", text.lines().next().unwrap_or_default().trim_start_matches("error: "));
     std::process::exit(EXIT_USAGE.into())
 }
 
-fn run(command: Command) -> anyhow::Result<ExitCode> {
+fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Crawl(args) => crawl::run(&args),
         Command::Cluster(command) => cluster::run(&command),
@@ -233,35 +248,9 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// An error and its causes in one line. A cause that an error's message already ends with is not repeated.
-fn sentence(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
-        if !text.ends_with(&cause) {
-            text.push_str(if text.is_empty() { "" } else { ": " });
-            text.push_str(&cause);
-        }
-    }
-    text
-}
-
-/// What a command's error means, if it is one of this type.
-fn kind<E: Classified>(error: &anyhow::Error) -> Option<ErrorKind> {
-    error.downcast_ref::<E>().map(Classified::kind)
-}
-
-/// The exit code of a command's error: that of its kind. Types that say no more than their causes are not listed.
-fn exit_code(error: &anyhow::Error) -> ExitCode {
-    let kind = error
-        .downcast_ref()
-        .map(JobError::kind)
-        .or_else(|| kind::<QueryError>(error))
-        .or_else(|| kind::<FindError>(error))
-        .or_else(|| kind::<AskError>(error))
-        .or_else(|| kind::<CopyError>(error))
-        .or_else(|| kind::<AccountsError>(error))
-        .or_else(|| matches!(error.downcast_ref(), Some(ReadError::Name(_))).then_some(ErrorKind::Usage));
-    match kind.unwrap_or_else(|| ErrorKind::of_causes(&**error)) {
+/// The exit code of a command's error.
+fn exit_code(error: &Failure) -> ExitCode {
+    match error.kind() {
         ErrorKind::Usage => ExitCode::from(EXIT_USAGE),
         ErrorKind::Busy => ExitCode::from(EXIT_IN_USE),
         ErrorKind::Stopped => ExitCode::from(EXIT_STOPPED),
@@ -271,7 +260,7 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
 
 /// As [`find_url`], or the page by another spelling of its URL, such as with `www.`; fails if the access rules hide all
 /// captures of the URL.
-fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlId> {
+fn find_shown(store: &Store, access: &Access, text: &str) -> Result<UrlId> {
     let state = store.state();
     let id = match find_url(store, text) {
         Ok(id) => id,
@@ -284,7 +273,7 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
             };
             let alike = state.alike(&url)?.into_iter().filter(|(_, known)| surt(known) == surt(&url));
             let (id, known) = alike.min_by_key(|(_, known)| bare(known) != bare(&url)).ok_or(error)?;
-            output::note(format_args!("{text} was captured as {known}"));
+            note!("{text} was captured as {known}");
             id
         }
     };
@@ -295,7 +284,7 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
             || "the capture that has its content is hidden".to_owned(),
             |rule| format!("rule {} hides it", rule + 1),
         );
-        anyhow::bail!(
+        fail!(
             "{text} is not shown: {rule} ({}); --as-archivist shows it",
             store.path().join(ACCESS_FILE).display()
         );
@@ -304,12 +293,12 @@ fn find_shown(store: &Store, access: &Access, text: &str) -> anyhow::Result<UrlI
 }
 
 /// The canonical form of a URL given by the user; a forgotten URL is given by its digest.
-fn url_of(text: &str) -> anyhow::Result<String> {
+fn url_of(text: &str) -> Result<String> {
     if text.starts_with(FORGOTTEN) {
         return Ok(text.to_owned());
     }
     if text.is_empty() {
-        return Err(usage("no URL is given; write it like https://example.org/"));
+        refuse!("no URL is given; write it like https://example.org/");
     }
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
     let url = Url::parse(&with_scheme).map_err(|error| {
@@ -319,7 +308,7 @@ fn url_of(text: &str) -> anyhow::Result<String> {
 }
 
 /// Finds the id of a URL given by the user.
-fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
+fn find_url(store: &Store, text: &str) -> Result<UrlId> {
     // A page whose URL was forgotten is identified by its digest.
     if text.starts_with(FORGOTTEN)
         && let Some(found) = store.state().find(text)?
@@ -335,5 +324,5 @@ fn find_url(store: &Store, text: &str) -> anyhow::Result<UrlId> {
             None => Credits::known_as(store.state(), &url)?,
         },
     };
-    found.with_context(|| format!("{text} is not in {}", store.path().display()))
+    found.within(format_args!("{text} is not in {}", store.path().display()))
 }

@@ -4,12 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::Context;
 use archive_books::cluster::{Member, Mode, PARTITIONS_MAX, Vacancy};
 use archive_crawl::WORKERS_MAX;
 use archive_peers::supervisor::{self, CrawlsOfMachine};
 
-use super::{EXIT_STOPPED, EXIT_USAGE, interrupt, output};
+use super::{During, EXIT_STOPPED, EXIT_USAGE, Result, interrupt};
 
 /// Crawl the partitions of a cluster that have no node, each in its own process and folder, as `archive crawl` does.
 ///
@@ -53,9 +52,9 @@ pub(crate) struct Args {
     crawl: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let control = interrupt::install()?;
-    fs::create_dir_all(&args.archives).with_context(|| args.archives.display().to_string())?;
+    fs::create_dir_all(&args.archives).within(args.archives.display())?;
     let place = (1, args.partitions);
     let member = Member::find(&args.cluster, place, args.cluster_mode, args.node.as_deref())?;
     let crawl =
@@ -69,7 +68,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         command: &crawl,
         exit_codes: [EXIT_STOPPED, EXIT_USAGE],
     };
-    let is_stopped = supervisor::run(&machine, &control, &mut |text| output::note(format_args!("{text}")))?;
+    let is_stopped = supervisor::run(&machine, &control, &mut |text| note!("{text}"))?;
     Ok(if is_stopped { ExitCode::from(EXIT_STOPPED) } else { ExitCode::SUCCESS })
 }
 

@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
 use archive_ask::query::{self, MEMORY_MIN, Question, UnreadRows};
 use archive_base::access::Access;
 pub(crate) use archive_base::duration::read_duration as duration;
@@ -23,7 +22,7 @@ use archive_vault::erase;
 use chrono::{DateTime, Utc};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 
-use super::{EXIT_STOPPED, find_shown, output, usage};
+use super::{During, EXIT_STOPPED, Failure, Result, find_shown, output, usage};
 
 /// Parses a path of a folder that exists or may be created.
 pub(crate) fn folder() -> impl TypedValueParser<Value = PathBuf> {
@@ -99,7 +98,7 @@ pub(crate) struct Answering {
 
 impl ArchivesArgs {
     /// The folders; fails if there is a node, for commands that cannot query nodes.
-    pub(crate) fn folders(&self) -> anyhow::Result<&[PathBuf]> {
+    pub(crate) fn folders(&self) -> Result<&[PathBuf]> {
         match self.paths.iter().filter_map(|path| path.to_str()).find(|name| Node::is_meant(name)) {
             Some(node) => Err(not_asked(node)),
             None => Ok(&self.paths),
@@ -120,11 +119,11 @@ impl AskArgs {
 
     /// Opens the archives, some of which may be on other machines. If there are several, those that cannot be opened
     /// are reported, and so are missing partitions of their clusters.
-    pub(crate) fn open(&self) -> anyhow::Result<Answering> {
+    pub(crate) fn open(&self) -> Result<Answering> {
         let open = |path: &PathBuf| {
             let (mut store, access) = (Store::read_only(path)?, self.reader.access(path)?);
             veil::lay(&mut store, &access)?;
-            anyhow::Ok((store, access))
+            Ok::<_, Failure>((store, access))
         };
         let node = |path: &PathBuf| path.to_str().filter(|name| Node::is_meant(name)).map(str::to_owned);
         let mut answering = Answering { stores: Vec::new(), nodes: Vec::new(), is_whole: true };
@@ -147,23 +146,23 @@ impl AskArgs {
                 }
                 Err(error) => {
                     answering.is_whole = false;
-                    output::note(format_args!("{} is missing from this answer: {error:#}", path.display()));
+                    note!("{} is missing from this answer: {error:#}", path.display());
                 }
             }
         }
         if answering.nodes.is_empty() {
-            anyhow::ensure!(!answering.stores.is_empty(), "none of these archives can be read");
+            if answering.stores.is_empty() {
+                fail!("none of these archives can be read");
+            }
             answering.is_whole &= are_all(partitions.iter());
         } else if self.reader.as_archivist {
-            let problem =
-                "--as-archivist works only for local folders; nodes decide themselves what they show";
-            return Err(usage(problem));
+            refuse!("--as-archivist works only for local folders; nodes decide themselves what they show");
         }
         Ok(answering)
     }
 }
 
-fn not_asked(node: &str) -> anyhow::Error {
+fn not_asked(node: &str) -> Failure {
     usage(format!(
         "only `archive query`, `search`, `rank`, `export`, `plan`, `review next` and `review export` work with nodes such as {node}; name local folders here"
     ))
@@ -173,14 +172,14 @@ fn not_asked(node: &str) -> anyhow::Error {
 fn are_all<'a>(partitions: impl Iterator<Item = &'a Partition>) -> bool {
     let others = Partition::others(partitions);
     for (count, missing) in &others {
-        output::note(format_args!("of {count} partitions these are missing from this answer: {missing}"));
+        note!("of {count} partitions these are missing from this answer: {missing}");
     }
     others.is_empty()
 }
 
 impl Answering {
     /// All archives for a combined query, if some of them are on other machines.
-    pub(crate) fn asked(&self, args: &NodesArgs, limits: query::Limits) -> anyhow::Result<Option<Root<'_>>> {
+    pub(crate) fn asked(&self, args: &NodesArgs, limits: query::Limits) -> Result<Option<Root<'_>>> {
         if self.nodes.is_empty() {
             return Ok(None);
         }
@@ -202,7 +201,7 @@ impl Answering {
     pub(crate) fn exit_code_of(&self, asked: &Root<'_>) -> ExitCode {
         let known = asked.roster();
         for missing in known.missing() {
-            output::note(format_args!("{} is missing from this answer: {}", missing.name, missing.why));
+            note!("{} is missing from this answer: {}", missing.name, missing.why);
         }
         let are_all = are_all(known.partitions()) && known.missing().is_empty();
         if are_all { self.exit_code() } else { ExitCode::from(EXIT_STOPPED) }
@@ -225,7 +224,7 @@ impl Answering {
     pub(crate) fn exit_code_without(&self, unread: Option<&UnreadRows>) -> ExitCode {
         let Some(UnreadRows { rows, first }) = unread else { return self.exit_code() };
         let rows = output::count(*rows, "row");
-        output::note(format_args!("{rows} could not be read: {first}; see `archive verify`"));
+        note!("{rows} could not be read: {first}; see `archive verify`");
         ExitCode::from(EXIT_STOPPED)
     }
 
@@ -256,13 +255,13 @@ pub(crate) struct Meant {
 
 impl PagesArgs {
     /// Opens the archive and finds the pages.
-    pub(crate) fn open(&self) -> anyhow::Result<Meant> {
+    pub(crate) fn open(&self) -> Result<Meant> {
         let (store, access) = self.archive.open()?;
         let is_url = |text: &String| text.starts_with("http://") || text.starts_with("https://");
         let are_named = self.what.iter().all(is_url);
         let pages = if are_named {
             let ids = self.what.iter().map(|url| find_shown(&store, &access, url));
-            ids.collect::<anyhow::Result<_>>()?
+            ids.collect::<Result<_>>()?
         } else {
             Question::new(&store, access.clone(), &self.what.join(" "), Utc::now())?.pages()?
         };
@@ -280,12 +279,10 @@ pub(crate) struct ReaderArgs {
 
 impl ReaderArgs {
     /// The captures of the archive in `path` that the reader may see.
-    pub(crate) fn access(&self, path: &Path) -> anyhow::Result<Access> {
+    pub(crate) fn access(&self, path: &Path) -> Result<Access> {
         if let Some(intent) = erase::interrupted(path)? {
             let captures = output::count(intent.count() as u64, "capture");
-            output::note(format_args!(
-                "an erase of {captures} is not finished; `archive erase --resume` finishes it"
-            ));
+            note!("an erase of {captures} is not finished; `archive erase --resume` finishes it");
         }
         if self.as_archivist { Ok(Access::unlimited()) } else { Ok(Access::read(path)?) }
     }
@@ -306,7 +303,7 @@ impl ReadArgs {
     }
 
     /// Opens the archive for reading, with the captures that the reader may see.
-    pub(crate) fn open(&self) -> anyhow::Result<(Store, Access)> {
+    pub(crate) fn open(&self) -> Result<(Store, Access)> {
         Ok((Store::read_only(self.path())?, self.reader.access(self.path())?))
     }
 }
@@ -408,6 +405,6 @@ enum GuardName {
 }
 
 /// Rejects an output that is a link in the archive's folder: in an archive of unknown origin it may lead anywhere.
-pub(crate) fn check_output(archive: &Path, output: &Path) -> anyhow::Result<()> {
-    refuse_link_in(archive, output).with_context(|| output.display().to_string())
+pub(crate) fn check_output(archive: &Path, output: &Path) -> Result<()> {
+    refuse_link_in(archive, output).within(output.display())
 }

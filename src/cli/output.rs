@@ -8,7 +8,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
 
-use anyhow::bail;
 pub(crate) use archive_base::texts::count;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
@@ -16,7 +15,7 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::progress;
+use super::{Failure, Result, progress};
 
 /// Columns of a table up to this width keep their width, in characters.
 const NARROW: usize = 20;
@@ -28,7 +27,7 @@ const WIDE_MIN: usize = 8;
 const PADDING: usize = 2;
 
 /// Prints `value` as one line of JSON.
-pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
+pub(crate) fn json_line(value: &impl Serialize) -> Result<()> {
     let mut line = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut line, Harmless))?;
     line.push(b'\n');
@@ -36,11 +35,7 @@ pub(crate) fn json_line(value: &impl Serialize) -> anyhow::Result<()> {
 }
 
 /// Prints a result as one line: JSON for programs, or a sentence for people.
-pub(crate) fn summary(
-    json: bool,
-    value: &impl Serialize,
-    sentence: impl FnOnce() -> String,
-) -> anyhow::Result<()> {
+pub(crate) fn summary(json: bool, value: &impl Serialize, sentence: impl FnOnce() -> String) -> Result<()> {
     if json { json_line(value) } else { line(&sentence()) }
 }
 
@@ -62,7 +57,7 @@ impl Formatter for Harmless {
 }
 
 /// Prints one line of text.
-pub(crate) fn line(text: &str) -> anyhow::Result<()> {
+pub(crate) fn line(text: &str) -> Result<()> {
     write(format!("{}\n", visible(text)).as_bytes())
 }
 
@@ -73,7 +68,7 @@ pub(crate) fn has_colours() -> bool {
 }
 
 /// Prints one line of pieces, each with an optional colour number (ECMA-48, SGR).
-pub(crate) fn coloured_line(pieces: &[(Option<u8>, &str)]) -> anyhow::Result<()> {
+pub(crate) fn coloured_line(pieces: &[(Option<u8>, &str)]) -> Result<()> {
     let mut line = String::new();
     for (colour, text) in pieces {
         match colour {
@@ -86,7 +81,7 @@ pub(crate) fn coloured_line(pieces: &[(Option<u8>, &str)]) -> anyhow::Result<()>
 }
 
 /// Prints text unchanged, except on a terminal.
-pub(crate) fn text(text: &str) -> anyhow::Result<()> {
+pub(crate) fn text(text: &str) -> Result<()> {
     if !io::stdout().is_terminal() {
         return write(text.as_bytes());
     }
@@ -94,19 +89,19 @@ pub(crate) fn text(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints the content of a page unchanged. A terminal gets no binary content, and text in the form of [`text`].
-pub(crate) fn content(bytes: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn content(bytes: &[u8]) -> Result<()> {
     if !io::stdout().is_terminal() {
         return write(bytes);
     }
     // curl detects binary content by the same test.
     if bytes.contains(&0) {
-        bail!("this is binary content, which can disturb a terminal; write it to a file with > FILE");
+        fail!("this is binary content, which can disturb a terminal; write it to a file with > FILE");
     }
     text(&String::from_utf8_lossy(bytes))
 }
 
 /// Prints bytes unchanged.
-pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
+pub(crate) fn write(bytes: &[u8]) -> Result<()> {
     let write = || io::stdout().lock().write_all(bytes);
     Ok(if io::stdout().is_terminal() { progress::aside(write) } else { write() }?)
 }
@@ -249,7 +244,7 @@ impl Table {
 }
 
 /// Prints a finished table.
-pub(crate) fn print(table: &Table) -> anyhow::Result<()> {
+pub(crate) fn print(table: &Table) -> Result<()> {
     // Without a terminal there is no width.
     let columns = terminal_size::terminal_size_of(io::stdout()).map(|(columns, _)| usize::from(columns.0));
     write(table.render(columns.filter(|columns| *columns > 0)).as_bytes())
@@ -269,7 +264,7 @@ impl Listing {
         &mut self,
         value: T,
         cells: impl FnOnce(T) -> [String; N],
-    ) -> anyhow::Result<()> {
+    ) -> Result<()> {
         match &mut self.0 {
             None => json_line(&value),
             Some(table) => {
@@ -280,7 +275,7 @@ impl Listing {
     }
 
     /// Prints the table.
-    pub(crate) fn end(self) -> anyhow::Result<()> {
+    pub(crate) fn end(self) -> Result<()> {
         self.0.as_ref().map_or(Ok(()), print)
     }
 }
@@ -304,8 +299,8 @@ fn shortened(word: &str, width: usize) -> Cow<'_, str> {
 }
 
 /// Whether `error` only means that the reader of our output went away, which is no failure.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| {
+pub(crate) fn is_broken_pipe(error: &Failure) -> bool {
+    error.causes().any(|cause| {
         cause.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
             || cause
                 .downcast_ref::<serde_json::Error>()

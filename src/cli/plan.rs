@@ -8,6 +8,7 @@ use archive_ask::query::Limits;
 use archive_math::refresh::policies::PolicyName;
 use indicatif::HumanCount;
 
+use super::Result;
 use super::freshness::say_if_none;
 use super::options::{AskArgs, ClockArgs, duration};
 use super::output::{self, Listing};
@@ -71,7 +72,7 @@ fn share(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("'{text}' is not a share; write it like 0.9 or 90%"))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let job = PlanJob {
         budget: args.budget,
         every_days: args.every.as_secs_f64() / SECONDS_PER_DAY,
@@ -95,26 +96,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let (failing, again) = jobs::retries(&archives, &job, now)?;
         if failing > 0 {
             let share = 100.0 * again as f64 / (job.budget as f64 * job.days / job.every_days).max(1.0);
-            output::note(format_args!(
+            note!(
                 "{} bring nothing now: refreshes ask them again at growing intervals, {} in these days, {share:.1} % of the budget",
                 output::count(failing, "page"),
                 output::count(again, "time"),
-            ));
+            );
         }
     }
     if let Some(sample) = outcome.sample {
-        output::note(format_args!("computed from a sample of the {} pages", HumanCount(sample as u64)));
+        note!("computed from a sample of the {} pages", HumanCount(sample as u64));
     }
     if let Some(target) = args.target.filter(|_| outcome.is_out_of_reach) {
-        output::note(format_args!(
+        note!(
             "no budget makes {:.1} % fresh, not even one with which each run fetches all pages",
             100.0 * target
-        ));
+        );
     }
     Ok(code)
 }
 
-fn print(rows: &[BudgetForecast], json: bool) -> anyhow::Result<()> {
+fn print(rows: &[BudgetForecast], json: bool) -> Result<()> {
     let headings =
         ["budget of a run", "fetches", "requests", "fresh", "fresh, all pages alike", "out of date", ""];
     let mut listing = Listing::new(json, &headings, &[0, 1, 2, 3, 4, 5]);

@@ -5,7 +5,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use archive::jobs::{self, Opening};
 use archive_books::ledger::Credits;
 use archive_books::recorder;
@@ -15,7 +14,7 @@ use archive_web::fetch;
 
 use super::hearing::Hearing;
 use super::options::{ArchiveArgs, ClockArgs};
-use super::{output, usage};
+use super::{During, Failure, Result, output, usage};
 
 /// Maximum number of out-of-scope URLs listed.
 const NAMED_MAX: usize = 10;
@@ -56,7 +55,7 @@ pub(crate) struct Args {
     clock: ClockArgs,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     jobs::check_exists(&args.archive.path)?;
     if args.waiting {
         let store = Store::read_only(&args.archive.path)?;
@@ -71,7 +70,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let announced = read(args)?;
     if announced.is_empty() && args.forget_cluster.is_none() {
-        return Err(usage("there is nothing to announce; give URLs or --file"));
+        refuse!("there is nothing to announce; give URLs or --file");
     }
     let clock = args.clock.clock();
     let settings = fetch::FetchSettings { clock, ..fetch::FetchSettings::default() };
@@ -81,7 +80,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(name) = &args.forget_cluster
         && !publish::forget_cluster(store.state_mut(), &credits, name)?
     {
-        output::note(format_args!("there is no cluster '{name}'"));
+        note!("there is no cluster '{name}'");
     }
     let outcome =
         publish::publish(store.state_mut(), &mut credits, &announced, args.cluster.as_deref(), clock.now())
@@ -93,9 +92,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     for url in outcome.out_of_scope.iter().take(NAMED_MAX) {
-        output::note(format_args!("{url} is out of scope of the crawl"));
+        note!("{url} is out of scope of the crawl");
     }
-    output::note(format_args!(
+    note!(
         "queued for the next refresh or crawl: {}; already queued: {}; fetched since they changed: {}; out of scope: {}; \
          no room in the queue: {}",
         outcome.queued,
@@ -103,15 +102,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         outcome.unchanged,
         outcome.out_of_scope.len(),
         outcome.over_limit
-    ));
+    );
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(args: &Args) -> anyhow::Result<Vec<Announcement>> {
+fn read(args: &Args) -> Result<Vec<Announcement>> {
     let mut announced = publish::read(args.urls.join("\n").as_bytes())
         .map_err(|error| usage(error.to_string().replace("line ", "URL ")))?;
     for file in &args.file {
-        let bytes = read_file(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let bytes = read_file(file).within(format_args!("cannot read {}", file.display()))?;
         let found = publish::read(&bytes).map_err(|error| usage(format!("{}: {error}", file.display())))?;
         announced.extend(found);
     }
@@ -131,7 +130,7 @@ fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 /// Converts mistakes in an announcement to usage errors.
-fn mistake(error: PublishError) -> anyhow::Error {
+fn mistake(error: PublishError) -> Failure {
     match error {
         PublishError::Credit(error) => error.into(),
         error => usage(error.to_string()),

@@ -4,7 +4,6 @@ use std::io::{self, Read};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Context as _;
 use archive_ask::query::{self, Answer, ColumnKind, Heading, Limits, Plan, Question, Running, Seen, Value};
 use archive_ask::review::guarded;
 use archive_base::access::Access;
@@ -15,7 +14,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::options::{AskArgs, TimeArgs, query_memory};
-use super::{output, usage};
+use super::{During, Result, output};
 
 /// Initial buffer size for CSV: enough for most records.
 const CSV_BYTES: usize = 1 << 10;
@@ -124,7 +123,7 @@ pub(crate) struct Args {
     explain: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let text = match args.query.as_slice() {
         [only] if only == "-" => read_input()?,
         words => words.join(" "),
@@ -135,15 +134,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let limit = (is_table && !args.explain).then_some(TABLE_ROWS_USUAL);
     if let Some(mut asked) = answering.asked(&args.ask.nodes, limits)? {
         if args.explain {
-            let problem = "--explain works only for local archives: run it on the node's own machine";
-            return Err(usage(problem));
+            refuse!("--explain works only for local archives: run it on the node's own machine");
         }
         let (answer, is_cut) = asked.query(&text, Utc::now(), limit)?;
         let code = answering.exit_code_of(&asked);
         if answer.rows.is_empty()
             && Plan::of_several(&text, Utc::now()).is_ok_and(|plan| plan.asks_elements())
         {
-            output::note(format_args!("{OF_XML}"));
+            note!("{OF_XML}");
         }
         if is_table {
             show(&answer, is_cut)?;
@@ -167,13 +165,13 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         print_each(&question, args.csv)? == 0
     };
     if is_empty && question.plan.asks_elements() {
-        output::note(format_args!("{OF_XML}"));
+        note!("{OF_XML}");
     }
     Ok(answering.exit_code_without(question.unread().as_ref()))
 }
 
 /// Prints the rows of the answer for programs as soon as they are known; returns their number.
-fn print_each(question: &Question<'_>, csv: bool) -> anyhow::Result<u64> {
+fn print_each(question: &Question<'_>, csv: bool) -> Result<u64> {
     let printer = Printer::new(csv, question.plan.headings())?;
     let (mut failed, mut rows) = (None, 0);
     let ended = question.each(&mut |row| {
@@ -189,7 +187,7 @@ fn print_each(question: &Question<'_>, csv: bool) -> anyhow::Result<u64> {
 }
 
 /// Answers a query, and prints how it was answered.
-fn explain(question: &Question<'_>, json: bool) -> anyhow::Result<()> {
+fn explain(question: &Question<'_>, json: bool) -> Result<()> {
     let began = Instant::now();
     question.each(&mut |_| Ok(()))?;
     let seconds = began.elapsed().as_secs_f64();
@@ -232,15 +230,15 @@ fn shown_time(seconds: f64) -> String {
 }
 
 /// Prints the answer to a query as a table.
-pub(crate) fn print(archives: Vec<(&Store, Access)>, text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(archives: Vec<(&Store, Access)>, text: &str) -> Result<()> {
     let mut question = Question::of(archives, text, Utc::now())?;
     let is_cut = question.plan.limit_if_unlimited(TABLE_ROWS_USUAL);
     show(&question.answer()?, is_cut)
 }
 
-fn show(answer: &Answer, is_cut: bool) -> anyhow::Result<()> {
+fn show(answer: &Answer, is_cut: bool) -> Result<()> {
     if answer.rows.is_empty() {
-        output::note(format_args!("nothing matches"));
+        note!("nothing matches");
         return Ok(());
     }
     let names: Vec<String> = answer.headings.iter().map(|heading| heading.name.replace('_', " ")).collect();
@@ -257,23 +255,21 @@ fn show(answer: &Answer, is_cut: bool) -> anyhow::Result<()> {
     output::print(&table)?;
     let shown = answer.rows.len() as u64;
     match answer.matched {
-        Some(matched) if is_cut && matched > shown => output::note(format_args!(
-            "{} of {} rows; add `limit N` to see more",
-            HumanCount(shown),
-            HumanCount(matched)
-        )),
+        Some(matched) if is_cut && matched > shown => {
+            note!("{} of {} rows; add `limit N` to see more", HumanCount(shown), HumanCount(matched))
+        }
         None if is_cut && answer.rows.len() == TABLE_ROWS_USUAL => {
-            output::note(format_args!("the first {} rows; add `limit N` to see more", HumanCount(shown)));
+            note!("the first {} rows; add `limit N` to see more", HumanCount(shown));
         }
         _ => {}
     }
     Ok(())
 }
 
-fn read_input() -> anyhow::Result<String> {
+fn read_input() -> Result<String> {
     let mut text = String::new();
     let bytes_max = archive_grammar::TEXT_BYTES_MAX as u64 + 1;
-    io::stdin().lock().take(bytes_max).read_to_string(&mut text).context("cannot read the query")?;
+    io::stdin().lock().take(bytes_max).read_to_string(&mut text).within("cannot read the query")?;
     Ok(text)
 }
 
@@ -284,14 +280,14 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn new(csv: bool, headings: &'a [Heading]) -> anyhow::Result<Self> {
+    fn new(csv: bool, headings: &'a [Heading]) -> Result<Self> {
         if csv {
             write_csv(headings.iter().map(|heading| heading.name.clone()))?;
         }
         Ok(Self { headings, csv })
     }
 
-    fn print(&self, row: &[Value]) -> anyhow::Result<()> {
+    fn print(&self, row: &[Value]) -> Result<()> {
         match self.csv {
             true => write_csv(row.iter().map(|value| match value {
                 Value::Text(text) => guarded(text),
@@ -302,9 +298,9 @@ impl<'a> Printer<'a> {
     }
 }
 
-fn write_csv(record: impl Iterator<Item = String>) -> anyhow::Result<()> {
+fn write_csv(record: impl Iterator<Item = String>) -> Result<()> {
     let mut out = csv::WriterBuilder::new().buffer_capacity(CSV_BYTES).from_writer(Vec::new());
-    out.write_record(record)?;
+    out.write_record(record).map_err(io::Error::from)?;
     let bytes = out.into_inner().map_err(csv::IntoInnerError::into_error)?;
     output::text(&String::from_utf8_lossy(&bytes))
 }

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Context;
 use archive_base::files::{Output, is_standard_output};
 use archive_base::memory::{parse_bytes, peak_bytes};
 use archive_books::columns;
+use archive_math::graphs::ReadError;
 use archive_math::importance::ranking::{Column, Method, Request};
 use serde::Serialize;
 
 use self::source::RankSource;
 use super::options::{Answering, AskArgs};
 use super::output::{self, Listing};
-use super::{options, usage};
+use super::{During, Failure, Result, options, usage};
 
 /// Minimum number of pages whose names are looked up together, because some may be hidden.
 const NAMES_AT_ONCE: usize = 1000;
@@ -127,7 +127,7 @@ struct BestRow<'a> {
     importance: f64,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(name) = &args.save {
         columns::check_name(name).map_err(|error| usage(error.to_string()))?;
     }
@@ -141,7 +141,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             together::rank(args, &answering)?
         }
         _ if args.memory.is_some() => {
-            return Err(usage("--memory needs --graph, or several --archive"));
+            refuse!("--memory needs --graph, or several --archive");
         }
         _ => rank_one(args)?,
     };
@@ -178,7 +178,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         let columns: Vec<(&str, Vec<f64>)> =
             columns.into_iter().map(|column| (column.name, column.ranking.values)).collect();
         args.ask.paths().iter().try_for_each(|archive| options::check_output(archive, path))?;
-        write_values(path, &columns).with_context(|| path.display().to_string())?;
+        write_values(path, &columns).within(path.display())?;
     }
     Ok(source.exit_code())
 }
@@ -193,7 +193,7 @@ struct RankedGraph<'a> {
     load_seconds: f64,
 }
 
-fn rank_one(args: &Args) -> anyhow::Result<RankedGraph<'static>> {
+fn rank_one(args: &Args) -> Result<RankedGraph<'static>> {
     let start = Instant::now();
     let (graph, source) = RankSource::read(args)?;
     let load_seconds = start.elapsed().as_secs_f64();
@@ -220,7 +220,7 @@ fn threads(args: &Args) -> usize {
     args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)).max(1)
 }
 
-fn print_lines(lines: &[RankRow], json: bool) -> anyhow::Result<()> {
+fn print_lines(lines: &[RankRow], json: bool) -> Result<()> {
     let headings = ["column", "pages", "arcs", "iterations", "residual", "seconds", "arcs/s"];
     let mut listing = Listing::new(json, &headings, &[1, 2, 3, 4, 5, 6]);
     for line in lines {
@@ -239,7 +239,7 @@ fn print_lines(lines: &[RankRow], json: bool) -> anyhow::Result<()> {
     listing.end()
 }
 
-fn print_best(column: &Column, args: &Args, source: &RankSource<'_>) -> anyhow::Result<()> {
+fn print_best(column: &Column, args: &Args, source: &RankSource<'_>) -> Result<()> {
     if args.top == 0 {
         return Ok(());
     }
@@ -287,7 +287,7 @@ fn print_best(column: &Column, args: &Args, source: &RankSource<'_>) -> anyhow::
     listing.end()
 }
 
-fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> anyhow::Result<()> {
+fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> Result<()> {
     let mut out = BufWriter::new(Output::open(path)?);
     let names: Vec<&str> = columns.iter().map(|(name, _)| *name).collect();
     writeln!(out, "{}", names.join("\t"))?;
@@ -299,9 +299,17 @@ fn write_values(path: &Path, columns: &[(&str, Vec<f64>)]) -> anyhow::Result<()>
     Ok(())
 }
 
+/// A graph that cannot be read; a wrong name of one is a mistake in the command line.
+fn unread(error: ReadError) -> Failure {
+    match &error {
+        ReadError::Name(_) => usage(error.to_string()),
+        _ => Failure::failed(error),
+    }
+}
+
 /// Reads weights: one number or name per line, optionally with a weight.
-fn read_chosen(path: &Path, pages: usize, find: impl Fn(&str) -> Option<usize>) -> anyhow::Result<Vec<f64>> {
-    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+fn read_chosen(path: &Path, pages: usize, find: impl Fn(&str) -> Option<usize>) -> Result<Vec<f64>> {
+    let text = std::fs::read_to_string(path).within(path.display())?;
     let mut weights = vec![0.0; pages];
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let (name, weight) = line.split_once('\t').unwrap_or((line, "1"));

@@ -9,7 +9,7 @@ use archive_vault::rebuild;
 
 use super::hearing::Hearing;
 use super::options::{ArchiveArgs, VersionsArgs};
-use super::{output, progress};
+use super::{Result, output, progress};
 
 /// Rebuild the catalogue, URL table, histories, links, importance and full-text index from the segments.
 #[derive(clap::Args)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let path = &args.archive.path;
     jobs::check_exists(path)?;
     jobs::finish_erase(path, &mut |event| Hearing::default().hear(event))?;
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     progress::end();
     let rebuilt = outcome?;
     for (segment, place) in &rebuilt.broken {
-        output::note(format_args!("segment {segment}, offset {}: {}", place.offset, place.what));
+        note!("segment {segment}, offset {}: {}", place.offset, place.what);
     }
     output::summary(args.json, &rebuilt, || {
         let columns = match rebuilt.removed_columns {
@@ -63,10 +63,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         )
     })?;
     if rebuilt.damaged_remarks > 0 {
-        output::note(format_args!(
+        note!(
             "{} of remarks.jsonl.zst cannot be read: some seeds and reasons why URLs are not fetched may be missing",
             output::count(rebuilt.damaged_remarks, "part")
-        ));
+        );
     }
     Ok(if rebuilt.broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

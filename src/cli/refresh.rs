@@ -19,7 +19,7 @@ use super::cluster::TurnsArgs;
 use super::fetching::FetchArgs;
 use super::hearing::Hearing;
 use super::options::{ArchivesArgs, OutputsArgs, duration};
-use super::{EXIT_STOPPED, interrupt, output, progress};
+use super::{EXIT_STOPPED, Result, interrupt, output, progress};
 
 /// Fetch again the pages that matter most and have probably changed, up to a budget.
 ///
@@ -165,7 +165,7 @@ impl RefreshSummary {
     }
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let folders = args.archives.folders()?;
     let job = RefreshJob {
         budget: args.budget,
@@ -200,7 +200,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     if status.captures == 0 && status.errors + status.refused > 0 && !lacking.is_empty() {
         let lacking = lacking.iter().copied().collect::<Vec<_>>().join(" ");
-        output::note(format_args!("nothing could be fetched without {lacking}"));
+        note!("nothing could be fetched without {lacking}");
         return Ok(ExitCode::FAILURE);
     }
     // Pages that wait are usual in a refresh; only where nothing but those was due, somebody has to look.
@@ -220,12 +220,12 @@ fn say(args: &Args, outcome: &RefreshOutcome) {
     match (idle, archives.as_slice()) {
         (Some(why), _) => {
             progress::end();
-            output::note(format_args!("{}", idle_text(args, outcome, *why)));
+            note!("{}", idle_text(args, outcome, *why));
         }
         (None, [only]) => progress::finish(*end, &complete, status, &only.path),
         _ => {
             let (reason, sum) = (progress::reason(*end, &complete), progress::sum(status));
-            output::note(format_args!("{reason}: {sum}"));
+            note!("{reason}: {sum}");
         }
     }
 }

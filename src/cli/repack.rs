@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::hearing::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs};
-use super::{EXIT_STOPPED, interrupt, output, usage};
+use super::{EXIT_STOPPED, Result, interrupt, output};
 
 /// Minimum memory in bytes.
 const MEMORY_MIN: usize = Memory::REPACKING_MIN;
@@ -74,10 +74,10 @@ struct RepackSummary {
     complete: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     jobs::check_exists(&args.archive.path)?;
     if args.memory < MEMORY_MIN {
-        return Err(usage(format!("--memory has to be at least {}MiB", MEMORY_MIN >> 20)));
+        refuse!("--memory has to be at least {}MiB", MEMORY_MIN >> 20);
     }
     let stop = interrupt::install()?;
     let segments = args.segments.options();
@@ -113,19 +113,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Repacks an archive after another operation, and reports it on standard error if any segments were worth it; returns
 /// whether it was completed.
-pub(crate) fn after(
-    path: &Path,
-    segments: &SegmentOptions,
-    memory: Memory,
-    stop: &Control,
-) -> anyhow::Result<bool> {
+pub(crate) fn after(path: &Path, segments: &SegmentOptions, memory: Memory, stop: &Control) -> Result<bool> {
     let options =
         RepackOptions { codec: segments.codec, memory: memory.settling(), ..RepackOptions::default() };
     let mut hearing = Hearing::new(false);
     let outcome = jobs::repack(path, segments, &options, stop, &mut |event| hearing.hear(event))?;
     hearing.end()?;
     if outcome.done.segments.0 > 0 {
-        output::note(format_args!("{}", words(&outcome, false)));
+        note!("{}", words(&outcome, false));
     }
     Ok(outcome.is_complete)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::hearing::Hearing;
 use super::options::ArchiveArgs;
-use super::{output, progress};
+use super::{Result, output, progress};
 
 /// Cut torn tails, quarantine damaged segments, recover their readable captures, and repair the state.
 #[derive(clap::Args)]
@@ -44,11 +44,11 @@ struct RepairSummary {
     lost: usize,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let path = &args.archive.path;
     jobs::check_exists(path)?;
     if let Err(error) = jobs::finish_erase(path, &mut |event| Hearing::default().hear(event)) {
-        output::note(format_args!("the erase cannot be finished before the repair: {error}"));
+        note!("the erase cannot be finished before the repair: {error}");
     }
     let bar = progress::counting(0, "segments");
     let outcome =
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         if args.json {
             output::json_line(&ActionRow { what, done, lost: is_lost })?;
         } else {
-            output::line(&format!("{}{what}: {done}", if is_lost { "LOST: " } else { "" }))?;
+            say!("{}{what}: {done}", if is_lost { "LOST: " } else { "" })?;
         }
     }
     if args.json {
@@ -77,18 +77,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         })?;
     } else if repaired.actions.is_empty() && repaired.lost.is_empty() {
         let segments = output::count(repaired.segments as u64, "segment");
-        output::line(&format!("{segments}: nothing had to be repaired"))?;
+        say!("{segments}: nothing had to be repaired")?;
     } else {
         let state = if repaired.rebuilt { "; the state was rebuilt" } else { "" };
         let saved = match repaired.saved {
             0 => String::new(),
             saved => format!(", {} of damaged segments recovered", output::count(saved, "capture")),
         };
-        output::line(&format!(
+        say!(
             "{}, {}{saved}{state}",
             output::count(repaired.segments as u64, "segment"),
             output::count(repaired.actions.len() as u64, "repair"),
-        ))?;
+        )?;
     }
     Ok(if repaired.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

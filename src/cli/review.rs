@@ -10,7 +10,6 @@ use std::io::{self, BufWriter, IntoInnerError, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
 use archive::jobs;
 use archive_ask::query::{Limits, Question};
 use archive_ask::review::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
@@ -21,7 +20,7 @@ use chrono::Utc;
 use serde::Serialize;
 
 use super::options::{ArchiveArgs, AskArgs};
-use super::{options, output, usage};
+use super::{During, Result, options, output, usage};
 
 /// The default selection for an export: every site with a captured page.
 const SELECTION_USUAL: &str = "site pages > 0";
@@ -95,7 +94,7 @@ enum SheetFormat {
     Csv,
 }
 
-pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Export(args) => return export(args),
         Command::Check(args) => check(args)?,
@@ -112,13 +111,13 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
 }
 
 /// Writes the default sheet of an archive as a page.
-pub(crate) fn write_html(archive: &Path, file: &Path) -> anyhow::Result<()> {
+pub(crate) fn write_html(archive: &Path, file: &Path) -> Result<()> {
     let store = Store::read_only(archive)?;
     let sheet = sheet(vec![(&store, Access::read(archive)?)], SELECTION_USUAL, SITES_USUAL)?;
     write_file(&[archive.to_owned()], file, &sheet, SheetFormat::Html)
 }
 
-fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
+fn export(args: &ExportArgs) -> Result<ExitCode> {
     let answering = args.ask.open()?;
     let (sheet, code) = match answering.asked(&args.ask.nodes, Limits::USUAL)? {
         Some(mut asked) => {
@@ -137,7 +136,7 @@ fn export(args: &ExportArgs) -> anyhow::Result<ExitCode> {
     } else {
         write_file(args.ask.paths(), file, &sheet, format)?;
         let sites = output::count(sheet.entries.len() as u64, "site");
-        output::note(format_args!("{sites} in {}", file.display()));
+        note!("{sites} in {}", file.display());
     }
     Ok(code)
 }
@@ -149,25 +148,25 @@ fn called(store: &Store) -> String {
 }
 
 /// The sites of one or several archives, as if they were one.
-fn sheet(archives: Vec<(&Store, Access)>, selection: &str, limit: usize) -> anyhow::Result<Sheet> {
+fn sheet(archives: Vec<(&Store, Access)>, selection: &str, limit: usize) -> Result<Sheet> {
     let names: Vec<String> = archives.iter().map(|(store, _)| called(store)).collect();
     let mut question = Question::of(archives, selection, Utc::now())?;
     if !question.plan.asks_for_sites() {
-        return Err(usage("--query has to ask for sites: 'site importance > 1'"));
+        refuse!("--query has to ask for sites: 'site importance > 1'");
     }
     question.plan.limit_if_unlimited(limit);
     let selection = selection.to_owned();
     Ok(Sheet::collect(&question.plan, &question.rows, names.join(", "), selection, Utc::now())?)
 }
 
-fn write_file(archives: &[PathBuf], file: &Path, sheet: &Sheet, format: SheetFormat) -> anyhow::Result<()> {
+fn write_file(archives: &[PathBuf], file: &Path, sheet: &Sheet, format: SheetFormat) -> Result<()> {
     archives.iter().try_for_each(|archive| options::check_output(archive, file))?;
     let save = || {
         let mut out = BufWriter::new(Output::open(file)?);
         write(&mut out, sheet, format)?;
         out.into_inner().map_err(IntoInnerError::into_error)?.commit()
     };
-    save().map(drop).with_context(|| format!("cannot write {}", file.display()))
+    save().map(drop).within(format_args!("cannot write {}", file.display()))
 }
 
 fn write(out: &mut impl Write, sheet: &Sheet, format: SheetFormat) -> io::Result<()> {
@@ -186,16 +185,13 @@ struct RatedSite<'a> {
     line: u64,
 }
 
-fn check(args: &CheckArgs) -> anyhow::Result<()> {
+fn check(args: &CheckArgs) -> Result<()> {
     jobs::check_exists(&args.archive.path)?;
     let file = args.file.display();
     let ratings = ratings(&args.file)?;
     let rated = with_importance(&args.archive.path, &ratings)?;
     for rating in rated.iter().filter(|rating| rating.importance.is_none()).take(UNKNOWN_NAMED_MAX) {
-        output::note(format_args!(
-            "{file}, line {}: the archive does not know the site {}",
-            rating.line, rating.site
-        ));
+        note!("{file}, line {}: the archive does not know the site {}", rating.line, rating.site);
     }
     if args.json {
         return rated.iter().try_for_each(output::json_line);
@@ -204,16 +200,18 @@ fn check(args: &CheckArgs) -> anyhow::Result<()> {
 }
 
 /// Reads the ratings in a file; fails if it contains a mistake.
-fn ratings(path: &Path) -> anyhow::Result<Vec<Rating>> {
+fn ratings(path: &Path) -> Result<Vec<Rating>> {
     let file = path.display();
-    let size = fs::metadata(path).with_context(|| format!("cannot read {file}"))?.len();
-    ensure!(size <= RATINGS_BYTES_MAX as u64, "{file} is larger than {RATINGS_BYTES_MAX} bytes");
-    let bytes = fs::read(path).with_context(|| format!("cannot read {file}"))?;
+    let size = fs::metadata(path).within(format_args!("cannot read {file}"))?.len();
+    if size > RATINGS_BYTES_MAX as u64 {
+        fail!("{file} is larger than {RATINGS_BYTES_MAX} bytes");
+    }
+    let bytes = fs::read(path).within(format_args!("cannot read {file}"))?;
     let mistakes = |mistakes| usage(format!("{file} has mistakes, so nothing in it was used\n{mistakes}"));
     read_ratings(&bytes).map_err(mistakes)
 }
 
-fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<Vec<RatedSite<'a>>> {
+fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> Result<Vec<RatedSite<'a>>> {
     let store = Store::read_only(archive)?;
     let state = store.state();
     let credits = archive_books::ledger::Credits::open(state)?;
@@ -231,7 +229,7 @@ fn with_importance<'a>(archive: &Path, ratings: &'a [Rating]) -> anyhow::Result<
 }
 
 /// The number of sites per rating, and their mean importance.
-fn summary(rated: &[RatedSite<'_>]) -> anyhow::Result<()> {
+fn summary(rated: &[RatedSite<'_>]) -> Result<()> {
     let mut table = output::table(&["rating", "meaning", "sites", "mean importance"], &[0, 2, 3]);
     for score in Score::EACH {
         let sites: Vec<_> = rated.iter().filter(|rating| rating.rating == Some(score.number())).collect();

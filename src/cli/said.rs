@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::get::read_time;
 use super::options::{Meant, PagesArgs, duration};
 use super::output::{self, Listing};
-use super::{EXIT_STOPPED, usage};
+use super::{EXIT_STOPPED, Result};
 
 /// Find the periods in which pages contained some words, by all their versions.
 #[derive(clap::Args)]
@@ -56,13 +56,13 @@ struct PeriodRow<'a> {
     gone: Option<String>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Some(phrase) = Phrase::of(&args.text) else {
-        return Err(usage(format!("there is no word in '{}' to look for", args.text)));
+        refuse!("there is no word in '{}' to look for", args.text);
     };
     let at = args.at.as_deref().map(read_time).transpose()?;
     let Some(deadline) = Instant::now().checked_add(args.time_max) else {
-        return Err(usage("--for is too long"));
+        refuse!("--for is too long");
     };
     let Meant { store, access, pages, .. } = args.pages.open()?;
     let looked = said(&store, &access, &phrase, &pages, deadline)?;
@@ -90,19 +90,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Reports what was read and what was not.
 fn note_reading(looked: &SaidPeriods, is_found: bool) {
     if !is_found {
-        output::note(format_args!("nothing was found"));
+        note!("nothing was found");
     }
     let sum = |count: fn(&archive_ask::find::PagePeriods) -> u64| looked.pages.iter().map(count).sum();
     let pages = output::count(looked.pages.len() as u64, "page");
-    output::note(format_args!("{} of {pages} read", output::count(sum(|page| page.read), "version")));
+    note!("{} of {pages} read", output::count(sum(|page| page.read), "version"));
     let unread = sum(|page| page.unread);
     if unread > 0 {
         let unread = output::count(unread, "version");
-        output::note(format_args!("{unread} ignored, because reading failed or took too long"));
+        note!("{unread} ignored, because reading failed or took too long");
     }
     if looked.left > 0 {
         let left = output::count(looked.left as u64, "page");
-        output::note(format_args!("{left} not read: the time is up (--for)"));
+        note!("{left} not read: the time is up (--for)");
     }
 }
 

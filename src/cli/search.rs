@@ -12,7 +12,7 @@ use indicatif::HumanCount;
 use serde::Serialize;
 
 use super::options::{AskArgs, TimeArgs};
-use super::{output, usage};
+use super::{Result, output, usage};
 
 /// Maximum number of URLs with the same content that are printed with a result.
 const ALSO_MAX: usize = 5;
@@ -106,12 +106,12 @@ struct Facet<'a> {
     counts: &'a [(String, u64)],
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !(1..=RESULTS_MAX).contains(&args.limit) {
-        return Err(usage(format!("--limit is a number from 1 to {RESULTS_MAX}")));
+        refuse!("--limit is a number from 1 to {RESULTS_MAX}");
     }
     if !(0.0..=f64::MAX).contains(&args.importance) {
-        return Err(usage("--importance is 0 or more"));
+        refuse!("--importance is 0 or more");
     }
     let text = args.words.join(" ");
     let typed = ParsedSearch::parse(&text).map_err(|mistake| usage(format!("in the search, {mistake}")))?;
@@ -131,7 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         limits,
         ..SearchOptions::default()
     };
-    let search = |text: &str, typed: &ParsedSearch| -> anyhow::Result<(Results, ExitCode)> {
+    let search = |text: &str, typed: &ParsedSearch| -> Result<(Results, ExitCode)> {
         Ok(match answering.asked(&args.ask.nodes, limits)? {
             Some(mut asked) => {
                 let results = asked.search(text, options)?;
@@ -145,7 +145,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         })
     };
     for option in args.words.iter().filter_map(|word| word.strip_prefix(AS_TEXT)) {
-        output::note(format_args!("--{option} is no option of `archive search`, and is searched for"));
+        note!("--{option} is no option of `archive search`, and is searched for");
     }
     let (mut results, mut code) = search(&text, &typed)?;
     if let Some(literal) = ParsedSearch::literal(&text).filter(|_| results.hits.is_empty())
@@ -153,43 +153,41 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     {
         let (found, code_of_found) = search(&literal, &typed)?;
         if !found.hits.is_empty() {
-            output::note(format_args!(
-                "nothing is left without the words after a dash, so they are searched for, too"
-            ));
+            note!("nothing is left without the words after a dash, so they are searched for, too");
             (results, code) = (found, code_of_found);
         }
     }
     for (word, other) in &results.meant {
-        output::note(format_args!("no page says {word:?}; did you mean {other:?}?"));
+        note!("no page says {word:?}; did you mean {other:?}?");
     }
     if results.behind > 0 {
         let captures = output::count(results.behind, "capture");
-        output::note(format_args!(
+        note!(
             "what {captures} replaced is not in the index yet: the next run, or `archive rebuild`, adds it"
-        ));
+        );
     }
     if args.json {
         json(&results)?;
         return Ok(code);
     }
     if results.hits.is_empty() {
-        output::note(format_args!("nothing was found"));
+        note!("nothing was found");
         return Ok(code);
     }
     if results.hits.iter().all(|hit| !hit.has_all) {
-        output::note(format_args!("no page has all these words; these have most of them"));
+        note!("no page has all these words; these have most of them");
     }
     for hit in &results.hits {
         print(hit)?;
     }
     for (name, counts) in &results.facets {
         let counts = counts.iter().map(|(value, count)| format!("{value} {}", HumanCount(*count)));
-        output::line(&format!("{name}: {}", counts.collect::<Vec<_>>().join(", ")))?;
+        say!("{name}: {}", counts.collect::<Vec<_>>().join(", "))?;
     }
     Ok(code)
 }
 
-fn json(results: &Results) -> anyhow::Result<()> {
+fn json(results: &Results) -> Result<()> {
     for hit in &results.hits {
         output::json_line(&ResultRow {
             url: &hit.url,
@@ -210,24 +208,24 @@ fn json(results: &Results) -> anyhow::Result<()> {
 }
 
 /// Prints a result: title and URL, a snippet, and facts.
-fn print(hit: &Hit) -> anyhow::Result<()> {
+fn print(hit: &Hit) -> Result<()> {
     const BOLD: u8 = 1;
     let bold = output::has_colours().then_some(BOLD);
     let name = if hit.title.is_empty() { &hit.url } else { &hit.title };
     output::coloured_line(&[(bold, name)])?;
-    output::line(&format!("  {}", hit.url))?;
+    say!("  {}", hit.url)?;
     if let Some(snippet) = &hit.snippet {
         output::coloured_line(&marked(snippet, bold))?;
     }
     let mut facts = vec![format!("importance {:.2}", hit.importance)];
     facts.extend(hit.time.map(|time| format!("as of {}", output::minute(time))));
     facts.extend(hit.until.map(|time| format!("until {}", output::minute(time))));
-    output::line(&format!("  {}", facts.join(" · ")))?;
+    say!("  {}", facts.join(" · "))?;
     for url in hit.also.iter().take(ALSO_MAX) {
-        output::line(&format!("  also {url}"))?;
+        say!("  also {url}")?;
     }
     if let Some(more) = hit.also.len().checked_sub(ALSO_MAX).filter(|more| *more > 0) {
-        output::line(&format!("  also {}", output::count(more as u64, "more URL")))?;
+        say!("  also {}", output::count(more as u64, "more URL"))?;
     }
     output::line("")
 }

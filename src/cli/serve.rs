@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context;
 use archive::serve::{
     FrontOptions, PingRules, ReviewOptions, ServeOptions, ServedPeople, Server, share_a_host,
 };
@@ -15,7 +14,7 @@ use listenfd::ListenFd;
 use url::Url;
 
 use super::options::{duration, folder};
-use super::{interrupt, output, usage};
+use super::{During, Failure, Result, interrupt};
 
 /// Serve the archive to browsers and programs: search, queries, pages with their history, and replay of captures.
 ///
@@ -112,16 +111,15 @@ fn timegate(text: &str) -> Result<String, String> {
     Ok(format!("{url}{}", if is_open { "" } else { "/" }))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.origin.len() != args.replay_origin.len() {
-        return Err(usage("--origin and --replay-origin must be given in pairs"));
+        refuse!("--origin and --replay-origin must be given in pairs");
     }
     if args.listen == args.replay_listen && args.listen.port() != 0 {
         let address = args.listen;
-        let what = format!(
+        refuse!(
             "--listen and --replay-listen are both {address}; archived pages need an address of their own"
         );
-        return Err(usage(what));
     }
     let origins = args.origin.iter().cloned().zip(args.replay_origin.iter().cloned());
     let (archives, together) = archives(args)?;
@@ -144,7 +142,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let control = interrupt::install()?;
     // Threads that help with costly requests give way as those do. The pool has not been used yet.
     let helpers = rayon::ThreadPoolBuilder::new().start_handler(|_| archive::serve::lower_priority());
-    helpers.build_global()?;
+    helpers.build_global().map_err(Failure::failed)?;
     for (number, ((path, [application, _]), origins)) in server.addresses().zip(server.origins()).enumerate()
     {
         let name = match path {
@@ -155,26 +153,26 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Some(_) => String::new(),
         };
         if args.password_file.is_some() && args.origin.is_empty() && !application.ip().is_loopback() {
-            output::note(format_args!(
+            note!(
                 "passwords reach {application} unencrypted; put a web server with TLS in front, with --origin"
-            ));
+            );
         }
         let [one, other] = options.public.get(number).unwrap_or(&origins);
         if share_a_host(one, other) {
-            output::note(format_args!(
+            note!(
                 "{one} and {other} have the same host, so cookies of archived pages reach the application; \
                  give archived pages another name, with --replay-origin or --replay-listen"
-            ));
+            );
         }
         let [application, replay] = origins;
-        output::line(&format!("{name}archive at {application}/, archived pages at {replay}/"))?;
+        say!("{name}archive at {application}/, archived pages at {replay}/")?;
     }
     server.run(&control);
     Ok(ExitCode::SUCCESS)
 }
 
 /// The folders to serve, and the archives to query as one.
-fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<FrontOptions>)> {
+fn archives(args: &Args) -> Result<(Vec<PathBuf>, Option<FrontOptions>)> {
     let credentials = args.credentials.as_deref().map(Credentials::read).transpose()?.unwrap_or_default();
     let (mut folders, mut nodes) = (Vec::new(), Vec::new());
     for archive in &args.archive {
@@ -184,22 +182,21 @@ fn archives(args: &Args) -> anyhow::Result<(Vec<PathBuf>, Option<FrontOptions>)>
         }
     }
     if let (false, Some((_, node))) = (args.together, nodes.first()) {
-        let problem = format!(
+        refuse!(
             "{} is a node and cannot be served here; use --together to query it with the other archives",
             node.name()
         );
-        return Err(usage(problem));
     }
     Ok((folders, args.together.then_some(FrontOptions { nodes, wait: args.wait })))
 }
 
 /// The sockets that systemd or another supervisor has bound and passed on (`LISTEN_FDS`).
-fn passed() -> anyhow::Result<Vec<TcpListener>> {
+fn passed() -> Result<Vec<TcpListener>> {
     let mut sockets = ListenFd::from_env();
     let mut listeners = Vec::new();
     for number in 0..sockets.len() {
         let socket = sockets.take_tcp_listener(number);
-        listeners.extend(socket.with_context(|| format!("inherited socket {number} is not a TCP socket"))?);
+        listeners.extend(socket.within(format_args!("inherited socket {number} is not a TCP socket"))?);
     }
     Ok(listeners)
 }

@@ -6,8 +6,8 @@ use archive::jobs::{self, MovedSeed, Stats};
 use indicatif::{HumanBytes, HumanCount};
 
 use super::options::ArchiveArgs;
-use super::output;
 use super::query::ONLY_LINKED;
+use super::{Result, output};
 
 /// Show the contents of the archive in numbers, and its most important sites.
 #[derive(clap::Args)]
@@ -19,7 +19,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stats = jobs::stats(&args.archive.path)?;
     if args.json {
         output::json_line(&stats)?;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print_totals(stats: &Stats) -> anyhow::Result<()> {
+fn print_totals(stats: &Stats) -> Result<()> {
     let mut table = output::table(&["", ""], &[1]);
     let mut row = |name: &str, text: String| table.add_row([name.to_owned(), text]);
     let count = |number: u64| HumanCount(number).to_string();

@@ -5,7 +5,6 @@ use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
 use archive::jobs;
 use archive_ask::query::Question;
 use archive_base::access::Access;
@@ -24,7 +23,7 @@ use url::Url;
 use super::options::{ArchiveArgs, ReadArgs};
 use super::output::{self, Listing};
 use super::progress::harvest;
-use super::usage;
+use super::{During, Result, usage};
 
 /// Number of search results that `--words` uses.
 const WORDS_PAGES: usize = 50;
@@ -142,7 +141,7 @@ pub(crate) struct RemoveTopic {
     archive: ArchiveArgs,
 }
 
-pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Learn(args) => run_learn(args)?,
         Command::Test(args) => run_test(args)?,
@@ -153,7 +152,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_learn(args: &LearnTopic) -> anyhow::Result<()> {
+fn run_learn(args: &LearnTopic) -> Result<()> {
     let name = topics::check_name(&args.name).map_err(|error| usage(error.to_string()))?;
     let examples = &args.examples;
     let (store, access) = examples.archive.open()?;
@@ -163,7 +162,7 @@ fn run_learn(args: &LearnTopic) -> anyhow::Result<()> {
     if examples.json { output::json_line(&topic.about) } else { print(&topic.about) }
 }
 
-fn run_test(args: &TestTopic) -> anyhow::Result<()> {
+fn run_test(args: &TestTopic) -> Result<()> {
     #[derive(Serialize)]
     struct TopicTested<'a> {
         topic: &'a str,
@@ -179,7 +178,7 @@ fn run_test(args: &TestTopic) -> anyhow::Result<()> {
     let known: HashSet<&str> = known.map(String::as_str).collect();
     let Lesson { positives, negatives, .. } = examples.read(&store, access, &known)?;
     if positives.is_empty() && negatives.is_empty() {
-        anyhow::bail!("all of these pages are examples that {} was learned from", args.name);
+        fail!("all of these pages are examples that {} was learned from", args.name);
     }
     let (judged, probabilities) = judge(&topic, &positives, &negatives);
     let (of_topic, of_others) = probabilities.split_at(positives.len());
@@ -227,7 +226,7 @@ fn wrong<'a>(
 
 impl Examples {
     /// Reads pages of the topic and others, except those whose URLs are in `left_out`.
-    fn read(&self, store: &Store, access: Access, left_out: &HashSet<&str>) -> anyhow::Result<Lesson> {
+    fn read(&self, store: &Store, access: Access, left_out: &HashSet<&str>) -> Result<Lesson> {
         let mut lesson = Lesson::default();
         let (wanted, unwanted) = match &self.taxonomy {
             Some(file) => classified(store, &access, file, &mut lesson)?,
@@ -242,7 +241,7 @@ impl Examples {
         let known: HashSet<UrlId> = wanted.iter().chain(&unwanted).copied().collect();
         others.retain(|id| !known.contains(id));
         others.splice(..0, unwanted);
-        let read = |ids: &[UrlId]| -> anyhow::Result<Vec<LabelledDocument>> {
+        let read = |ids: &[UrlId]| -> Result<Vec<LabelledDocument>> {
             let mut documents = read_documents(store, ids)?;
             documents.retain(|document| !left_out.contains(document.url.as_str()));
             Ok(documents)
@@ -251,7 +250,7 @@ impl Examples {
         Ok(lesson)
     }
 
-    fn positives(&self, store: &Store, access: &Access) -> anyhow::Result<Vec<UrlId>> {
+    fn positives(&self, store: &Store, access: &Access) -> Result<Vec<UrlId>> {
         let query = match (&self.from, &self.where_, &self.words) {
             (Some(file), ..) => return listed(store, access, file),
             (_, Some(query), _) => query.clone(),
@@ -279,7 +278,7 @@ impl Examples {
 }
 
 /// The pages in a list of URLs that are in the archive and may be shown.
-fn listed(store: &Store, access: &Access, file: &Path) -> anyhow::Result<Vec<UrlId>> {
+fn listed(store: &Store, access: &Access, file: &Path) -> Result<Vec<UrlId>> {
     let text = text(file)?;
     let lines = text.lines().filter_map(|line| line.split_whitespace().next());
     found(store, access, file, lines.filter(|line| !line.starts_with('#')))
@@ -291,7 +290,7 @@ fn classified(
     access: &Access,
     file: &Path,
     lesson: &mut Lesson,
-) -> anyhow::Result<(Vec<UrlId>, Vec<UrlId>)> {
+) -> Result<(Vec<UrlId>, Vec<UrlId>)> {
     let wrong = |error: TaxonomyError| usage(format!("{}, {error}", file.display()));
     lesson.branches = topics::branches(&text(file)?).map_err(wrong)?;
     let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
@@ -306,9 +305,9 @@ fn classified(
     Ok((wanted, unwanted))
 }
 
-fn text(file: &Path) -> anyhow::Result<String> {
+fn text(file: &Path) -> Result<String> {
     if file == Path::new("-") {
-        return std::io::read_to_string(std::io::stdin()).context("cannot read the URLs from standard input");
+        return std::io::read_to_string(std::io::stdin()).within("cannot read the URLs from standard input");
     }
     let bytes = files::read(file, LIST_BYTES_MAX)
         .map_err(|error| usage(format!("cannot read {}: {error}", file.display())))?;
@@ -321,7 +320,7 @@ fn found<'u>(
     access: &Access,
     file: &Path,
     urls: impl Iterator<Item = &'u str>,
-) -> anyhow::Result<Vec<UrlId>> {
+) -> Result<Vec<UrlId>> {
     let (mut found, mut missing) = (Vec::new(), 0);
     for line in urls {
         let url = Url::parse(line)
@@ -333,12 +332,12 @@ fn found<'u>(
     }
     if missing > 0 {
         let missing = output::count(missing, "page");
-        output::note(format_args!("{missing} of {} not in the archive", file.display()));
+        note!("{missing} of {} not in the archive", file.display());
     }
     Ok(found)
 }
 
-fn list(args: &ListTopics) -> anyhow::Result<()> {
+fn list(args: &ListTopics) -> Result<()> {
     #[derive(Serialize)]
     struct TopicRow<'a> {
         topic: &'a str,
@@ -364,13 +363,13 @@ fn list(args: &ListTopics) -> anyhow::Result<()> {
         })?;
     }
     if names.is_empty() && !args.json {
-        output::note(format_args!("no topics; `archive topic learn` makes one"));
+        note!("no topics; `archive topic learn` makes one");
         return Ok(());
     }
     listing.end()
 }
 
-fn show(args: &ShowTopic) -> anyhow::Result<()> {
+fn show(args: &ShowTopic) -> Result<()> {
     #[derive(Serialize)]
     struct TopicShown<'a> {
         #[serde(flatten)]
@@ -388,12 +387,12 @@ fn show(args: &ShowTopic) -> anyhow::Result<()> {
     print(&topic.about)?;
     if let Some(CrawlEnd { reason, topic: Some(found) }) = last_crawl {
         output::line("")?;
-        output::line(&format!("The last crawl for it ended ({reason}): {}", harvest(&found)))?;
+        say!("The last crawl for it ended ({reason}): {}", harvest(&found))?;
     }
     Ok(())
 }
 
-fn print(about: &About) -> anyhow::Result<()> {
+fn print(about: &About) -> Result<()> {
     let mut table = output::table(&["", ""], &[]);
     let words = |words: &[(String, f64)]| {
         words.iter().map(|(word, says)| format!("{word} {says:+.1}")).collect::<Vec<_>>().join(", ")

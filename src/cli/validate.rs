@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use archive_base::access::Access;
 use archive_books::change::{self, version_until};
 use archive_storage::{Store, UrlId};
@@ -11,7 +10,7 @@ use serde::Serialize;
 
 use super::options::{Meant, PagesArgs};
 use super::output::{self, Listing};
-use super::progress;
+use super::{During, Result, progress};
 
 /// List mistakes in XML documents: violations of well-formedness and of their document type.
 #[derive(clap::Args)]
@@ -53,7 +52,7 @@ struct ValidateSum {
     mistakes: u64,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Meant { store, access, pages, are_named } = args.pages.open()?;
     let mut listing = Listing::new(args.json, &["url", "line", "column", "kind", "mistake"], &[1, 2]);
     let mut sum = ValidateSum::default();
@@ -66,7 +65,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             })
         })?;
         if are_named && !is_xml {
-            output::note(format_args!("{} is not an XML document", store.state().url(id)?));
+            note!("{} is not an XML document", store.state().url(id)?);
         }
         bar.inc(1);
     }
@@ -77,15 +76,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let ValidateSum { documents, checked, incomplete, wrong, mistakes } = sum;
     if incomplete > 0 {
         let documents = output::count(incomplete, "document");
-        output::note(format_args!(
+        note!(
             "{documents} checked for well-formedness only: what declares their elements is not in the archive"
-        ));
+        );
     }
-    output::note(format_args!(
+    note!(
         "{}, {checked} checked by their document type: {} in {wrong}",
         output::count(documents, "XML document"),
         output::count(mistakes, "mistake"),
-    ));
+    );
     Ok(if mistakes == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -95,11 +94,11 @@ fn check(
     access: &Access,
     id: UrlId,
     sum: &mut ValidateSum,
-    report: &mut dyn FnMut(MistakeRow<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<bool> {
+    report: &mut dyn FnMut(MistakeRow<'_>) -> Result<()>,
+) -> Result<bool> {
     let Some(capture) = version_until(store, access, id, i64::MAX)? else { return Ok(false) };
     let url = store.state().url(id)?;
-    let found = change::validate(store, access, &capture).with_context(|| format!("cannot read {url}"))?;
+    let found = change::validate(store, access, &capture).within(format_args!("cannot read {url}"))?;
     let Some(found) = found else { return Ok(false) };
     sum.documents += 1;
     sum.checked += u64::from(found.is_checked);

@@ -10,7 +10,7 @@ use indicatif::{HumanBytes, HumanCount};
 use serde::Serialize;
 
 use super::options::ArchiveArgs;
-use super::{output, progress};
+use super::{Result, output, progress};
 
 /// Check records against digests, revisits against originals, and segments against the manifest and catalogue.
 #[derive(clap::Args)]
@@ -39,7 +39,7 @@ struct VerifySummary<'a> {
     findings: u64,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let path = &args.archive.path;
     // A state that cannot be opened is one of the findings.
     let captures = Store::read_only(path).map_or(0, |store| store.state().totals().captures);
@@ -55,14 +55,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             let Finding { segment, offset, what } = finding;
             let place = offset.map_or(String::new(), |offset| format!(", offset {offset}"));
             let segment = segment.map_or("archive".to_owned(), |segment| format!("segment {segment}"));
-            output::line(&format!("{segment}{place}: {what}"))?;
+            say!("{segment}{place}: {what}")?;
         }
     }
     if args.json {
         output::json_line(&VerifySummary { verified: &verified, findings })?;
     } else {
         if verified.unlisted > 0 {
-            output::line(&format!("and {} more", HumanCount(verified.unlisted)))?;
+            say!("and {} more", HumanCount(verified.unlisted))?;
         }
         let result = match findings {
             0 => "everything is as it should be".to_owned(),
@@ -74,19 +74,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             count => format!(" ({count} have no original here)"),
         };
         if verified.lost > 0 {
-            output::line(&format!(
+            say!(
                 "earlier repairs could not bring back {} captures: {}/repairs.jsonl lists them",
                 HumanCount(verified.lost),
                 path.join(QUARANTINE).display()
-            ))?;
+            )?;
         }
-        output::line(&format!(
+        say!(
             "{} captures ({}), {} revisits resolved{open}, {} closed segments: {result}",
             HumanCount(verified.captures),
             HumanBytes(verified.bytes),
             HumanCount(verified.revisits),
             verified.segments,
-        ))?;
+        )?;
     }
     Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

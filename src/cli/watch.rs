@@ -17,7 +17,7 @@ use super::hearing::Hearing;
 use super::options::{ArchiveArgs, ClockArgs, OutputsArgs, duration};
 use super::output::Listing;
 use super::progress::{self, ALL_FETCHED};
-use super::{EXIT_STOPPED, interrupt, output, usage};
+use super::{EXIT_STOPPED, Failure, Result, interrupt, output, usage};
 
 /// Watch the pages that match a query, and report their changes at regular intervals.
 ///
@@ -152,9 +152,9 @@ fn period(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     match &args.command {
-        None => add(&args.add).map_err(as_usage)?,
+        None => add(&args.add)?,
         Some(Command::List(list)) => show(list)?,
         Some(Command::Remove(remove)) => {
             jobs::check_exists(&remove.archive.path)?;
@@ -166,19 +166,18 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Mistakes in the arguments have their own exit code.
-fn as_usage(error: anyhow::Error) -> anyhow::Error {
+fn as_usage(error: WatchError) -> Failure {
     use WatchError::{Name, Period, Query};
-    match error.downcast_ref::<WatchError>() {
-        Some(Name(_) | Period) => usage(error.to_string()),
-        Some(Query(query)) if query.kind() == ErrorKind::Usage => usage(error.to_string()),
-        _ => error,
+    match &error {
+        Name(_) | Period => usage(error.to_string()),
+        Query(query) if query.kind() == ErrorKind::Usage => usage(error.to_string()),
+        _ => error.into(),
     }
 }
 
-fn add(args: &AddWatch) -> anyhow::Result<()> {
+fn add(args: &AddWatch) -> Result<()> {
     if args.query.is_empty() {
-        let text = "give a query: archive watch 'page host = \"example.org\"' --every week";
-        return Err(usage(text));
+        refuse!("give a query: archive watch 'page host = \"example.org\"' --every week");
     }
     let store = Store::read_only(&args.archive.path)?;
     let output = match &args.output {
@@ -188,19 +187,17 @@ fn add(args: &AddWatch) -> anyhow::Result<()> {
     };
     let now = args.clock.clock().now();
     let query = args.query.join(" ");
-    let watch = watch::add(&store, &query, args.every, args.name.as_deref(), output, now)?;
-    let pages = watch.pages(&store, now)?.len();
-    output::note(format_args!(
+    let watch =
+        watch::add(&store, &query, args.every, args.name.as_deref(), output, now).map_err(as_usage)?;
+    let pages = watch.pages(&store, now).map_err(as_usage)?.len();
+    note!(
         "watch '{}' of {}; its first report is due {}",
         watch.name,
         output::count(pages as u64, "page"),
         output::minute(watch.due_at())
-    ));
+    );
     if let Some(folder) = watch.output.as_ref().and_then(|output| output.path.parent()) {
-        output::note(format_args!(
-            "`archive refresh` writes its file when it is given --outputs {}",
-            folder.display()
-        ));
+        note!("`archive refresh` writes its file when it is given --outputs {}", folder.display());
     }
     Ok(())
 }
@@ -214,7 +211,7 @@ struct WatchRow<'a> {
     reported: Option<String>,
 }
 
-fn show(args: &ListWatches) -> anyhow::Result<()> {
+fn show(args: &ListWatches) -> Result<()> {
     jobs::check_exists(&args.archive.path)?;
     let headings = ["name", "every", "next report", "last report", "query"];
     let mut listing = Listing::new(args.json, &headings, &[]);
@@ -236,18 +233,18 @@ fn show(args: &ListWatches) -> anyhow::Result<()> {
     listing.end()
 }
 
-fn report(args: &ReportNow) -> anyhow::Result<ExitCode> {
+fn report(args: &ReportNow) -> Result<ExitCode> {
     jobs::check_exists(&args.archive.path)?;
     let watch = watch::get(&args.archive.path, &args.name)?;
     if args.now && make_now(args)? == EndReason::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));
     }
     if watch::latest(&args.archive.path, &watch)?.is_none() {
-        output::note(format_args!(
+        note!(
             "no report of '{}' yet; the first is due {}, or --now",
             watch.name,
             output::minute(watch.due_at())
-        ));
+        );
         return Ok(ExitCode::SUCCESS);
     }
     let text = watch::render(&args.archive.path, &watch, args.format.into())?;
@@ -259,7 +256,7 @@ fn report(args: &ReportNow) -> anyhow::Result<ExitCode> {
 }
 
 /// Fetches the pages of a watch and makes its report, which is printed later, in the requested format.
-fn make_now(args: &ReportNow) -> anyhow::Result<EndReason> {
+fn make_now(args: &ReportNow) -> Result<EndReason> {
     let path = &args.archive.path;
     let job = ReportJob {
         time: args.time,

@@ -10,7 +10,7 @@ use chrono::Utc;
 use indicatif::HumanCount;
 
 use super::options::ReadArgs;
-use super::output;
+use super::{Result, output};
 
 /// Explain why a URL was or was not fetched: how it was found, which rule refused it, its budget, and when it is due.
 ///
@@ -43,9 +43,9 @@ const RARE: f64 = 1.0 / 3652.5;
 /// Default number of visits shown.
 const VISITS: usize = 10;
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.fetches_per_day.is_some_and(|number| !(number > 0.0 && number.is_finite())) {
-        return Err(super::usage("--fetches-per-day has to be more than 0"));
+        refuse!("--fetches-per-day has to be more than 0");
     }
     let (mut store, access) = args.archive.open()?;
     let id = super::find_shown(&store, &access, &args.url)?;
@@ -69,8 +69,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(why: &UrlStory) -> anyhow::Result<()> {
-    output::line(&format!("{} {}", why.url, why.verdict))?;
+fn print(why: &UrlStory) -> Result<()> {
+    say!("{} {}", why.url, why.verdict)?;
     output::line("")?;
     let mut table = output::table(&["", ""], &[]);
     let mut row = |name: &str, text: String| {
@@ -154,7 +154,7 @@ fn topic(standing: &FocusReport) -> Vec<String> {
 }
 
 /// Prints the visits as a table, newest first.
-fn print_visits(visits: &[StoredVisit]) -> anyhow::Result<()> {
+fn print_visits(visits: &[StoredVisit]) -> Result<()> {
     if visits.is_empty() {
         return Ok(());
     }

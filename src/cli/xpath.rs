@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::get::read_time;
 use super::options::{Meant, PagesArgs, duration};
 use super::output::{self, Listing};
-use super::{EXIT_STOPPED, progress, usage};
+use super::{EXIT_STOPPED, Failure, Result, progress, usage};
 
 /// Maximum number of characters of a text in the table.
 const TEXT_SHOWN: usize = 200;
@@ -82,10 +82,10 @@ struct XPathSum {
     is_stopped: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let at = args.at.as_deref().map(read_time).transpose()?;
     let Some(deadline) = Instant::now().checked_add(args.time_max) else {
-        return Err(usage("--for is too long"));
+        refuse!("--for is too long");
     };
     if let Some(mistake) = xpath_mistake(&args.expression) {
         return Err(wrong(&mistake));
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             })
         })?;
         if are_named && !is_xml {
-            output::note(format_args!("{} is not an XML document", store.state().url(id)?));
+            note!("{} is not an XML document", store.state().url(id)?);
         }
         sum.unread -= 1;
         bar.inc(1);
@@ -128,8 +128,8 @@ fn ask(
     id: UrlId,
     (at, expression): (Option<DateTime<Utc>>, &str),
     sum: &mut XPathSum,
-    report: &mut dyn FnMut(NodeRow<'_>) -> anyhow::Result<()>,
-) -> anyhow::Result<bool> {
+    report: &mut dyn FnMut(NodeRow<'_>) -> Result<()>,
+) -> Result<bool> {
     let at = at.unwrap_or(DateTime::<Utc>::MAX_UTC).timestamp_micros();
     let Some((_, capture)) = version_near(store, access, id, at)? else { return Ok(false) };
     let url = store.state().url(id)?;
@@ -162,7 +162,7 @@ fn ask(
     Ok(true)
 }
 
-fn wrong(mistake: &str) -> anyhow::Error {
+fn wrong(mistake: &str) -> Failure {
     usage(format!("the XPath expression is wrong: {mistake}"))
 }
 
@@ -170,17 +170,17 @@ impl XPathSum {
     /// Reports what was found and what was not read, and returns the exit code.
     fn note(&self) -> ExitCode {
         for (why, documents) in &self.failed {
-            output::note(format_args!("{} left out: {why}", output::count(*documents, "document")));
+            note!("{} left out: {why}", output::count(*documents, "document"));
         }
         if self.left > 0 {
-            output::note(format_args!("{} not listed: too many", output::count(self.left, "node")));
+            note!("{} not listed: too many", output::count(self.left, "node"));
         }
         if self.unread > 0 {
             let unread = output::count(self.unread, "page");
-            output::note(format_args!("{unread} not read: the time is up (--for)"));
+            note!("{unread} not read: the time is up (--for)");
         }
         let found = output::count(self.found, "result");
-        output::note(format_args!("{found} in {}", output::count(self.documents, "XML document")));
+        note!("{found} in {}", output::count(self.documents, "XML document"));
         let is_whole = self.left == 0 && self.unread == 0 && !self.is_stopped;
         if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) }
     }

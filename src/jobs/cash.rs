@@ -10,7 +10,7 @@ use archive_books::ledger::{CashRules, Credits, Favour, SiteRule, UrlTopic};
 use archive_storage::{Store, UrlId};
 use chrono::Utc;
 
-use super::JobError;
+use super::Failure;
 
 /// The option named in error messages about a query.
 const OPTION: &str = "--favour";
@@ -37,7 +37,7 @@ pub struct CashChange {
 
 impl CashChange {
     /// Stores it in the archive's rules. Decisions affect which sites are favoured only if they are obeyed.
-    pub(super) fn apply(&self, store: &mut Store, obey_decisions: bool) -> Result<(), JobError> {
+    pub(super) fn apply(&self, store: &mut Store, obey_decisions: bool) -> Result<(), Failure> {
         let mut credits = Credits::open(store.state())?;
         let rules = self.over(credits.rules())?;
         let (favoured, bonus) = self.favoured(store)?;
@@ -55,7 +55,7 @@ impl CashChange {
     }
 
     /// Checks the queries of a new archive in advance: a mistake must not leave an archive behind.
-    pub(super) fn check(&self, archive: &Path) -> Result<(), JobError> {
+    pub(super) fn check(&self, archive: &Path) -> Result<(), Failure> {
         if archive.join("state").is_dir() {
             return Ok(());
         }
@@ -67,7 +67,7 @@ impl CashChange {
     }
 
     /// The pages favoured by queries, and the highest bonus.
-    fn favoured(&self, store: &Store) -> Result<(Vec<UrlId>, f64), JobError> {
+    fn favoured(&self, store: &Store) -> Result<(Vec<UrlId>, f64), Failure> {
         let (mut pages, mut highest) = (Vec::new(), 0.0);
         for (text, bonus) in self.queries() {
             highest = f64::max(highest, bonus);
@@ -88,7 +88,7 @@ impl CashChange {
     }
 
     /// The rules before, as changed.
-    fn over(&self, before: &CashRules) -> Result<CashRules, JobError> {
+    fn over(&self, before: &CashRules) -> Result<CashRules, Failure> {
         let mut rules = before.clone();
         let weights = &mut rules.weights;
         for (option, given, own, most) in [
@@ -100,7 +100,7 @@ impl CashChange {
                 Some(value) if (0.0..=most).contains(&value) => *own = value,
                 Some(_) => {
                     let problem = format!("{option} has to be a number from 0 to {most}");
-                    return Err(JobError::usage(problem));
+                    return Err(Failure::usage(problem));
                 }
                 None => {}
             }
@@ -116,6 +116,6 @@ impl CashChange {
     }
 }
 
-fn of_option(error: query::Error) -> JobError {
-    JobError::from(error).within(OPTION)
+fn of_option(error: query::Error) -> Failure {
+    Failure::from(error).within(OPTION)
 }

@@ -15,7 +15,7 @@ use archive_storage::Store;
 use archive_storage::address::canonical;
 use archive_storage::segment::SegmentOptions;
 
-use super::{CashChange, Hear, JobError, JobEvent, Opening, manners, notices, open};
+use super::{CashChange, Failure, Hear, JobEvent, Opening, manners, notices, open};
 
 /// A crawl: from where, how far, and how.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +85,7 @@ pub fn crawl(
     job: CrawlJob,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<CrawlOutcome, JobError> {
+) -> Result<CrawlOutcome, Failure> {
     let CrawlJob { seeds, manners, mut options, cash, segments, cluster, index_versions } = job;
     let urls: Vec<String> = seeds.iter().map(|seed| canonical(&seed.url)).collect();
     manners::settle(path, manners, &mut options, hear)?;
@@ -120,13 +120,13 @@ pub fn crawl(
     Ok(CrawlOutcome { end, status, failed_seeds, is_in_vain })
 }
 
-fn check_focus(path: &Path, focus: &FocusPolicy) -> Result<(), JobError> {
+fn check_focus(path: &Path, focus: &FocusPolicy) -> Result<(), Failure> {
     if !(0.0..=1.0).contains(&focus.weight) {
-        return Err(JobError::usage("--focus has to be between 0 and 1"));
+        return Err(Failure::usage("--focus has to be between 0 and 1"));
     }
     if !topics::names(path)?.contains(&focus.topic) {
         let advice = "`archive topic list` shows the topics, `archive topic learn` makes one";
-        return Err(JobError::usage(format!("there is no topic '{}'; {advice}", focus.topic)));
+        return Err(Failure::usage(format!("there is no topic '{}'; {advice}", focus.topic)));
     }
     Ok(())
 }
@@ -137,7 +137,7 @@ fn settle_notices(
     options: &mut CrawlOptions,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<(), JobError> {
+) -> Result<(), Failure> {
     let begun = Instant::now();
     options.is_continued = true;
     let (keys, noticed) = notices::settle(store, options, KEYS_MAX, control, hear)?;
@@ -153,7 +153,7 @@ fn settle_notices(
 }
 
 /// The seeds without a result so far, each with the reason: the user has to know about them.
-fn failed_seeds(store: &Store, urls: &[String]) -> Result<Vec<String>, JobError> {
+fn failed_seeds(store: &Store, urls: &[String]) -> Result<Vec<String>, Failure> {
     let mut lines = Vec::new();
     for url in urls {
         let Some(id) = store.state().find(url)? else { continue };

@@ -10,14 +10,14 @@ use archive_vault::erase::{self, Done, ErasePlan, EraseRequest};
 use url::Url;
 
 use super::open::{erase_options, finish_erase};
-use super::{Hear, JobError, JobEvent};
+use super::{Failure, Hear, JobEvent};
 
 /// What erasing the pages that `select` returns removes, to be shown before it is done. An interrupted erase is finished
 /// first.
 ///
 /// # Errors
 /// If there are no pages, a repair is not finished, or the archive cannot be read.
-pub fn plan_erase<E: From<JobError>>(
+pub fn plan_erase<E: From<Failure>>(
     path: &Path,
     order: EraseRequest,
     select: impl FnOnce(&Store) -> Result<BTreeSet<UrlId>, E>,
@@ -26,13 +26,13 @@ pub fn plan_erase<E: From<JobError>>(
     let store = readable(path, hear)?;
     let pages = select(&store)?;
     if pages.is_empty() {
-        return Err(JobError::failed("no page matches; nothing was changed").into());
+        return Err(Failure::failed("no page matches; nothing was changed").into());
     }
-    ErasePlan::of(&store, pages, order).map_err(|error| JobError::from(error).into())
+    ErasePlan::of(&store, pages, order).map_err(|error| Failure::from(error).into())
 }
 
 /// Opens the archive for reading, once nothing is unfinished in it.
-fn readable(path: &Path, hear: &mut Hear<'_>) -> Result<Store, JobError> {
+fn readable(path: &Path, hear: &mut Hear<'_>) -> Result<Store, Failure> {
     segment::check_repaired(path)?;
     finish_erase(path, hear)?;
     Ok(Store::read_only(path)?)
@@ -42,10 +42,10 @@ fn readable(path: &Path, hear: &mut Hear<'_>) -> Result<Store, JobError> {
 ///
 /// # Errors
 /// If nothing is left to erase, another program owns the archive, or the disk fails.
-pub fn erase(path: &Path, plan: &ErasePlan, hear: &mut Hear<'_>) -> Result<Done, JobError> {
+pub fn erase(path: &Path, plan: &ErasePlan, hear: &mut Hear<'_>) -> Result<Done, Failure> {
     let mut written = |bytes, total| hear(JobEvent::Written { bytes, total });
     erase::run(path, &erase_options(), plan, &mut written).map_err(|error| {
-        JobError::from(error).within("the erase is not finished; `archive erase --resume` finishes it")
+        Failure::from(error).within("the erase is not finished; `archive erase --resume` finishes it")
     })
 }
 
@@ -53,13 +53,13 @@ pub fn erase(path: &Path, plan: &ErasePlan, hear: &mut Hear<'_>) -> Result<Done,
 ///
 /// # Errors
 /// If one of them is not on the list of what was erased, or another program owns the archive.
-pub fn lift(path: &Path, urls: &[String]) -> Result<(), JobError> {
+pub fn lift(path: &Path, urls: &[String]) -> Result<(), Failure> {
     let _owner = Owner::of(path)?;
     let mut erased = Erased::of_archive(path, Store::read_only(path)?.state())?;
     for url in urls {
         let meant = Url::parse(url).map_or_else(|_| url.clone(), |url| canonical(&url));
         if !erased.lift(&meant) && !erased.lift(url) {
-            return Err(JobError::usage(format!(
+            return Err(Failure::usage(format!(
                 "'{url}' is not on the list of what was erased; `archive erase --list` shows it"
             )));
         }

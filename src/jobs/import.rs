@@ -7,7 +7,7 @@ use archive_books::{recorder, search};
 use archive_storage::segment::SegmentOptions;
 use archive_vault::import::{self, ImportNote, ImportObserver, ImportOptions, ImportStatus};
 
-use super::{Hear, JobError, JobEvent, Opening, open};
+use super::{Failure, Hear, JobEvent, Opening, open};
 
 /// An import: from which files, and how.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub fn import(
     job: &ImportJob,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<(bool, ImportStatus), JobError> {
+) -> Result<(bool, ImportStatus), Failure> {
     let ImportJob { options, segments, index_versions } = job;
     let opening = Opening { segments: segments.clone(), ..Opening::default() };
     let mut store = open(path, &opening, hear)?;

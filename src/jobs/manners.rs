@@ -8,7 +8,7 @@ use archive_crawl::{CrawlOptions, Manners, Politeness, WORKERS_MAX};
 use archive_storage::Store;
 use archive_web::fetch::{self, ResponseLimits};
 
-use super::{Hear, JobError, JobEvent};
+use super::{Failure, Hear, JobEvent};
 
 /// The delay of an address is shorter than a host's by this factor: it may serve many hosts.
 const ADDRESS_DELAY_DIVISOR: u32 = 4;
@@ -32,7 +32,7 @@ pub(super) fn settle(
     mut said: Manners,
     options: &mut CrawlOptions,
     hear: &mut Hear<'_>,
-) -> Result<Vec<&'static str>, JobError> {
+) -> Result<Vec<&'static str>, Failure> {
     // What is wrong with an archive, opening it for writing will say.
     let store = Store::read_only(archive).ok();
     let kept = store.map_or(Ok(Manners::default()), |store| Manners::of(store.state()))?;
@@ -60,7 +60,7 @@ pub(super) fn settle(
 }
 
 /// Validates what an archive was told, and sets the options of a run accordingly.
-fn apply(told: Manners, options: &mut CrawlOptions) -> Result<(), JobError> {
+fn apply(told: Manners, options: &mut CrawlOptions) -> Result<(), Failure> {
     let usual = CrawlOptions::default();
     let delay = told.delay.unwrap_or(usual.politeness.host_delay);
     let per_host = told.per_host.unwrap_or(if delay.is_zero() { PER_HOST_WITHOUT_DELAY } else { 1 });
@@ -114,7 +114,7 @@ fn check(
     per_host: u32,
     answer_factor: f64,
     user_agent: &str,
-) -> Result<(), JobError> {
+) -> Result<(), Failure> {
     let problem = if per_host == 0 {
         "--per-host has to be at least 1".to_owned()
     } else if !(1..=WORKERS_MAX).contains(&workers) {
@@ -128,7 +128,7 @@ fn check(
     } else {
         return Ok(());
     };
-    Err(JobError::usage(problem))
+    Err(Failure::usage(problem))
 }
 
 /// Returns the product token of a user agent, which robots.txt refers to (RFC 9309 section 2.2.1).

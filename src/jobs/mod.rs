@@ -10,7 +10,7 @@
 //!   orders of a cluster are carried out before anything else is written.
 //! * What servers were to be treated like, and which pages a refresh chooses by, holds for later runs of any program.
 //! * A job that is stopped keeps what it has stored; the same job continues it.
-//! * Every error knows its [`kind`](JobError::kind).
+//! * Every error knows its [`kind`](Failure::kind).
 //!
 //! ```
 //! use archive::jobs::{self, CrawlJob};
@@ -26,7 +26,6 @@
 mod cash;
 mod crawl;
 mod erase;
-mod error;
 mod import;
 mod manners;
 mod notices;
@@ -43,7 +42,7 @@ use std::path::Path;
 
 use archive_ask::watch::Delivery;
 pub use archive_base::control::Control;
-pub use archive_base::error::ErrorKind;
+pub use archive_base::error::{ErrorKind, Failure};
 pub use archive_books::ledger::ScopeKind;
 pub use archive_crawl::{CrawlOptions, CrawlStatus, EndReason, Manners, Seed, read_seeds};
 use archive_vault::{import as importing, repack as repacking};
@@ -51,7 +50,6 @@ use archive_vault::{import as importing, repack as repacking};
 pub use cash::CashChange;
 pub use crawl::{ClusterPlace, CrawlJob, CrawlOutcome, crawl};
 pub use erase::{copies_hold, erase, lift, plan_erase};
-pub use error::JobError;
 pub use import::{ImportJob, import};
 pub use open::{Opening, check_exists, finish_erase, open, segment_options};
 pub use orders::{CONFLICTS_NAMED_MAX, OrderNews, carry_out as carry_out_orders};

@@ -10,7 +10,7 @@ use archive_crawl::publish::{NoticeOutcome, Pending};
 use archive_crawl::{CrawlOptions, EndReason, HarvestRules, Purpose};
 use archive_storage::Store;
 
-use super::{Hear, JobError, JobEvent};
+use super::{Failure, Hear, JobEvent};
 
 /// Maximum time for fetching key files, in absolute terms and as a fraction of the run; slower ones wait for the next
 /// run.
@@ -30,7 +30,7 @@ pub(super) fn settle(
     keys_max: usize,
     stop: &Control,
     hear: &mut Hear<'_>,
-) -> Result<(usize, Tallies), JobError> {
+) -> Result<(usize, Tallies), Failure> {
     let pending = Pending::begin(store, keys_max, options.fetch.clock.now())?;
     let keys = pending.keys.len();
     if keys > 0 {

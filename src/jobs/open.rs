@@ -16,7 +16,7 @@ use archive_storage::segment::{self, SegmentOptions};
 use archive_vault::erase::{self, Traces};
 use archive_web::fetch;
 
-use super::{Hear, JobError, JobEvent, orders};
+use super::{Failure, Hear, JobEvent, orders};
 
 /// How an archive is opened for writing.
 #[derive(Clone, Debug, Default)]
@@ -35,7 +35,7 @@ pub struct Opening<'a> {
 ///
 /// # Errors
 /// If another program owns the archive, a repair is not finished, or the disk fails.
-pub fn open(path: &Path, opening: &Opening<'_>, hear: &mut Hear<'_>) -> Result<Store, JobError> {
+pub fn open(path: &Path, opening: &Opening<'_>, hear: &mut Hear<'_>) -> Result<Store, Failure> {
     let mut store = own(path, opening, hear)?;
     let Some(cluster) = opening.cluster else { return Ok(store) };
     let mut published = Publications::look(cluster)?;
@@ -49,7 +49,7 @@ pub fn open(path: &Path, opening: &Opening<'_>, hear: &mut Hear<'_>) -> Result<S
     own(path, opening, hear)
 }
 
-fn own(path: &Path, opening: &Opening<'_>, hear: &mut Hear<'_>) -> Result<Store, JobError> {
+fn own(path: &Path, opening: &Opening<'_>, hear: &mut Hear<'_>) -> Result<Store, Failure> {
     segment::check_repaired(path)?;
     finish_erase(path, hear)?;
     let opened = recorder::open(path, segment_options(opening.segments.clone(), opening.fetch))?;
@@ -131,7 +131,7 @@ pub(super) fn erase_options() -> erase::EraseOptions {
 ///
 /// # Errors
 /// If it cannot be finished.
-pub fn finish_erase(path: &Path, hear: &mut Hear<'_>) -> Result<bool, JobError> {
+pub fn finish_erase(path: &Path, hear: &mut Hear<'_>) -> Result<bool, Failure> {
     let Some(intent) = erase::interrupted(path)? else { return Ok(false) };
     let captures = count(intent.count() as u64, "capture");
     hear(JobEvent::Notice(format!("the erase of {captures} was interrupted; finishing it first")));
@@ -143,12 +143,12 @@ pub fn finish_erase(path: &Path, hear: &mut Hear<'_>) -> Result<bool, JobError> 
 ///
 /// # Errors
 /// If there is none.
-pub fn check_exists(path: &Path) -> Result<(), JobError> {
+pub fn check_exists(path: &Path) -> Result<(), Failure> {
     if path.join(segment::FOLDER).is_dir() {
         return Ok(());
     }
     let folder = path.display();
-    Err(JobError::failed(format!(
+    Err(Failure::failed(format!(
         "there is no archive in {folder}; begin one with `archive crawl --seeds FILE`"
     )))
 }

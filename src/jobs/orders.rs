@@ -9,7 +9,7 @@ use archive_peers::share::ShareError;
 use archive_peers::share::orders::{self, OrderDone, OrderList};
 
 use super::open::erase_options;
-use super::{Hear, JobError, JobEvent, erase};
+use super::{Failure, Hear, JobEvent, erase};
 
 /// Maximum number of conflicts named for an order.
 pub const CONFLICTS_NAMED_MAX: usize = 20;
@@ -34,7 +34,7 @@ pub(super) fn carry_out_all(
     archive: &Path,
     partition: Option<&Partition>,
     hear: &mut Hear<'_>,
-) -> Result<(), JobError> {
+) -> Result<(), Failure> {
     let mut failed = None;
     carry_out(published, archive, partition, &mut |news| match news {
         OrderNews::Done(text) | OrderNews::LeftOut(text) | OrderNews::Notice(text) => {
@@ -42,7 +42,7 @@ pub(super) fn carry_out_all(
         }
         OrderNews::Failed(text) => failed = Some(text),
     })?;
-    failed.map_or(Ok(()), |why| Err(JobError::failed(why)))
+    failed.map_or(Ok(()), |why| Err(Failure::failed(why)))
 }
 
 /// Carries out the orders that an archive has not carried out yet; `partition` is its partition if it may not have one

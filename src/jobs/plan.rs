@@ -11,7 +11,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::JobError;
+use super::Failure;
 
 /// Budgets of the curve, relative to the given one.
 const CURVE: [f64; 8] = [0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
@@ -62,22 +62,22 @@ impl PlanJob {
     ///
     /// # Errors
     /// If they make no runs, or too many.
-    pub fn check(&self) -> Result<(), JobError> {
+    pub fn check(&self) -> Result<(), Failure> {
         let is_time = self.days > 0.0 && self.days.is_finite() && self.every_days > 0.0;
         if is_time && self.days / self.every_days <= RUNS_MAX as f64 {
             return Ok(());
         }
         let text = format!("--days and --every have to be more than 0, and give at most {RUNS_MAX} runs");
-        Err(JobError::usage(text))
+        Err(Failure::usage(text))
     }
 
     /// How runs will rank pages: as in the last refresh, or as requested.
-    fn ranking(&self, kept: &RefreshRules) -> Result<RunRanking, JobError> {
+    fn ranking(&self, kept: &RefreshRules) -> Result<RunRanking, Failure> {
         let policy = self.policy.as_ref().unwrap_or(&kept.policy);
         let Some(by) = policy.rule() else {
             let text =
                 format!("there is no forecast for the policy {policy}; name another one with --policy");
-            return Err(JobError::usage(text));
+            return Err(Failure::usage(text));
         };
         Ok(RunRanking { by, shortest: kept.shortest_days() })
     }
@@ -87,18 +87,18 @@ impl PlanJob {
 ///
 /// # Errors
 /// If the archives have different rules, or there is no forecast for the policy.
-pub fn plan(job: &PlanJob, copies: &CopySample) -> Result<PlanOutcome, JobError> {
+pub fn plan(job: &PlanJob, copies: &CopySample) -> Result<PlanOutcome, Failure> {
     job.check()?;
     let mut ranking = None;
     for rules in &copies.rules {
         let own = job.ranking(rules)?;
         if *ranking.get_or_insert(own) != own {
-            return Err(JobError::usage(
+            return Err(Failure::usage(
                 "these archives were last refreshed by different policies or intervals; plan each by itself",
             ));
         }
     }
-    let ranking = ranking.ok_or_else(|| JobError::usage("there is no archive"))?;
+    let ranking = ranking.ok_or_else(|| Failure::usage("there is no archive"))?;
     let sample = ForecastSample::drawn(copies.sampled.iter().collect(), copies.count);
     let runs = RunSeries { budget: job.budget as f64, every: job.every_days, days: job.days };
     let row = |forecast: Forecast, target: Option<f64>| {
@@ -136,7 +136,7 @@ pub fn copies(
     archives: &[(&Store, Access)],
     query: Option<&str>,
     now: DateTime<Utc>,
-) -> Result<CopySample, JobError> {
+) -> Result<CopySample, Failure> {
     // A page that is in two archives would be planned twice.
     query::answering(archives)?;
     let found = match query {
@@ -171,7 +171,7 @@ pub fn retries(
     archives: &[(&Store, Access)],
     job: &PlanJob,
     now: DateTime<Utc>,
-) -> Result<(u64, u64), JobError> {
+) -> Result<(u64, u64), Failure> {
     let (mut failing, mut again) = (0, 0);
     for (store, _) in archives {
         let (pages, attempts) = Timetable::of(store, now)?.retries(store.state(), job.days)?;

@@ -8,7 +8,7 @@ use archive_storage::StoreError;
 use archive_storage::segment::{SegmentError, SegmentOptions};
 use archive_vault::repack::{self, RepackBatch, RepackObserver, RepackOptions, Repacked};
 
-use super::{Hear, JobError, JobEvent, Opening, open};
+use super::{Failure, Hear, JobEvent, Opening, open};
 
 /// What repacking has done.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ pub fn repack(
     options: &RepackOptions,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<RepackOutcome, JobError> {
+) -> Result<RepackOutcome, Failure> {
     let mut store = open(path, &Opening { segments: segments.clone(), ..Opening::default() }, hear)?;
     let (batches, left) = repack::plan(&store.closed_segments(), options);
     let total = batches.iter().map(|batch| batch.plain_bytes).sum();
@@ -46,9 +46,9 @@ pub fn repack(
 }
 
 /// Adds advice to the error for a damaged segment.
-fn advised(error: StoreError) -> JobError {
+fn advised(error: StoreError) -> Failure {
     let is_damage = matches!(error, StoreError::Segment(SegmentError::Corrupted { .. }));
-    let error = JobError::from(error);
+    let error = Failure::from(error);
     if is_damage { error.within("nothing was changed, run `archive repair` first") } else { error }
 }
 

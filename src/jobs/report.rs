@@ -10,7 +10,7 @@ use archive_books::recorder;
 use archive_crawl::{CrawlOptions, CrawlStatus, EndReason, Manners, Purpose};
 
 use super::refresh::{awaited, deliver, left};
-use super::{ClusterTurns, Hear, JobError, JobEvent, Opening, manners, open};
+use super::{ClusterTurns, Failure, Hear, JobEvent, Opening, manners, open};
 
 /// How the pages of a watch are fetched for a report.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ pub fn report(
     job: ReportJob,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<(EndReason, CrawlStatus), JobError> {
+) -> Result<(EndReason, CrawlStatus), Failure> {
     let started = Instant::now();
     let ReportJob { time, outputs, manners, mut options, turns } = job;
     let watch = watch::get(path, name)?;

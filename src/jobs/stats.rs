@@ -12,7 +12,7 @@ use archive_storage::Store;
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::JobError;
+use super::Failure;
 
 /// Number of sites listed.
 const TOP_SITES: usize = 10;
@@ -92,7 +92,7 @@ pub struct TopSite {
 ///
 /// # Errors
 /// If there is none, or it cannot be read.
-pub fn stats(path: &Path) -> Result<Stats, JobError> {
+pub fn stats(path: &Path) -> Result<Stats, Failure> {
     let store = Store::read_only(path)?;
     let state = store.state();
     let credits = Credits::open(state)?;
@@ -141,7 +141,7 @@ fn index_behind(store: &Store, folder: &str) -> Option<u64> {
     Some(store.state().totals().captures.saturating_sub(index.watermark()))
 }
 
-fn top_sites(store: &Store) -> Result<Vec<TopSite>, JobError> {
+fn top_sites(store: &Store) -> Result<Vec<TopSite>, Failure> {
     let text = format!("site limit {TOP_SITES}");
     let question = Question::new(store, Access::read(store.path())?, &text, Utc::now())?;
     let (sites, _) = question.plan.select_sites(&question.rows)?;

@@ -4,7 +4,7 @@ use archive_books::cluster::Member;
 use archive_books::ledger::Credits;
 use archive_storage::Store;
 
-use super::{Hear, JobError, JobEvent};
+use super::{Failure, Hear, JobEvent};
 
 /// The cluster with whose nodes a run takes turns at addresses that they ask, too.
 #[derive(Clone, Debug, Default)]
@@ -17,7 +17,7 @@ pub struct ClusterTurns {
 
 impl ClusterTurns {
     /// Returns the archive's membership in its cluster if it is to take turns with the other nodes.
-    pub(super) fn member(&self, store: &mut Store, hear: &mut Hear<'_>) -> Result<Option<Member>, JobError> {
+    pub(super) fn member(&self, store: &mut Store, hear: &mut Hear<'_>) -> Result<Option<Member>, Failure> {
         let path = store.path().display();
         match (&self.cluster, Credits::partition_of(store.state())?) {
             (Some(url), Some(partition)) => {
@@ -27,7 +27,7 @@ impl ClusterTurns {
             }
             (Some(_), None) => {
                 let problem = format!("{path} is not a partition of a cluster; omit --cluster");
-                return Err(JobError::usage(problem));
+                return Err(Failure::usage(problem));
             }
             // The crawls may be finished and the object store gone: that must not prevent refreshes of the archive.
             (None, Some(own)) if own.count > 1 => hear(JobEvent::Notice(format!(

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use archive_base::control::Control;
+use archive_base::error::Failure;
 use archive_base::files::FileError;
 use archive_books::cluster::{ClusterError, Member, SlotsOfMachine, Vacancies, Vacancy};
 use archive_books::ledger::{CreditError, Credits};
@@ -27,28 +28,20 @@ const REST_AT_EASE: Duration = Duration::from_secs(60);
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SupervisorError {
-    /// The cluster cannot be used.
-    #[error(transparent)]
-    Cluster(#[from] ClusterError),
-    /// The archive of the partition cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The books of the archive cannot be read.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// The archive cannot be restored from its copy.
-    #[error(transparent)]
-    Copy(#[from] CopyError),
-    /// An older archive cannot be put aside.
-    #[error(transparent)]
-    Aside(#[from] FileError),
     /// The crawl cannot be started or checked.
     #[error("cannot start or check a crawl: {0}")]
     Process(#[source] io::Error),
     /// The crawl was given wrong options.
     #[error("the crawl of partition {0} rejects the options after --; see its message above")]
     Options(u16),
+    /// Anything else.
+    #[error(transparent)]
+    Other(#[from] Failure),
 }
+
+impl archive_base::error::Classified for SupervisorError {}
+
+archive_base::passes_on! { SupervisorError: ClusterError, StoreError, CreditError, CopyError, FileError }
 
 /// What a machine crawls, and how.
 pub struct CrawlsOfMachine<'a> {

@@ -103,6 +103,8 @@ pub enum ReplayError {
     Segment(#[from] SegmentError),
 }
 
+impl archive_base::error::Classified for ReplayError {}
+
 impl From<StateError> for ReplayError {
     fn from(error: StateError) -> Self {
         Self::Store(error.into())

@@ -141,6 +141,8 @@ pub enum ServeError {
     Start(io::Error),
 }
 
+impl archive_base::error::Classified for ServeError {}
+
 impl ServeOptions {
     /// Number of address pairs served.
     pub(super) fn pairs(&self) -> usize {

@@ -6,29 +6,15 @@ use archive_base::access::Access;
 use archive_base::beside;
 use archive_base::decisions::Decisions;
 use archive_base::erased;
+use archive_base::error::Failure;
 use archive_base::remarks;
-use archive_books::columns::{self, ColumnError};
+use archive_books::columns::{self};
 use archive_books::prepared;
 use archive_books::search;
-use archive_books::topics::{self, TopicError};
-use archive_storage::{Owner, Store, StoreError, Verified};
+use archive_books::topics::{self};
+use archive_storage::{Owner, Store, Verified};
 
 use super::{erase, exports};
-
-/// Why a verification failed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum VerifyError {
-    /// There is no archive, or it cannot be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The folder of columns cannot be read.
-    #[error(transparent)]
-    Column(#[from] ColumnError),
-    /// The folder of topics cannot be read.
-    #[error(transparent)]
-    Topic(#[from] TopicError),
-}
 
 /// Returns what is wrong with the files that people wrote for another part of the program, if anything.
 pub type FileCheck = fn(&Path) -> Option<String>;
@@ -43,7 +29,7 @@ pub fn run(
     every: u64,
     others: &[FileCheck],
     progress: &mut dyn FnMut(u64),
-) -> Result<Verified, VerifyError> {
+) -> Result<Verified, Failure> {
     let mut verified = archive_storage::verify(path, every, progress)?;
     if every > 1 {
         return Ok(verified);

@@ -3,13 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use archive_base::decisions::{CurrentDecisions, DecisionVerdict, Decisions, Subject};
-use archive_books::columns::{self, ColumnError, LIKELY, RowKind};
+use archive_base::error::Failure;
+use archive_books::columns::{self, LIKELY, RowKind};
 use archive_books::ledger::{CashRules, UrlTopic};
-use archive_books::stored_graph::{StoredError, site_graph};
-use archive_storage::{SiteId, StateError, Store};
+use archive_books::stored_graph::site_graph;
+use archive_storage::{SiteId, Store};
 
 use super::content;
-use super::learned::{Hosts, LearnError, Learned, without_www};
+use super::learned::{Hosts, Learned, without_www};
 
 /// Mean rating from which on a site counts as chosen.
 const CHOSEN_FROM: f64 = 3.0;
@@ -17,29 +18,6 @@ const CHOSEN_FROM: f64 = 3.0;
 /// Rating above which a site is favoured, and the rating that gets the full bonus.
 const FAVOURED_FROM: f64 = 2.5;
 const FAVOURED_WHOLLY: f64 = 4.0;
-
-/// Why an archive's librarian cannot learn.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum LibrarianError {
-    /// The state cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The links between sites cannot be read.
-    #[error(transparent)]
-    Graph(#[from] StoredError),
-    /// There is too little to learn from.
-    #[error(transparent)]
-    Learn(#[from] LearnError),
-    /// The pages cannot be queried.
-    #[error(transparent)]
-    Query(#[from] crate::query::Error),
-    /// The results cannot be stored.
-    #[error(transparent)]
-    Column(#[from] ColumnError),
-}
-
-impl archive_base::error::Classified for LibrarianError {}
 
 /// What was learned from the decisions on an archive's sites.
 #[derive(Debug)]
@@ -60,7 +38,7 @@ impl Librarian {
     ///
     /// # Errors
     /// When there is too little to learn from, or the archive cannot be read.
-    pub fn learn(store: &Store, decisions: &Decisions) -> Result<Self, LibrarianError> {
+    pub fn learn(store: &Store, decisions: &Decisions) -> Result<Self, Failure> {
         let state = store.state();
         let names = state.sites().map(|site| site.map(|(_, name, _)| name)).collect::<Result<Vec<_>, _>>()?;
         let (mut chosen, mut decided) = (HashSet::new(), HashSet::new());
@@ -101,7 +79,7 @@ impl Librarian {
     ///
     /// # Errors
     /// When writing to the disk fails.
-    pub fn keep(&self, store: &Store, share: f64) -> Result<usize, LibrarianError> {
+    pub fn keep(&self, store: &Store, share: f64) -> Result<usize, Failure> {
         let state = store.state();
         let mut likely = vec![None; state.site_count() as usize];
         for host in self.undecided() {
@@ -132,7 +110,7 @@ pub fn favoured_sites(
     store: &Store,
     decisions: &Decisions,
     rules: &CashRules,
-) -> Result<Vec<(SiteId, f64)>, LibrarianError> {
+) -> Result<Vec<(SiteId, f64)>, Failure> {
     let bonus = |topic: &UrlTopic| {
         let favours = rules.favours.iter().filter(|favour| favour.topic == *topic);
         favours.map(|favour| favour.bonus).fold(0.0, f64::max)

@@ -23,7 +23,7 @@ mod workbook;
 mod tests;
 
 pub use csv::guarded;
-pub use librarian::{Librarian, LibrarianError, favoured_sites};
+pub use librarian::{Librarian, favoured_sites};
 pub use next::next;
 pub use ratings::{Mistakes, RATINGS_BYTES_MAX, Rating, RatingMistake, Score, read_ratings};
 pub use sheet::{SAMPLES_MAX, SamplePage, Sheet, SiteEntry, samples_of};

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use archive_base::access::Access;
 use archive_base::decisions::{Decisions, Subject};
+use archive_base::error::{Classified, ErrorKind};
 use archive_math::learn::agreement::{AgreementLevel, Thresholds, alpha};
 use archive_storage::Store;
 use chrono::Utc;
@@ -89,6 +90,15 @@ pub enum ScoreError {
     /// The measure consists of several expressions.
     #[error("'{0}' is more than one calculation: each has to be given by itself")]
     Several(String),
+}
+
+impl Classified for ScoreError {
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Query(error) => error.kind(),
+            Self::Several(_) => ErrorKind::Usage,
+        }
+    }
 }
 
 /// How far people agree in an archive, and which measures agree with them.

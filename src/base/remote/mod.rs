@@ -13,9 +13,10 @@ mod s3;
 mod time;
 
 use std::error::Error;
+use std::io;
 use std::sync::Arc;
-use std::{io, iter};
 
+use crate::error::chain_of;
 use object_store::ObjectStore;
 use object_store::path::Path as ObjectPath;
 use object_store::prefix::PrefixStore;
@@ -138,7 +139,7 @@ impl RemoteError {
 /// Returns an error and its causes in one line of bounded length.
 pub fn causes(error: &(dyn Error + 'static)) -> String {
     let mut text = String::new();
-    for cause in chain(error).map(ToString::to_string) {
+    for cause in chain_of(error).map(ToString::to_string) {
         if !text.contains(&cause) {
             text.push_str(if text.is_empty() { "" } else { ": " });
             text.push_str(&cause);
@@ -149,11 +150,7 @@ pub fn causes(error: &(dyn Error + 'static)) -> String {
 
 /// Returns the root cause of an error in one line of bounded length.
 pub fn first_cause(error: &(dyn Error + 'static)) -> String {
-    one_line(&chain(error).last().unwrap_or(error).to_string())
-}
-
-fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    iter::successors(Some(error), |&error| error.source())
+    one_line(&chain_of(error).last().unwrap_or(error).to_string())
 }
 
 fn one_line(text: &str) -> String {
@@ -165,7 +162,7 @@ fn one_line(text: &str) -> String {
 #[must_use]
 pub fn is_full(error: &(dyn Error + 'static)) -> bool {
     let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-    chain(error).any(|cause| {
+    chain_of(error).any(|cause| {
         cause.downcast_ref().is_some_and(|error: &io::Error| full.contains(&error.kind()))
             || matches!(cause.downcast_ref(), Some(RemoteError::Full(_)))
     })

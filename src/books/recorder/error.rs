@@ -5,6 +5,7 @@ use std::io;
 use archive_base::access::AccessError;
 use archive_base::decisions::DecisionsError;
 use archive_base::erased::ErasedError;
+use archive_base::error::Failure;
 use archive_base::files::FileError;
 use archive_base::remarks::RemarksError;
 use archive_storage::segment::SegmentError;
@@ -24,49 +25,21 @@ pub enum RecorderError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The books failed.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// The full-text index failed.
-    #[error(transparent)]
-    Search(#[from] search::SearchError),
-    /// The access rules cannot be read.
-    #[error(transparent)]
-    Access(#[from] AccessError),
-    /// The list of erased captures cannot be read.
-    #[error(transparent)]
-    Erased(#[from] ErasedError),
     /// The remarks on URLs cannot be read or written.
     #[error(transparent)]
     Remarks(#[from] RemarksError),
-    /// People's decisions cannot be read.
-    #[error(transparent)]
-    Decisions(#[from] DecisionsError),
-    /// A topic cannot be read, or its model cannot be trained.
-    #[error(transparent)]
-    Topic(#[from] TopicError),
-    /// A file of prepared columns is damaged.
-    #[error(transparent)]
-    Prepared(#[from] PreparedError),
-    /// Prepared columns cannot be written.
-    #[error(transparent)]
-    Columns(#[from] prepared::Error),
-    /// Columns that were computed elsewhere cannot be read.
-    #[error(transparent)]
-    Column(#[from] ColumnError),
-    /// A file beside the segments and the state cannot be read or written.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// A document cannot be validated.
-    #[error(transparent)]
-    Version(#[from] VersionError),
     /// A thread cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(io::Error),
     /// A thread ended unexpectedly.
     #[error("a thread that writes to the archive has ended unexpectedly")]
     ThreadEnded,
+    /// Anything else.
+    #[error(transparent)]
+    Other(#[from] Failure),
 }
+
+archive_base::passes_on! { RecorderError: CreditError, search::SearchError, AccessError, ErasedError, DecisionsError, TopicError, PreparedError, prepared::Error, ColumnError, FileError, VersionError }
 
 impl archive_base::error::Classified for RecorderError {}
 

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
+use archive_base::error::Failure;
 use archive_math::graphs::parts::{GraphPart, PAGE_BYTES, PartError, PartLink, merge};
 use archive_math::importance::rank::Damping;
 use archive_math::importance::{Graph, GraphError};
@@ -21,21 +22,6 @@ use crate::ledger::{ALIASES_MAX, AnsweringError, CreditError, answering_of, page
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// A store cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// An archive's rules cannot be read.
-    #[error(transparent)]
-    Rules(#[from] CreditError),
-    /// A part cannot be built.
-    #[error(transparent)]
-    Part(#[from] PartError),
-    /// There are too many links.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// The outline of an archive on another machine cannot be read.
-    #[error(transparent)]
-    Outline(#[from] OutlineError),
     /// Two archives have captured pages of the same site.
     #[error(
         "{} and {} have both captured pages of {site}: archives can only be ranked together if no site is in more than one of them; rank each by itself",
@@ -61,7 +47,14 @@ pub enum JoinError {
         /// The lowest limit that may suffice, as far as known, in bytes.
         least: usize,
     },
+    /// Anything else.
+    #[error(transparent)]
+    Other(#[from] Failure),
 }
+
+impl archive_base::error::Classified for JoinError {}
+
+archive_base::passes_on! { JoinError: StateError, CreditError, OutlineError; PartError, GraphError }
 
 /// A list of links, which grows by doubling, takes at most two of these shares of the memory.
 const MEMORY_SHARE: usize = 4;

@@ -8,4 +8,4 @@ mod stored;
 pub use books::{Books, Entry, Folder};
 pub use joined::{How, JoinError, Joined};
 pub use outline::{Outline, OutlineError, OutlineRows, send as send_outline};
-pub use stored::{PageGraph, StoredError, site_graph};
+pub use stored::{PageGraph, site_graph};

@@ -1,24 +1,10 @@
 //! The link graph of an archive.
 
-use archive_math::importance::{Graph, GraphError};
+use archive_base::error::Failure;
+use archive_math::importance::Graph;
 use archive_storage::{State, StateError, UrlId};
 
-use crate::ledger::{CreditError, Credits, LinkCode, aliases, page_flags as flags};
-
-/// Why an archive's graph cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoredError {
-    /// The store cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// There are too many links.
-    #[error(transparent)]
-    Graph(#[from] GraphError),
-    /// The archive's rules cannot be read.
-    #[error(transparent)]
-    Rules(#[from] CreditError),
-}
+use crate::ledger::{Credits, LinkCode, aliases, page_flags as flags};
 
 /// Pages of an archive, numbered densely, and the links of their newest captures that carry importance.
 #[derive(Debug)]
@@ -34,7 +20,7 @@ impl PageGraph {
     ///
     /// # Errors
     /// When the store cannot be read, or there are too many links.
-    pub fn read(state: &State) -> Result<Self, StoredError> {
+    pub fn read(state: &State) -> Result<Self, Failure> {
         Self::among(state, |_| true)
     }
 
@@ -42,7 +28,7 @@ impl PageGraph {
     ///
     /// # Errors
     /// When the store cannot be read, or there are too many links.
-    pub fn among(state: &State, chosen: impl Fn(UrlId) -> bool) -> Result<Self, StoredError> {
+    pub fn among(state: &State, chosen: impl Fn(UrlId) -> bool) -> Result<Self, Failure> {
         let mut urls = Vec::new();
         let mut numbers = vec![u32::MAX; state.url_count() as usize];
         for page in state.pages(UrlId(0)) {
@@ -64,7 +50,8 @@ impl PageGraph {
             }
             Ok::<_, StateError>(())
         })?;
-        Ok(Self { graph: Graph::from_arcs(urls.len(), &arcs)?, urls })
+        let graph = Graph::from_arcs(urls.len(), &arcs).map_err(Failure::failed)?;
+        Ok(Self { graph, urls })
     }
 }
 
@@ -73,7 +60,7 @@ impl PageGraph {
 ///
 /// # Errors
 /// When the store cannot be read, or there are too many links.
-pub fn site_graph(state: &State) -> Result<Graph, StoredError> {
+pub fn site_graph(state: &State) -> Result<Graph, Failure> {
     let credits = Credits::open(state)?;
     let mut sites = vec![u32::MAX; state.url_count() as usize];
     let counted = flags::ACCOUNT | flags::ALIAS;
@@ -93,5 +80,5 @@ pub fn site_graph(state: &State) -> Result<Graph, StoredError> {
         }
         Ok::<_, StateError>(())
     })?;
-    Ok(Graph::from_weighted_arcs(state.site_count() as usize, &arcs)?)
+    Graph::from_weighted_arcs(state.site_count() as usize, &arcs).map_err(Failure::failed)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use archive_base::decisions::Decisions;
+use archive_base::error::Failure;
 use archive_books::ledger::{AliasImportance, CreditError, Credits, REQUISITE_DEPTH_MAX};
 use archive_books::prepared::{self, rates_of_others};
 use archive_math::refresh::budget::BudgetRule;
@@ -15,7 +16,6 @@ use super::{
     DueArchive, DueCandidate, DueSurvey, Lookup, Picks, RefreshChoice, RefreshRules, SECONDS_PER_DAY,
     Weights, failing, learned,
 };
-use crate::SelectionError;
 use crate::requisites::{PartTurn, is_part};
 use crate::utc;
 
@@ -84,7 +84,7 @@ impl Outlook<'_> {
     ///
     /// # Errors
     /// If the store fails.
-    pub(crate) fn of(&self, page: UrlId) -> Result<Option<NextVisit>, SelectionError> {
+    pub(crate) fn of(&self, page: UrlId) -> Result<Option<NextVisit>, Failure> {
         let state = self.store.state();
         let own = self.of_page(page)?;
         if own.is_some() || !is_part(&state.page(page)?) {
@@ -102,7 +102,7 @@ impl Outlook<'_> {
         Ok(Some(next))
     }
 
-    fn of_page(&self, page: UrlId) -> Result<Option<NextVisit>, SelectionError> {
+    fn of_page(&self, page: UrlId) -> Result<Option<NextVisit>, Failure> {
         let Self { store, credits, choice, fetches_per_day, now } = *self;
         let state = store.state();
         let Some(visit) = state.visit(page)? else { return Ok(None) };
@@ -219,7 +219,7 @@ impl Weights {
     ///
     /// # Errors
     /// If any part cannot be read.
-    pub fn kept(store: &Store) -> Result<Self, SelectionError> {
+    pub fn kept(store: &Store) -> Result<Self, Failure> {
         let weights = Self::read(store.path(), &RefreshRules::kept(store.state())?.weight)?;
         let decisions = Decisions::read(store.path())?;
         Ok(weights.with_decisions(store.state(), decisions)?)
@@ -242,7 +242,7 @@ impl Timetable {
     ///
     /// # Errors
     /// If the archive cannot be read.
-    pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, SelectionError> {
+    pub fn of(store: &Store, now: DateTime<Utc>) -> Result<Self, Failure> {
         let state = store.state();
         let choice =
             RefreshChoice::new(RefreshRules::kept(state)?, Weights::kept(store)?).in_archive(store.path());
@@ -363,7 +363,7 @@ impl ComparedVisits {
 
 /// Returns all visits of an archive, or a sample of a large one. The sample is ready if the archive was closed
 /// properly.
-fn compared(store: &Store) -> Result<ComparedVisits, SelectionError> {
+fn compared(store: &Store) -> Result<ComparedVisits, Failure> {
     let state = store.state();
     let is_large = state.visit_count() > WHOLE_MAX;
     let step = if is_large { prepared::sample_step(state) as usize } else { 1 };

@@ -10,6 +10,7 @@ mod parts;
 
 use std::collections::HashSet;
 
+use archive_base::error::Failure;
 use archive_books::ledger::{CreditError, Credits, announcement_trust};
 use archive_books::prepared::archive_prior;
 use archive_math::refresh::rate::{ChangeObservations, RatePrior};
@@ -17,7 +18,7 @@ use archive_storage::{Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::due::{RefreshRules, WeightError, Weights};
+use super::due::{RefreshRules, Weights};
 
 pub use belief::Belief;
 pub use observed::{Observed, observe};
@@ -84,20 +85,6 @@ pub fn fresh(prior: &RatePrior, visit: &Visit, now: DateTime<Utc>) -> Option<f64
     CopyModel::of(prior, visit, now).map(|copy| copy.fresh())
 }
 
-/// Why copies cannot be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CopiesError {
-    /// The state cannot be read.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// The page weights cannot be read.
-    #[error(transparent)]
-    Weight(#[from] WeightError),
-}
-
-impl archive_base::error::Classified for CopiesError {}
-
 /// Returns the copies of an archive, or of the pages in `selection`, with weights by the rules of the archive.
 ///
 /// # Errors
@@ -106,7 +93,7 @@ pub fn copies_of(
     store: &Store,
     selection: Option<&HashSet<UrlId>>,
     now: DateTime<Utc>,
-) -> Result<Vec<PageModel>, CopiesError> {
+) -> Result<Vec<PageModel>, Failure> {
     let is_meant = |id: UrlId| selection.is_none_or(|selection| selection.contains(&id));
     copies_among(store, 1, is_meant, now)
 }
@@ -115,7 +102,7 @@ pub fn copies_of(
 ///
 /// # Errors
 /// If the archive cannot be read.
-pub fn sampled_copies(store: &Store, step: usize, now: DateTime<Utc>) -> Result<Vec<PageModel>, CopiesError> {
+pub fn sampled_copies(store: &Store, step: usize, now: DateTime<Utc>) -> Result<Vec<PageModel>, Failure> {
     copies_among(store, step, |_| true, now)
 }
 
@@ -124,7 +111,7 @@ fn copies_among(
     step: usize,
     is_meant: impl Fn(UrlId) -> bool,
     now: DateTime<Utc>,
-) -> Result<Vec<PageModel>, CopiesError> {
+) -> Result<Vec<PageModel>, Failure> {
     let state = store.state();
     let credits = Credits::open(state)?;
     let weights = Weights::read(store.path(), &RefreshRules::kept(state)?.weight)?;

@@ -6,7 +6,7 @@ use archive_peers::share::orders::{Order, OrderList};
 use archive_peers::share::{ListProgress, OrderProgress, ShareError};
 use serde::Serialize;
 
-use super::super::{output, usage};
+use crate::cli::{Failure, Result, output, usage};
 
 /// Maximum number of partitions named in a message.
 const NAMED_MAX: usize = 10;
@@ -31,11 +31,11 @@ struct OrderRow<'a> {
 }
 
 /// Publishes an order, and prints which partitions it is for.
-pub(crate) fn publish(url: &str, order: &Order, json: bool) -> anyhow::Result<()> {
+pub(crate) fn publish(url: &str, order: &Order, json: bool) -> Result<()> {
     let mut published = Publications::look(url)?;
     let number = order.publish(&mut published).map_err(|error| match error {
         ShareError::Order(problem) => usage(format!("{problem}; nothing was published")),
-        error => anyhow::Error::from(error),
+        error => Failure::from(error),
     })?;
     let (list, partitions): (_, Vec<u16>) =
         (order.list().name(), order.partitions(&published).into_iter().collect());
@@ -59,7 +59,7 @@ fn named(mut partitions: Vec<String>) -> String {
 }
 
 /// Prints how far the partitions have got with a list, if it has any orders.
-pub(super) fn show_progress(progress: &ListProgress) -> anyhow::Result<()> {
+pub(super) fn show_progress(progress: &ListProgress) -> Result<()> {
     let ListProgress { list, orders, carried_out_by, waiting, set_aside, .. } = progress;
     if *orders == 0 {
         return Ok(());
@@ -76,16 +76,16 @@ pub(super) fn show_progress(progress: &ListProgress) -> anyhow::Result<()> {
         let behind = named(waiting.iter().map(behind).collect());
         format!("carried out by {carried_out_by} of {all} partitions, not yet by {behind}")
     };
-    output::line(&format!("{}: {}, {carried}", list.name(), output::count(*orders, "order")))?;
+    say!("{}: {}, {carried}", list.name(), output::count(*orders, "order"))?;
     let newest = set_aside.iter().rev().take(SHOWN_MAX as usize);
     newest.rev().try_for_each(|(order, by)| {
         let by = named(by.iter().map(u16::to_string).collect());
-        output::line(&format!("  order {order}: set aside by {by}, which cannot answer its query: erase there by `--urls`, or order it again once it can"))
+        say!("  order {order}: set aside by {by}, which cannot answer its query: erase there by `--urls`, or order it again once it can")
     })
 }
 
 /// Lists the newest orders of each list, or all of them as JSON.
-pub(super) fn show(published: &Publications, json: bool) -> anyhow::Result<()> {
+pub(super) fn show(published: &Publications, json: bool) -> Result<()> {
     for progress in ListProgress::look(published)? {
         if json {
             (1..=progress.orders).try_for_each(|number| output::json_line(&progress.order(number)))?;
@@ -111,7 +111,7 @@ pub(super) fn show(published: &Publications, json: bool) -> anyhow::Result<()> {
                 }
                 OrderList::Erasures => output::count(outcome.taken, "page") + " erased so far",
             };
-            output::line(&format!("  order {number}: {what}"))?;
+            say!("  order {number}: {what}")?;
         }
     }
     Ok(())

@@ -15,8 +15,8 @@ use chrono::Utc;
 use serde::Serialize;
 
 use super::super::options::duration;
-use super::super::{EXIT_STOPPED, interrupt, output, usage};
 use super::orders;
+use crate::cli::{EXIT_STOPPED, Result, interrupt, output, usage};
 
 /// Publish access rules, topics and watches to all nodes of a cluster, list them, or update archives with them.
 ///
@@ -68,7 +68,7 @@ struct FileRow<'a> {
     removed: bool,
 }
 
-pub(super) fn run(args: &ShareArgs) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &ShareArgs) -> Result<ExitCode> {
     match &args.remove {
         Some(file) => remove(args, file)?,
         None if !args.set.is_empty() => publish(args)?,
@@ -78,7 +78,7 @@ pub(super) fn run(args: &ShareArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn publish(args: &ShareArgs) -> anyhow::Result<()> {
+fn publish(args: &ShareArgs) -> Result<()> {
     let checked = args.set.iter().map(|path| share::checked(path)).collect::<Result<Vec<_>, _>>();
     let checked = checked.map_err(|error| {
         let problem = match error {
@@ -93,38 +93,37 @@ fn publish(args: &ShareArgs) -> anyhow::Result<()> {
     let mut published = Publications::look(&args.cluster)?;
     for (file, bytes) in checked {
         let version = published.publish(&file, bytes)?;
-        output::line(&format!("{file}: version {version} is published"))?;
+        say!("{file}: version {version} is published")?;
     }
     Ok(())
 }
 
-fn remove(args: &ShareArgs, file: &str) -> anyhow::Result<()> {
+fn remove(args: &ShareArgs, file: &str) -> Result<()> {
     if is_list(file) {
-        let text = format!(
+        refuse!(
             "the orders in '{file}' cannot be removed; reverse them with `archive review undo` or `archive erase --lift`, with --cluster"
         );
-        return Err(usage(text));
     }
     let mut published = Publications::look(&args.cluster)?;
     if published.newest.get(file).is_none_or(|version| version.is_removed) {
         let file = output::visible(file);
-        return Err(usage(format!("no file '{file}' is published; without --remove all are listed")));
+        refuse!("no file '{file}' is published; without --remove all are listed");
     }
     let version = published.publish(file, Vec::new())?;
-    output::line(&format!("{file}: version {version} removes it"))
+    say!("{file}: version {version} removes it")
 }
 
-fn show(args: &ShareArgs) -> anyhow::Result<()> {
+fn show(args: &ShareArgs) -> Result<()> {
     let published = Publications::look(&args.cluster)?;
     if published.newest.is_empty() {
-        output::note(format_args!("nothing is published"));
+        note!("nothing is published");
     }
     for (file, version) in published.newest.iter().filter(|(file, _)| !is_list(file)) {
         let FileVersion { number, is_removed } = *version;
         if args.json {
             output::json_line(&FileRow { file, version: number, removed: is_removed })?;
         } else {
-            output::line(&format!("{}: {version}", output::visible(file)))?;
+            say!("{}: {version}", output::visible(file))?;
         }
     }
     orders::show(&published, args.json)
@@ -135,7 +134,7 @@ fn is_list(file: &str) -> bool {
 }
 
 /// Takes over what is published, once or repeatedly; unchanged problems are reported only once.
-fn take_over(args: &ShareArgs, control: &Control) -> anyhow::Result<ExitCode> {
+fn take_over(args: &ShareArgs, control: &Control) -> Result<ExitCode> {
     for archive in &args.archives {
         jobs::check_exists(archive)?;
     }
@@ -149,19 +148,19 @@ fn take_over(args: &ShareArgs, control: &Control) -> anyhow::Result<ExitCode> {
         }
         match newest_over(args, &before) {
             Ok(refused) => before = refused,
-            Err(error) => output::note(format_args!("{error:#}; trying again")),
+            Err(error) => note!("{error:#}; trying again"),
         }
     }
 }
 
 /// Brings all archives up to date. Returns the reasons why some files were refused, and prints those that are not in
 /// `before`.
-fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BTreeSet<String>> {
+fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> Result<BTreeSet<String>> {
     let mut published = Publications::look(&args.cluster)?;
     let (mut refused, mut printed) = (BTreeSet::new(), Ok(()));
     let refuse = |refused: &mut BTreeSet<String>, why: String| {
         if !before.contains(&why) {
-            output::note(format_args!("{why}"));
+            note!("{why}");
         }
         refused.insert(why);
     };
@@ -175,7 +174,7 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
                 Ok(FileAdoption::Had) => return,
                 Ok(FileAdoption::Over) => {
                     if printed.is_ok() {
-                        printed = output::line(&format!("{archive}: {file}: {version}"));
+                        printed = say!("{archive}: {file}: {version}");
                     }
                     return;
                 }
@@ -194,7 +193,7 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
             OrderNews::Done(text) if printed.is_ok() => printed = output::line(&text),
             OrderNews::Done(_) => {}
             OrderNews::LeftOut(why) | OrderNews::Failed(why) => refuse(&mut refused, why),
-            OrderNews::Notice(text) => output::note(format_args!("{text}")),
+            OrderNews::Notice(text) => note!("{text}"),
         });
         printed?;
         if let Err(error) = carried {
@@ -202,7 +201,7 @@ fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> anyhow::Result<BT
         }
     }
     if published.newest.is_empty() && before.is_empty() {
-        output::note(format_args!("nothing is published"));
+        note!("nothing is published");
     }
     Ok(refused)
 }

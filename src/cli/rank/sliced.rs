@@ -4,15 +4,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::Context as _;
 use archive_base::memory::peak_bytes;
 use archive_math::graphs;
 use archive_math::graphs::slices::{self, SlicedMethod};
 use archive_math::importance::ranking::Method;
 use serde::Serialize;
 
-use super::{Args, read_chosen, threads, write_values};
-use crate::cli::{output, usage};
+use super::{Args, read_chosen, threads, unread, write_values};
+use crate::cli::{During, Failure, Result, output};
 
 #[derive(Serialize)]
 struct SlicedLine {
@@ -33,25 +32,26 @@ struct SlicedLine {
 }
 
 /// Ranks with the graph on disk.
-pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> anyhow::Result<ExitCode> {
+pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> Result<ExitCode> {
     let which = match args.method {
         Method::PageRank => SlicedMethod::Direct,
         Method::Interest => SlicedMethod::Inverse,
         Method::Combined => SlicedMethod::Combined,
-        method => return Err(usage(format!("{method} does not work in slices"))),
+        method => refuse!("{method} does not work in slices"),
     };
     let threads = threads(args);
     let temporary = tempfile::tempdir()?;
     let folder = args.work.as_deref().unwrap_or(temporary.path());
     let start = Instant::now();
     let matrix = {
-        let web = graphs::open(graph)?;
-        let mut builder = slices::SliceBuilder::new(folder, web.pages(), memory, which.vectors(), threads)?;
+        let web = graphs::open(graph).map_err(unread)?;
+        let mut builder = slices::SliceBuilder::new(folder, web.pages(), memory, which.vectors(), threads)
+            .map_err(Failure::failed)?;
         let mut buffer = Vec::new();
         for page in 0..web.pages() as u32 {
-            builder.push(web.links(page, &mut buffer))?;
+            builder.push(web.links(page, &mut buffer)).map_err(Failure::failed)?;
         }
-        builder.finish()?
+        builder.finish().map_err(Failure::failed)?
     };
     let build_seconds = start.elapsed().as_secs_f64();
     let chosen =
@@ -65,7 +65,7 @@ pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> anyhow::Result<Ex
         threads,
         gauss_seidel: !args.jacobi,
     };
-    let outcome = options.run(&matrix, folder, Some(&weight))?;
+    let outcome = options.run(&matrix, folder, Some(&weight)).map_err(Failure::failed)?;
     let line = SlicedLine {
         method: args.method.to_string(),
         pages: matrix.pages(),
@@ -90,12 +90,14 @@ pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> anyhow::Result<Ex
     })?;
     if let Some(path) = &args.output {
         let column = |name, values: Option<Vec<f64>>| values.map(|values| (name, values));
-        let columns: Vec<(&str, Vec<f64>)> =
-            [column("pagerank", outcome.importance()?), column("interest", outcome.interest()?)]
-                .into_iter()
-                .flatten()
-                .collect();
-        write_values(path, &columns).with_context(|| path.display().to_string())?;
+        let columns: Vec<(&str, Vec<f64>)> = [
+            column("pagerank", outcome.importance().map_err(Failure::failed)?),
+            column("interest", outcome.interest().map_err(Failure::failed)?),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        write_values(path, &columns).within(path.display())?;
     }
     Ok(ExitCode::SUCCESS)
 }

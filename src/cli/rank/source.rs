@@ -13,7 +13,8 @@ use archive_math::importance::ranking::Column;
 use archive_peers::nodes::Root;
 use archive_storage::{SiteId, Store, UrlId};
 
-use super::{Args, read_chosen};
+use super::{Args, read_chosen, unread};
+use crate::cli::Result;
 use crate::cli::options::Answering;
 
 /// See the module documentation.
@@ -37,9 +38,9 @@ pub(super) enum RankSource<'a> {
 }
 
 impl RankSource<'_> {
-    pub(super) fn read(args: &Args) -> anyhow::Result<(Graph, Self)> {
+    pub(super) fn read(args: &Args) -> Result<(Graph, Self)> {
         if let Some(path) = &args.graph {
-            let recorded = graphs::read(path)?;
+            let recorded = graphs::read(path).map_err(unread)?;
             return Ok((recorded.graph, Self::Graph(recorded.urls)));
         }
         let path = args.ask.paths().first().map_or(Path::new(""), PathBuf::as_path);
@@ -54,7 +55,7 @@ impl RankSource<'_> {
     }
 
     /// The weights of the chosen pages, from a file or query.
-    pub(super) fn chosen(&self, args: &Args, pages: usize) -> anyhow::Result<Option<Vec<f64>>> {
+    pub(super) fn chosen(&self, args: &Args, pages: usize) -> Result<Option<Vec<f64>>> {
         if let Some(path) = &args.chosen {
             let find = |name: &str| match self {
                 Self::Graph(urls) => urls.as_ref()?.iter().position(|url| url == name),
@@ -72,7 +73,7 @@ impl RankSource<'_> {
 
     /// The names of pages or sites, without those that may not be shown; pages are checked as in queries. Empty if
     /// there are no names.
-    pub(super) fn names(&self, pages: &[usize]) -> anyhow::Result<Vec<Option<String>>> {
+    pub(super) fn names(&self, pages: &[usize]) -> Result<Vec<Option<String>>> {
         let Self::Asked { asked, outlines, are_sites, ids, .. } = self else {
             let name = |&page: &usize| {
                 let is_shown = self.shows(page)?;
@@ -92,7 +93,7 @@ impl RankSource<'_> {
     }
 
     /// The name of a page or site.
-    fn name(&self, page: usize) -> anyhow::Result<Option<String>> {
+    fn name(&self, page: usize) -> Result<Option<String>> {
         Ok(match self {
             Self::Graph(urls) => urls.as_ref().and_then(|urls| urls.get(page).cloned()),
             Self::Pages(store, urls, _) => urls.get(page).map(|&url| store.state().url(url)).transpose()?,
@@ -111,7 +112,7 @@ impl RankSource<'_> {
     }
 
     /// Whether a page or site may be shown: pages as in queries, sites always.
-    fn shows(&self, page: usize) -> anyhow::Result<bool> {
+    fn shows(&self, page: usize) -> Result<bool> {
         let (store, access, url) = match self {
             Self::Pages(store, urls, access) => (&**store, access, urls.get(page).copied()),
             Self::Together(answering, RowKind::Page, ids) => {
@@ -127,7 +128,7 @@ impl RankSource<'_> {
 
     /// Stores the values, scaled to mean 1, as columns for queries. Meanwhile the state cannot be replaced by another,
     /// because that waits for all readers.
-    pub(super) fn save(&self, name: &str, found: &[Column]) -> anyhow::Result<()> {
+    pub(super) fn save(&self, name: &str, found: &[Column]) -> Result<()> {
         for (number, column) in found.iter().enumerate() {
             let name = if number == 0 { name.to_owned() } else { format!("{name}_{}", column.name) };
             let values = &column.ranking.values;
@@ -185,12 +186,7 @@ fn place(ids: &[Vec<u32>], page: usize) -> Option<(usize, u32)> {
 }
 
 /// Writes one column of an archive.
-fn write(
-    store: &Store,
-    kind: RowKind,
-    name: &str,
-    values: impl Iterator<Item = (usize, f64)>,
-) -> anyhow::Result<()> {
+fn write(store: &Store, kind: RowKind, name: &str, values: impl Iterator<Item = (usize, f64)>) -> Result<()> {
     let state = store.state();
     let rows = if kind == RowKind::Page { state.url_count() } else { state.site_count() };
     let mut column = vec![None; rows as usize];
@@ -200,7 +196,7 @@ fn write(
 }
 
 /// Weight 1 for each page that matches a query.
-fn by_query(text: &str, store: &Store, urls: &[UrlId], access: &Access) -> anyhow::Result<Vec<f64>> {
+fn by_query(text: &str, store: &Store, urls: &[UrlId], access: &Access) -> Result<Vec<f64>> {
     let mut weights = vec![0.0; urls.len()];
     for id in Question::pages_of(store, access.clone(), text)? {
         if let Ok(page) = urls.binary_search(&id) {

@@ -12,17 +12,17 @@ use archive_math::importance::ranking::{Column, Method};
 use super::source::RankSource;
 use super::{Args, RankedGraph, threads};
 use crate::cli::options::Answering;
-use crate::cli::{output, usage};
+use crate::cli::{Failure, Result};
 
 /// Ranks the pages or sites of several archives as if they were one.
-pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<RankedGraph<'a>> {
+pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> Result<RankedGraph<'a>> {
     let (name, damping) = match args.method {
         Method::PageRank => ("pagerank", Damping::Constant(args.damping)),
         Method::Opic => ("opic", Damping::OneMoreLink),
-        method => return Err(usage(format!("--method {method} works only for a single archive"))),
+        method => refuse!("--method {method} works only for a single archive"),
     };
     if args.chosen.is_some() || args.chosen_query.is_some() {
-        return Err(usage("--chosen and --chosen-query choose pages of one archive"));
+        refuse!("--chosen and --chosen-query choose pages of one archive");
     }
     let start = Instant::now();
     let temporary = tempfile::tempdir()?;
@@ -48,15 +48,15 @@ pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> anyhow::Result<
     let arcs = parts.iter().map(|part| part.links).sum::<u64>() as usize;
     let (tolerance, sweeps_max, threads) = (args.tolerance, args.iterations, threads(args));
     let start = Instant::now();
-    let outcome = Chaotic { tolerance, sweeps_max, threads }.run(parts)?;
+    let outcome = Chaotic { tolerance, sweeps_max, threads }.run(parts).map_err(Failure::failed)?;
     let seconds = start.elapsed().as_secs_f64();
     let ChaoticRanking { values, bound, sweeps, operations, rounds, bytes } = outcome;
     let values: Vec<f64> = values.into_iter().flatten().collect();
     let pages = values.len();
-    output::note(format_args!(
+    note!(
         "each archive sent the others {rounds:.1} times what flows to them, {:.1} bytes a page",
         bytes as f64 / pages.max(1) as f64
-    ));
+    );
     let ranking = Ranking { values, iterations: sweeps.ceil() as u32, residual: bound, operations };
     let columns = vec![Column { name, ranking, prepare_seconds: 0.0, seconds }];
     Ok(RankedGraph { source, columns, pages, arcs, threads, load_seconds })

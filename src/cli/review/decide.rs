@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
 use archive::jobs::{self, CONFLICTS_NAMED_MAX};
 use archive_ask::review::Rating;
 use archive_base::decisions::{
@@ -18,7 +17,7 @@ use serde::Serialize;
 use super::super::cluster::orders::{self, OrderArgs};
 use super::super::options::ArchiveArgs;
 use super::super::output::{self, Listing};
-use super::super::usage;
+use crate::cli::{Result, usage};
 
 /// The person who decides, and for which archive or cluster.
 #[derive(clap::Args)]
@@ -142,7 +141,7 @@ fn verdict(text: &str) -> Result<DecisionVerdict, String> {
     DecisionVerdict::EACH.into_iter().find(|verdict| verdict.name() == text).ok_or_else(names)
 }
 
-pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
+pub(crate) fn set(args: &SetArgs) -> Result<()> {
     let said = Statement {
         rating: args.rating,
         verdict: args.verdict,
@@ -162,13 +161,13 @@ pub(crate) fn set(args: &SetArgs) -> anyhow::Result<()> {
         let state = store.state();
         let meant = state.find_host(site)?.map_or_else(String::new, |_| format!("; the host is host:{site}"));
         if state.find_site(site)?.is_none() {
-            output::note(format_args!("the archive does not know the site {site}{meant}"));
+            note!("the archive does not know the site {site}{meant}");
         }
     }
     add(&args.by, DecisionContent::Said(Box::new(said)))
 }
 
-pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<()> {
+pub(crate) fn undo(args: &UndoArgs) -> Result<()> {
     if let Some(cluster) = &args.by.order.cluster {
         let (order, time, by) = (args.number, now(), args.by.by.trim().to_owned());
         return orders::publish(cluster, &Order::Decide(Resolution::Undo { order, time, by }), false);
@@ -177,7 +176,7 @@ pub(crate) fn undo(args: &UndoArgs) -> anyhow::Result<()> {
     add(&args.by, DecisionContent::Undoes(args.number))
 }
 
-fn add(by: &By, what: DecisionContent) -> anyhow::Result<()> {
+fn add(by: &By, what: DecisionContent) -> Result<()> {
     let subject = match &what {
         DecisionContent::Said(said) => Some(said.on.clone()),
         DecisionContent::Undoes(_) => None,
@@ -189,9 +188,9 @@ fn add(by: &By, what: DecisionContent) -> anyhow::Result<()> {
         subject.and_then(|subject| Some((decisions.on(&subject)?.sentence(Language::English)?, subject)));
     match standing {
         Some((sentence, subject)) => {
-            output::note(format_args!("decision {number}: {subject} is now {sentence}"));
+            note!("decision {number}: {subject} is now {sentence}");
         }
-        None => output::note(format_args!("decision {number} is kept")),
+        None => note!("decision {number} is kept"),
     }
     Ok(())
 }
@@ -204,7 +203,7 @@ struct DecisionRow<'a> {
     decision: &'a Decision,
 }
 
-pub(crate) fn log(args: &LogArgs) -> anyhow::Result<()> {
+pub(crate) fn log(args: &LogArgs) -> Result<()> {
     jobs::check_exists(&args.archive.path)?;
     let decisions = Decisions::read(&args.archive.path)?;
     let headings = ["number", "time", "by", "subject", "decision"];
@@ -238,7 +237,7 @@ struct Imported {
 }
 
 /// The decisions in a sheet, and their lines in the file.
-fn sheet(args: &ImportArgs) -> anyhow::Result<(DecisionImport, Vec<u64>)> {
+fn sheet(args: &ImportArgs) -> Result<(DecisionImport, Vec<u64>)> {
     let (mut rows, mut lines) = (Vec::new(), Vec::new());
     for rating in super::ratings(&args.file)? {
         let line = rating.line;
@@ -253,7 +252,7 @@ fn sheet(args: &ImportArgs) -> anyhow::Result<(DecisionImport, Vec<u64>)> {
     Ok((args.by.import(args.overwrite, rows), lines))
 }
 
-pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
+pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     let (sheet, lines) = sheet(args)?;
     if let Some(cluster) = &args.by.order.cluster {
         return orders::publish(cluster, &Order::Decide(Resolution::Import(sheet)), args.json);
@@ -268,7 +267,7 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
             DecisionContent::Undoes(number) => format!("undoes {number}"),
         };
         let time = output::minute(*time);
-        output::note(format_args!("line {line}: {subject} is left alone: {by} decided on {time}: {what}"));
+        note!("line {line}: {subject} is left alone: {by} decided on {time}: {what}");
     }
     let imported = new.len();
     if imported > 0 {
@@ -278,10 +277,10 @@ pub(crate) fn import(args: &ImportArgs) -> anyhow::Result<()> {
         let conflicts: Vec<String> = conflicts.iter().map(|(_, subject, _)| subject.to_string()).collect();
         output::json_line(&Imported { imported, conflicts: conflicts.clone() })?;
     } else {
-        output::note(format_args!("{} taken in", output::count(imported as u64, "decision")));
+        note!("{} taken in", output::count(imported as u64, "decision"));
     }
     if !conflicts.is_empty() {
-        bail!(
+        fail!(
             "{} in conflict with what was decided since the export: see `archive review log`, then --overwrite",
             output::count(conflicts.len() as u64, "site")
         );

@@ -13,8 +13,8 @@ use archive_storage::{SiteId, Store};
 use chrono::Utc;
 
 use super::super::options::AskArgs;
-use super::super::output::{self, Listing};
-use super::super::usage;
+use super::super::output::Listing;
+use crate::cli::Result;
 
 /// Maximum number of reasons in a table row.
 const REASONS_MAX: usize = 2;
@@ -50,10 +50,10 @@ pub(crate) struct Args {
 }
 
 /// The sites that a query finds in an archive, which may be one of several.
-fn among(store: &Store, access: &Access, query: &str, are_several: bool) -> anyhow::Result<HashSet<SiteId>> {
+fn among(store: &Store, access: &Access, query: &str, are_several: bool) -> Result<HashSet<SiteId>> {
     let question = Question::new(store, access.clone(), query, Utc::now())?;
     if !question.plan.asks_for_sites() {
-        return Err(usage("--query has to ask for sites: 'site tags contains \"maps\"'"));
+        refuse!("--query has to ask for sites: 'site tags contains \"maps\"'");
     }
     if are_several {
         question.plan.expect_of_each()?;
@@ -63,7 +63,7 @@ fn among(store: &Store, access: &Access, query: &str, are_several: bool) -> anyh
 }
 
 /// The next sites of all archives, each of which answers for its own sites.
-fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<NextSites> {
+fn next(archives: &[(&Store, Access)], args: &Args) -> Result<NextSites> {
     let are_several = archives.len() > 1;
     let owners = if are_several { query::answering(archives)? } else { Vec::new() };
     let mut each = Vec::new();
@@ -83,7 +83,7 @@ fn next(archives: &[(&Store, Access)], args: &Args) -> anyhow::Result<NextSites>
     Ok(NextSites::together(each, args.limit))
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let answering = args.ask.open()?;
     let (next, code) = match answering.asked(&args.ask.nodes, Limits::USUAL)? {
         Some(mut asked) => {
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     listing.end()?;
     if !args.json {
-        output::note(format_args!("{}", next.sentence(Language::English)));
+        note!("{}", next.sentence(Language::English));
     }
     Ok(code)
 }

@@ -6,7 +6,7 @@ use archive_ask::review::score::{
 use archive_base::decisions::Decisions;
 
 use super::super::options::ReadArgs;
-use super::super::{output, usage};
+use crate::cli::{Result, output};
 
 /// Maximum number of sites listed on which raters differ.
 const DISAGREEMENTS_MAX: usize = 10;
@@ -38,21 +38,18 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     let decisions = Decisions::read(args.archive.path())?;
     if Ratings::of_sites(&decisions).sites().next().is_none() {
-        return Err(usage("nobody has rated a site yet: `archive review set SITE --rating 4`"));
+        refuse!("nobody has rated a site yet: `archive review set SITE --rating 4`");
     }
     let measures = if args.by.is_empty() { MEASURES.map(str::to_owned).to_vec() } else { args.by.clone() };
     let (store, access) = args.archive.open()?;
     let scores = ReviewScores::of(&store, &access, &decisions, &measures, args.repeat as usize, args.rng);
     let scores = match scores {
         Err(ScoreError::Several(measure)) => {
-            let text = format!("'{measure}' is more than one calculation: give --by once for each");
-            return Err(usage(text));
+            refuse!("'{measure}' is more than one calculation: give --by once for each");
         }
-        // A mistake in a query has its own exit code.
-        Err(ScoreError::Query(error)) => return Err(error.into()),
         scores => scores?,
     };
     if args.json {
@@ -71,7 +68,7 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-fn print_raters(raters: Vec<RaterScore>) -> anyhow::Result<()> {
+fn print_raters(raters: Vec<RaterScore>) -> Result<()> {
     let mut table = output::table(
         &["rater", "sites rated", "by others too", "like the others", "95 %", "points higher"],
         &[1, 2, 3, 4, 5],
@@ -91,7 +88,7 @@ fn print_raters(raters: Vec<RaterScore>) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn print_agreement(agreement: &Agreement) -> anyhow::Result<()> {
+fn print_agreement(agreement: &Agreement) -> Result<()> {
     output::line("")?;
     let Agreement { alpha_ordinal: Some(ordinal), alpha_interval: Some(interval), confusion } = agreement
     else {
@@ -99,9 +96,7 @@ fn print_agreement(agreement: &Agreement) -> anyhow::Result<()> {
             "Nobody could differ: no two people have rated the same sites, or all ratings are alike.",
         );
     };
-    output::line(&format!(
-        "Krippendorff's alpha: {ordinal:.2} by order, {interval:.2} by distance (1: all agree)"
-    ))?;
+    say!("Krippendorff's alpha: {ordinal:.2} by order, {interval:.2} by distance (1: all agree)")?;
     let mut table = output::table(&["rated", "1 by another", "2", "3", "4"], &[0, 1, 2, 3, 4]);
     for (rating, row) in confusion.iter().enumerate() {
         table.add_row([(rating + 1).to_string()].into_iter().chain(row.iter().map(u64::to_string)));
@@ -109,7 +104,7 @@ fn print_agreement(agreement: &Agreement) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn print_measures(scores: Vec<MeasureScore>) -> anyhow::Result<()> {
+fn print_measures(scores: Vec<MeasureScore>) -> Result<()> {
     output::line("")?;
     let mut table = output::table(
         &["measure", "sites", "like the reference", "95 % of halves", "commonest rating"],
@@ -127,7 +122,7 @@ fn print_measures(scores: Vec<MeasureScore>) -> anyhow::Result<()> {
     output::print(&table)
 }
 
-fn print_disagreements(apart: Vec<Disagreement>) -> anyhow::Result<()> {
+fn print_disagreements(apart: Vec<Disagreement>) -> Result<()> {
     if apart.is_empty() {
         return Ok(());
     }

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::options::ArchiveArgs;
 use super::super::output::{self, Listing};
-use super::super::usage;
+use crate::cli::{Result, usage};
 
 /// Maximum number of reasons listed.
 const REASONS_MAX: usize = 3;
@@ -65,7 +65,7 @@ struct LikelySummary {
     time: String,
 }
 
-pub(crate) fn learn(args: &LearnArgs) -> anyhow::Result<()> {
+pub(crate) fn learn(args: &LearnArgs) -> Result<()> {
     check(args.share)?;
     let store = Store::read_only(&args.archive.path)?;
     let librarian = Librarian::learn(&store, &Decisions::read(&args.archive.path)?)?;
@@ -81,7 +81,7 @@ pub(crate) fn learn(args: &LearnArgs) -> anyhow::Result<()> {
     })
 }
 
-fn check(share: f64) -> anyhow::Result<()> {
+fn check(share: f64) -> Result<()> {
     let is_share = share > 0.0 && share < 1.0;
     if is_share { Ok(()) } else { Err(usage("--share has to be between 0 and 1")) }
 }
@@ -95,7 +95,7 @@ struct Suggestion {
     reasons: Vec<String>,
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     check(args.share)?;
     let store = Store::read_only(&args.archive.path)?;
     let state = store.state();
@@ -131,9 +131,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if let Some(time) = columns::computed(&args.archive.path, RowKind::Site, LIKELY) {
         let time = output::minute(time);
-        output::note(format_args!(
-            "`likely` in queries is of {time}; `archive review learn` computes it again"
-        ));
+        note!("`likely` in queries is of {time}; `archive review learn` computes it again");
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use archive_choose::{Discovery, FOLDERS_FROM, RefreshChoice, RefreshRules, Weigh
 use archive_math::refresh::policies::PolicyName;
 use archive_storage::{Store, UrlId};
 
-use super::super::JobError;
+use super::super::Failure;
 
 /// What a refresh changes of the rules that archives keep; `None` keeps what the archive has.
 #[derive(Clone, Debug, Default)]
@@ -29,9 +29,9 @@ pub struct RulesChange {
 
 impl RulesChange {
     /// The rules kept by the archives, as changed.
-    pub(super) fn over_kept(&self, stores: &[Store]) -> Result<RefreshRules, JobError> {
+    pub(super) fn over_kept(&self, stores: &[Store]) -> Result<RefreshRules, Failure> {
         if self.unit.is_some_and(|unit| unit.is_zero()) {
-            return Err(JobError::usage("--time-unit has to be more than 0"));
+            return Err(Failure::usage("--time-unit has to be more than 0"));
         }
         let mut common = None;
         for store in stores {
@@ -45,7 +45,7 @@ impl RulesChange {
                 unit: self.unit.unwrap_or(kept.unit),
             };
             if *common.get_or_insert_with(|| rules.clone()) != rules {
-                return Err(JobError::usage(
+                return Err(Failure::usage(
                     "these archives were last refreshed by different rules; give --policy, --weight, --discovery, \
                      --shortest, --parts and --time-unit, or refresh each by itself",
                 ));
@@ -62,14 +62,14 @@ pub(super) fn choices(
     stores: &mut [Store],
     with_decisions: bool,
     only: Option<Vec<HashSet<UrlId>>>,
-) -> Result<Vec<(RefreshChoice, bool)>, JobError> {
+) -> Result<Vec<(RefreshChoice, bool)>, Failure> {
     let read = |store: &Store| {
         Weights::read(store.path(), &rules.weight).map_err(|error| match error {
-            WeightError::Missing(_) => JobError::usage(format!("{}: {error}", store.path().display())),
+            WeightError::Missing(_) => Failure::usage(format!("{}: {error}", store.path().display())),
             error => error.into(),
         })
     };
-    let mut weights = stores.iter().map(read).collect::<Result<Vec<_>, JobError>>()?;
+    let mut weights = stores.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
     Weights::put_on_one_scale(&mut weights);
     let mut only = only.map(Vec::into_iter);
     let choose = |(store, mut weights): (&mut Store, Weights)| {

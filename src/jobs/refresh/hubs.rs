@@ -10,7 +10,7 @@ use archive_crawl::{CrawlOptions, Purpose};
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
 
-use super::super::{Hear, JobError, JobEvent};
+use super::super::{Failure, Hear, JobEvent};
 
 /// Subscribes to the hubs named by the watches' pages that this run has fetched, and renews subscriptions whose lease
 /// is about to end. Returns whether this included a run in the archive's cluster.
@@ -21,7 +21,7 @@ pub(super) fn subscribe(
     begun: DateTime<Utc>,
     stop: &Control,
     hear: &mut Hear<'_>,
-) -> Result<bool, JobError> {
+) -> Result<bool, Failure> {
     let Some(callback) = callback else { return Ok(false) };
     let now = options.fetch.clock.now();
     let mut pages = BTreeSet::new();

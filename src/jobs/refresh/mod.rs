@@ -23,7 +23,7 @@ use chrono::{DateTime, Utc};
 
 pub use choice::RulesChange;
 
-use super::{ClusterTurns, Hear, JobError, JobEvent, Opening, check_exists, manners, notices, open};
+use super::{ClusterTurns, Failure, Hear, JobEvent, Opening, check_exists, manners, notices, open};
 
 /// The part of the time reserved for the end (last checkpoint, reports), as a divisor and as a maximum.
 const TIME_FOR_END: u32 = 10;
@@ -122,7 +122,7 @@ pub fn refresh(
     job: &RefreshJob,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<RefreshOutcome, JobError> {
+) -> Result<RefreshOutcome, Failure> {
     let started = Instant::now();
     let mut lacking = BTreeSet::new();
     let mut all_options = Vec::new();
@@ -179,12 +179,12 @@ fn open_all(
     folders: &[PathBuf],
     options: &[CrawlOptions],
     hear: &mut Hear<'_>,
-) -> Result<Vec<Store>, JobError> {
+) -> Result<Vec<Store>, Failure> {
     let mut opened = HashSet::new();
     for folder in folders {
         if !opened.insert(folder.canonicalize()?) {
             let problem = format!("{} is named twice; name it once", folder.display());
-            return Err(JobError::usage(problem));
+            return Err(Failure::usage(problem));
         }
     }
     let open = |(folder, options): (&PathBuf, &CrawlOptions)| {
@@ -200,7 +200,7 @@ fn open_all(
 }
 
 /// Which of several archives answers for each site.
-fn answering(stores: &[Store]) -> Result<Vec<Vec<usize>>, JobError> {
+fn answering(stores: &[Store]) -> Result<Vec<Vec<usize>>, Failure> {
     if let [_] = stores {
         return Ok(vec![Vec::new()]);
     }
@@ -219,7 +219,7 @@ fn prepare(
     started: Instant,
     control: &Control,
     hear: &mut Hear<'_>,
-) -> Result<(Vec<Refreshed>, usize, DateTime<Utc>), JobError> {
+) -> Result<(Vec<Refreshed>, usize, DateTime<Utc>), Failure> {
     let mut budget = usize::try_from(job.budget).unwrap_or(usize::MAX);
     // As for announced pages, at most half of the budget.
     let mut keys_left = budget.div_ceil(2);
@@ -266,7 +266,7 @@ fn selected(
     stores: &[Store],
     now: DateTime<Utc>,
     hear: &mut Hear<'_>,
-) -> Result<Vec<HashSet<UrlId>>, JobError> {
+) -> Result<Vec<HashSet<UrlId>>, Failure> {
     let archives = stores.iter().map(|store| (store, Access::unlimited())).collect();
     let pages = Question::of(archives, query, now)?.of_pages()?.pages_by_archive(stores.len())?;
     if pages.iter().all(HashSet::is_empty) {
@@ -281,7 +281,7 @@ fn divide(
     answering: &[Vec<usize>],
     budget: usize,
     now: DateTime<Utc>,
-) -> Result<(Vec<Vec<UrlId>>, Option<NothingDue>), JobError> {
+) -> Result<(Vec<Vec<UrlId>>, Option<NothingDue>), Failure> {
     let credits = archives.iter().map(|archive| Credits::open(archive.store.state()));
     let credits = credits.collect::<Result<Vec<_>, _>>()?;
     let awaited: Vec<_> = archives.iter().map(|archive| watch::pages_of(&archive.awaited)).collect();
@@ -316,7 +316,7 @@ impl Refreshing<'_> {
         pages: Vec<UrlId>,
         is_stopped: bool,
         hear: &mut Hear<'_>,
-    ) -> Result<ArchiveRefreshed, JobError> {
+    ) -> Result<ArchiveRefreshed, Failure> {
         let Self { job, begun, control, .. } = *self;
         let Refreshed { mut store, options, awaited, noticed, is_changed, member, .. } = archive;
         let callback = job.callback.as_deref();

@@ -21,9 +21,10 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use archive_ask::query::{ArchiveRowsError, RowsError, UnreadRows};
+use archive_base::error::Failure;
 use archive_base::files::{FileError, Output};
 use archive_books::change::VersionError;
-use archive_books::stored_graph::{JoinError, StoredError};
+use archive_books::stored_graph::JoinError;
 use archive_storage::segment::SegmentError;
 use archive_storage::warc::RecordError;
 use archive_storage::{SegmentId, StateError, Store, StoreError};
@@ -67,15 +68,6 @@ pub struct Exported {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExportError {
-    /// The store failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// The state failed.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// A segment failed.
-    #[error(transparent)]
-    Segment(#[from] SegmentError),
     /// A record cannot be read.
     #[error("segment {segment}: {source}; `archive repair` puts damaged segments aside")]
     Record {
@@ -96,21 +88,6 @@ pub enum ExportError {
     /// There is nothing to export.
     #[error("nothing was exported: {0}; --allow-empty makes an empty file")]
     Nothing(String),
-    /// The facts about pages cannot be read.
-    #[error(transparent)]
-    Rows(#[from] RowsError),
-    /// The archive cannot be opened for a query.
-    #[error(transparent)]
-    Archive(#[from] ArchiveRowsError),
-    /// A capture cannot be read.
-    #[error(transparent)]
-    Version(#[from] VersionError),
-    /// The links cannot be read.
-    #[error(transparent)]
-    Links(#[from] StoredError),
-    /// The links of several archives cannot be joined into a graph.
-    #[error(transparent)]
-    Joined(#[from] JoinError),
     /// The name of a graph has a dot, and the part after it would be lost.
     #[error(
         "{}: a graph is the files NAME.graph, NAME.offsets, NAME.properties and NAME.urls.gz; give a NAME without a dot",
@@ -134,7 +111,14 @@ pub enum ExportError {
     /// The ZIP file could not be written.
     #[error("cannot write the ZIP file: {0}")]
     Zip(#[from] zip::result::ZipError),
+    /// Anything else.
+    #[error(transparent)]
+    Other(#[from] Failure),
 }
+
+impl archive_base::error::Classified for ExportError {}
+
+archive_base::passes_on! { ExportError: StoreError, StateError, SegmentError, ArchiveRowsError, VersionError, JoinError; RowsError }
 
 /// An archive to export.
 #[derive(Debug)]

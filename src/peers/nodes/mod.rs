@@ -26,12 +26,10 @@ use std::time::Duration;
 
 use archive_ask::find::FindError;
 use archive_ask::query::{ArchiveRowsError, RowsError};
-use archive_ask::review::next::NextError;
 use archive_base::decisions::DecisionsError;
-use archive_base::error::{Classified, ErrorKind};
+use archive_base::error::{Classified, ErrorKind, Failure};
 use archive_books::ledger::{AnsweringError, CreditError};
 use archive_books::stored_graph::JoinError;
-use archive_choose::freshness::CopiesError;
 use archive_storage::StateError;
 
 pub use ask::{AnswerLine, Ask, AskedFolder, LINE_BYTES_MAX, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
@@ -100,36 +98,9 @@ pub enum AskError {
     /// The query is wrong, or a folder cannot be read.
     #[error(transparent)]
     Query(#[from] archive_ask::query::Error),
-    /// A folder cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// A folder cannot be read.
-    #[error(transparent)]
-    Rows(#[from] ArchiveRowsError),
-    /// A folder cannot be read.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
     /// A folder cannot be searched.
     #[error(transparent)]
     Find(#[from] FindError),
-    /// A folder's links cannot be read.
-    #[error(transparent)]
-    Join(#[from] JoinError),
-    /// A folder's captures cannot be read.
-    #[error(transparent)]
-    Replay(#[from] archive_replay::ReplayError),
-    /// A folder's copies cannot be read.
-    #[error(transparent)]
-    Copies(#[from] CopiesError),
-    /// A folder's decisions cannot be read.
-    #[error(transparent)]
-    Decisions(#[from] DecisionsError),
-    /// A folder's rows cannot be exported.
-    #[error(transparent)]
-    Export(#[from] ExportError),
-    /// A folder's sites cannot be ranked.
-    #[error(transparent)]
-    Next(#[from] NextError),
     /// The request is impossible.
     #[error("{0}")]
     Wrong(String),
@@ -161,7 +132,12 @@ pub enum AskError {
     /// No archive is available.
     #[error("none of these archives can be read: {0}")]
     Nobody(String),
+    /// Anything else.
+    #[error(transparent)]
+    Other(#[from] Failure),
 }
+
+archive_base::passes_on! { AskError: StateError, ArchiveRowsError, CreditError, JoinError, archive_replay::ReplayError, DecisionsError, ExportError }
 
 impl Classified for AskError {
     fn kind(&self) -> ErrorKind {

@@ -19,7 +19,7 @@ use archive_ask::watch::{self, Watch, WatchError};
 use archive_base::access::{self, Access, AccessError};
 use archive_base::decisions::DecisionsError;
 use archive_base::erased::{Erased, ErasedError};
-use archive_base::error::{Classified, ErrorKind};
+use archive_base::error::{Classified, ErrorKind, Failure};
 use archive_base::files::{self, FileError, WholeFile};
 use archive_books::cluster::{ClusterError, FileVersion, Publications};
 use archive_books::ledger::CreditError;
@@ -46,21 +46,9 @@ pub enum ShareError {
     /// The name of the file is not one of these.
     #[error("'{0}' cannot be published; only access.toml, NAME.topic (a topic) and NAME.json (a watch) can")]
     Name(String),
-    /// The file cannot be read or written.
-    #[error(transparent)]
-    Io(#[from] FileError),
     /// The access rules are invalid.
     #[error(transparent)]
     Access(#[from] AccessError),
-    /// The topic is invalid, or the archive cannot adopt it.
-    #[error(transparent)]
-    Topic(#[from] TopicError),
-    /// The watch is invalid, or the archive cannot adopt it.
-    #[error(transparent)]
-    Watch(#[from] WatchError),
-    /// The list of erased URLs cannot be read.
-    #[error(transparent)]
-    Erased(#[from] ErasedError),
     /// A topic was learned from a page that was erased.
     #[error(
         "it names {0}, which was erased from this archive: learn it again without that page, and publish it"
@@ -72,18 +60,6 @@ pub enum ShareError {
     /// The archive cannot be read, or another program is changing it.
     #[error(transparent)]
     State(#[from] StateError),
-    /// The archive's books cannot be read.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// A repair of the archive is unfinished.
-    #[error(transparent)]
-    Segment(#[from] SegmentError),
-    /// A decision is invalid, or cannot be stored.
-    #[error(transparent)]
-    Decisions(#[from] DecisionsError),
-    /// An erase failed.
-    #[error(transparent)]
-    Erase(#[from] EraseError),
     /// The query of an order cannot be answered.
     #[error(transparent)]
     Query(#[from] query::Error),
@@ -93,10 +69,12 @@ pub enum ShareError {
     /// The archive is no partition of the cluster; orders are for partitions.
     #[error("the archive is not a partition of this cluster, so it gets no decisions or erasures from it")]
     NoPartition,
-    /// The cluster cannot be used.
+    /// Anything else.
     #[error(transparent)]
-    Cluster(#[from] ClusterError),
+    Other(#[from] Failure),
 }
+
+archive_base::passes_on! { ShareError: FileError, TopicError, WatchError, ErasedError, CreditError, SegmentError, DecisionsError, EraseError, ClusterError }
 
 impl archive_base::error::Classified for ShareError {}
 
@@ -356,7 +334,7 @@ impl VersionChange<'_> {
         let Self { published, shared, version, .. } = self;
         let damaged = |why: String| {
             let name = format!("version {} of {}", version.number, shared.file);
-            ShareError::Cluster(ClusterError::Damaged { name, why })
+            ShareError::from(ClusterError::Damaged { name, why })
         };
         let bytes = published.read(shared.file, shared.bytes_max())?;
         shared.read(Path::new(shared.file), bytes).map_err(|error| damaged(error.to_string()))

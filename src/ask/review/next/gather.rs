@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use archive_base::access::Access;
+use archive_base::error::Failure;
 use archive_books::ledger::{Refusal, aliases, page_flags as flags};
 use archive_books::prepared::Pages;
 use archive_storage::{Page, SiteId, State, UrlId, Visit};
 use archive_web::parse::DocumentKind;
 
-use super::NextError;
 use super::past::CaptureSums;
 use super::words;
 
@@ -195,7 +195,7 @@ struct Pass<'a> {
 }
 
 /// Sums over the pages of each site, by site number; `since` has the time of the last decision on each.
-pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Vec<SiteTotals>, NextError> {
+pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Vec<SiteTotals>, Failure> {
     let sites = since.iter().map(|&since| SiteTotals { since, ..SiteTotals::default() }).collect();
     let stands_for = aliases(state)?.into_iter().map(|(page, alias)| (alias, page)).collect();
     let mut pass = Pass {
@@ -217,7 +217,7 @@ pub(super) fn gather(state: &State, access: &Access, since: &[u32]) -> Result<Ve
 }
 
 impl Pass<'_> {
-    fn see(&mut self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<(), NextError> {
+    fn see(&mut self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<(), Failure> {
         let visit = visit.filter(|visit| visit.captures > 0);
         if page.flags.has_any(flags::REQUISITE) {
             return self.see_requisite(id, page, visit);
@@ -272,7 +272,7 @@ impl Pass<'_> {
         page: &Page,
         visit: Option<&Visit>,
         number: SiteId,
-    ) -> Result<ImportanceAccount, NextError> {
+    ) -> Result<ImportanceAccount, Failure> {
         if let Some(own) = self.pages.credits().importance(page, visit) {
             return Ok(ImportanceAccount::Own(own));
         }
@@ -288,7 +288,7 @@ impl Pass<'_> {
         page: &Page,
         visit: &Visit,
         number: SiteId,
-    ) -> Result<Option<Happened>, NextError> {
+    ) -> Result<Option<Happened>, Failure> {
         let Some(since) = self.sites.get(number.index()).map(|site| site.since) else { return Ok(None) };
         let past = CaptureSums::of(&self.past, id);
         if past.failing_since > 0 {
@@ -319,7 +319,7 @@ impl Pass<'_> {
         page: &Page,
         visit: &Visit,
         number: SiteId,
-    ) -> Result<Option<Happened>, NextError> {
+    ) -> Result<Option<Happened>, Failure> {
         Ok(match visit.status {
             401 | 403 => Some(Happened::Login),
             404 | 410 => Some(Happened::Gone),
@@ -336,7 +336,7 @@ impl Pass<'_> {
         })
     }
 
-    fn asks_to_log_in(&mut self, target: UrlId) -> Result<bool, NextError> {
+    fn asks_to_log_in(&mut self, target: UrlId) -> Result<bool, Failure> {
         if let Some(known) = self.is_login.get(&target) {
             return Ok(*known);
         }
@@ -345,7 +345,7 @@ impl Pass<'_> {
         Ok(is_login)
     }
 
-    fn see_requisite(&mut self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<(), NextError> {
+    fn see_requisite(&mut self, id: UrlId, page: &Page, visit: Option<&Visit>) -> Result<(), Failure> {
         let Some(via) = page.via else { return Ok(()) };
         let state = self.pages.state();
         let number = self.pages.site_of(via, &state.page(via)?)?;
@@ -363,7 +363,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn finish(mut self, state: &State) -> Result<Vec<SiteTotals>, NextError> {
+    fn finish(mut self, state: &State) -> Result<Vec<SiteTotals>, Failure> {
         for (number, first, alike) in self.contents.alike() {
             let Some(site) = self.sites.get_mut(number.index()) else { continue };
             let same = &mut site.happened[Happened::Same as usize];

@@ -18,9 +18,9 @@ use std::collections::HashSet;
 
 use archive_base::access::Access;
 use archive_base::decisions::{CurrentDecisions, Decisions, Subject};
+use archive_base::error::Failure;
 use archive_base::texts::Language;
-use archive_books::columns::{self, ColumnError, LIKELY, RowKind, SavedColumn};
-use archive_books::ledger::CreditError;
+use archive_books::columns::{self, LIKELY, RowKind, SavedColumn};
 use archive_storage::{SiteId, State, StateError, Store, TitleCursor, UrlId};
 use serde::{Deserialize, Serialize};
 
@@ -39,21 +39,6 @@ const MOST: f64 = 0.5;
 /// Probability from which on the automatic librarian would take a site, and below which it would reject it.
 const LIKELY_YES: f64 = 0.5;
 const LIKELY_NO: f64 = 0.02;
-
-/// Why sites cannot be ranked.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum NextError {
-    /// The state cannot be read.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// The ledger cannot be read.
-    #[error(transparent)]
-    Credit(#[from] CreditError),
-    /// The predictions of the automatic librarian cannot be read.
-    #[error(transparent)]
-    Column(#[from] ColumnError),
-}
 
 /// What the reviewer would probably do, in the terms of the Web Curator Tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,7 +170,7 @@ pub fn next(
     among: Option<&HashSet<SiteId>>,
     limit: usize,
     t: Language,
-) -> Result<NextSites, NextError> {
+) -> Result<NextSites, Failure> {
     let mut queue = Queue::of(store, access, decisions, among, t)?;
     let importance = queue.waiting.iter().map(|row| row.importance).sum();
     let waiting = queue.waiting.len();
@@ -207,7 +192,7 @@ pub fn places(
     access: &Access,
     decisions: &Decisions,
     among: Option<&HashSet<SiteId>>,
-) -> Result<Vec<RankingScore>, NextError> {
+) -> Result<Vec<RankingScore>, Failure> {
     let Queue { mut names, waiting, .. } = Queue::of(store, access, decisions, among, Language::English)?;
     let place = |WaitingSite { site, importance, gain, .. }| RankingScore {
         site: std::mem::take(&mut names[site.index()]),
@@ -231,7 +216,7 @@ impl Queue {
         decisions: &Decisions,
         among: Option<&HashSet<SiteId>>,
         t: Language,
-    ) -> Result<Self, NextError> {
+    ) -> Result<Self, Failure> {
         let state = store.state();
         let names = state.sites().map(|site| site.map(|(_, name, _)| name)).collect::<Result<Vec<_>, _>>()?;
         let subject = |name: &String| Subject::Site(name.clone());
@@ -295,14 +280,14 @@ impl WaitingSite {
         site: String,
         pages: &SiteTotals,
         titles: &mut TitleCursor<'_>,
-    ) -> Result<SiteToReview, NextError> {
+    ) -> Result<SiteToReview, Failure> {
         let mut shown: Vec<UrlId> = pages.suspects.iter().chain(&pages.best).map(|(page, _)| *page).collect();
         let mut seen = HashSet::new();
         shown.retain(|page| seen.insert(*page));
         let samples = shown.into_iter().map(|page| {
             Ok(SamplePage { url: state.url(page)?, title: title_of(state, titles, Some(page))? })
         });
-        let samples = samples.collect::<Result<_, NextError>>()?;
+        let samples = samples.collect::<Result<_, Failure>>()?;
         let why = |found: WeighedReason| ReviewReason {
             reason: found.reason,
             share: found.share,

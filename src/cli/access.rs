@@ -65,15 +65,6 @@ struct RuleRow {
     shown_to: Option<Role>,
 }
 
-#[derive(Serialize)]
-struct CaptureShown<'a> {
-    time: String,
-    surt: &'a str,
-    shown: bool,
-    /// The rule that hides the capture itself, counted from 1.
-    rule: Option<usize>,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     jobs::check_exists(&args.archive.path)?;
     let access = Access::read(&args.archive.path)?;
@@ -129,14 +120,23 @@ fn test(args: &Args, access: &Access, url: &str) -> Result<()> {
         let Some(time) = DateTime::from_timestamp_micros(capture.time) else { continue };
         let (shown, rule) = (access.shows(state, &capture)?, access.hiding(&url, capture.time));
         let rule = rule.map(|rule| rule + 1);
-        listing.add(CaptureShown { time: output::utc_micros(time), surt: &key, shown, rule }, |_| {
-            let why = match rule {
-                Some(rule) => format!("rule {rule} hides it"),
-                None if shown => "no rule hides it".to_owned(),
-                None => "the capture that has its content is hidden".to_owned(),
-            };
-            [output::local(time), if shown { "yes" } else { "no" }.to_owned(), why]
-        })?;
+        listing.add(
+            object! {
+                time: output::utc_micros(time),
+                surt: &key,
+                shown,
+                /// The rule that hides the capture itself, counted from 1.
+                rule,
+            },
+            |_| {
+                let why = match rule {
+                    Some(rule) => format!("rule {rule} hides it"),
+                    None if shown => "no rule hides it".to_owned(),
+                    None => "the capture that has its content is hidden".to_owned(),
+                };
+                [output::local(time), if shown { "yes" } else { "no" }.to_owned(), why]
+            },
+        )?;
     }
     if !args.json {
         say!("{url} has the SURT {key}")?;

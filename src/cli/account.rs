@@ -9,7 +9,6 @@ use archive_base::accounts::AccountList;
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-use serde::Serialize;
 
 use super::output::Listing;
 use super::{During, Result, interrupt, progress};
@@ -59,12 +58,6 @@ pub(crate) enum Command {
     },
 }
 
-#[derive(Serialize)]
-struct AccountRow<'a> {
-    name: &'a str,
-    role: Role,
-}
-
 pub(crate) fn run(command: &Command) -> Result<ExitCode> {
     match command {
         Command::Set { name, role, file } => {
@@ -78,7 +71,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
             let accounts = AccountList::read(file)?;
             let mut listing = Listing::new(*json, &["name", "role"], &[]);
             for account in accounts.all() {
-                let row = AccountRow { name: &account.name, role: account.role };
+                let row = object! { name: &account.name, role: account.role };
                 listing.add(&row, |_| [account.name.clone(), account.role.name().to_owned()])?;
             }
             listing.end()?;

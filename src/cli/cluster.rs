@@ -10,7 +10,6 @@ use archive_books::cluster::{
 };
 use archive_peers::share::ListProgress;
 use indicatif::HumanCount;
-use serde::Serialize;
 
 use self::share::ShareArgs;
 use super::options::duration;
@@ -91,14 +90,6 @@ pub(crate) struct StatusArgs {
     /// One JSON object
     #[arg(long)]
     json: bool,
-}
-
-/// The state of a cluster.
-#[derive(Serialize)]
-struct ClusterSummary<'a> {
-    #[serde(flatten)]
-    audit: &'a ClusterAudit,
-    orders: Vec<ListProgress>,
 }
 
 /// A crawl's place in a cluster.
@@ -224,7 +215,7 @@ fn status(args: &StatusArgs) -> Result<ExitCode> {
     let audit = audit(&args.cluster)?;
     let orders = || Ok::<_, Failure>(ListProgress::look(&Publications::look(&args.cluster)?)?);
     if args.json {
-        output::json_line(&ClusterSummary { audit: &audit, orders: orders()? })?;
+        output::json_line(&object! { #[serde(flatten)] audit: &audit, orders: orders()? })?;
     } else {
         // An error in the progress of orders must not hide the audit.
         show(&audit)?;

@@ -6,9 +6,8 @@ use std::time::Duration;
 use archive::jobs;
 use archive_base::control::Control;
 use archive_base::error::ErrorKind;
-use archive_vault::copy::{self, CopyCheck, CopyError, CopyFinding, CopySummary, Remote, Removed};
+use archive_vault::copy::{self, CopyCheck, CopyError, CopyFinding, Remote, Removed};
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
-use serde::Serialize;
 
 use super::options::{ArchiveArgs, duration};
 use super::output::{self, Listing};
@@ -66,32 +65,6 @@ pub(crate) struct Args {
     /// One JSON object; with --list one per copy, with --verify one per finding and one at the end
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Serialize)]
-struct CopiedRow {
-    #[serde(flatten)]
-    copied: CopySummary,
-    #[serde(flatten)]
-    removed: Removed,
-}
-
-#[derive(Serialize)]
-struct ListRow<'a> {
-    number: u64,
-    time: &'a str,
-    captures: u64,
-    files: usize,
-    bytes: u64,
-    new_bytes: u64,
-}
-
-#[derive(Serialize)]
-struct CheckedRow {
-    copies: u64,
-    objects: u64,
-    bytes: u64,
-    findings: usize,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -157,7 +130,7 @@ fn send(args: &Args, remote: &Remote, control: &Control) -> Result<ExitCode> {
             .within(format_args!("copy {number} is made, but older ones could not be removed"))
     })?;
     if args.json {
-        output::json_line(&CopiedRow { copied, removed })?;
+        output::json_line(&object! { #[serde(flatten)] copied, #[serde(flatten)] removed })?;
     } else if removed != Removed::default() {
         say!(
             "{} removed, and {} ({}) that only older copies had",
@@ -182,14 +155,14 @@ fn list(args: &Args, remote: &Remote) -> Result<ExitCode> {
             Err(CopyError::NoCopy { .. }) => continue,
             Err(error) => return Err(error.into()),
         };
-        let new_bytes = copy.files.iter().filter(|file| file.copy == number).map(|file| file.bytes).sum();
-        let row = ListRow {
+        let new = copy.files.iter().filter(|file| file.copy == number);
+        let row = object! {
             number,
             time: &copy.time,
             captures: copy.captures,
             files: copy.files.len(),
             bytes: copy.bytes(),
-            new_bytes,
+            new_bytes: new.map(|file| file.bytes).sum::<u64>(),
         };
         listing.add(row, |row| {
             [
@@ -219,7 +192,7 @@ fn verify(args: &Args, remote: &Remote, control: &Control) -> Result<ExitCode> {
     }
     let findings = checked.findings.len();
     let CopyCheck { copies, objects, bytes, .. } = checked;
-    output::summary(args.json, &CheckedRow { copies, objects, bytes, findings }, || {
+    output::summary(args.json, &object! { copies, objects, bytes, findings }, || {
         let result = match findings {
             0 => "everything is as it was copied".to_owned(),
             1 => "1 thing is wrong".to_owned(),

@@ -9,12 +9,10 @@ use archive::jobs::{self, CrawlJob, CrawlOutcome};
 use archive_books::ledger::ScopeKind;
 use archive_choose::{CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
 use archive_crawl::{
-    CopyTo, CrawlOptions, CrawlStatus, EndReason, HARVEST_PAGES_MAX, HarvestRules, Manners, Seed, Timings,
-    read_seeds,
+    CopyTo, CrawlOptions, EndReason, HARVEST_PAGES_MAX, HarvestRules, Manners, Seed, Timings, read_seeds,
 };
 use archive_storage::segment::{CompressionTotals, Shrinking};
 use indicatif::HumanCount;
-use serde::Serialize;
 
 use super::cash::CashArgs;
 use super::cluster::ClusterArgs;
@@ -124,14 +122,6 @@ pub(crate) struct Args {
     timings: bool,
 }
 
-/// The result of a crawl.
-#[derive(Serialize)]
-struct CrawlSummary<'a> {
-    end: &'static str,
-    #[serde(flatten)]
-    status: &'a CrawlStatus,
-}
-
 /// Topic and stopping rules of a focused crawl.
 #[derive(clap::Args)]
 struct FocusArgs {
@@ -226,7 +216,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let CrawlOutcome { end, status, failed_seeds, is_in_vain } = outcome;
     progress::finish(end, ALL_FETCHED, &status, path);
     if args.json {
-        output::json_line(&CrawlSummary { end: end.name(), status: &status })?;
+        output::json_line(&object! { end: end.name(), #[serde(flatten)] status: &status })?;
     }
     if args.timings {
         output::print(&timings_table(&status.timings))?;

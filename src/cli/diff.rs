@@ -4,10 +4,9 @@ use std::process::ExitCode;
 
 use archive_base::texts::Language;
 use archive_books::change::xml::Delta;
-use archive_books::change::{Difference, LineMark, VersionComparison, compare, lines, versions_meant};
+use archive_books::change::{Difference, LineMark, compare, lines, versions_meant};
 use archive_storage::Capture;
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
 use super::get::read_time;
 use super::options::ReadArgs;
@@ -45,15 +44,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct DiffReport<'a> {
-    url: &'a str,
-    from: String,
-    to: String,
-    #[serde(flatten)]
-    comparison: &'a VersionComparison,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let time = |text: &Option<String>| text.as_deref().map(read_time).transpose();
     let (from, to) = (time(&args.from)?, time(&args.to)?);
@@ -66,7 +56,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if args.json {
         let data = |capture: &Capture| output::utc_micros(captured(capture));
         let url = store.state().url(id)?;
-        let report = DiffReport { url: &url, from: data(&old), to: data(&new), comparison: &comparison };
+        let report = object! {
+            url: &url,
+            from: data(&old),
+            to: data(&new),
+            #[serde(flatten)] comparison: &comparison,
+        };
         output::json_line(&report)?;
     } else if args.delta {
         let empty = Delta::default();

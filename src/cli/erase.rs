@@ -13,10 +13,9 @@ use archive_base::erased::{Erased, FORGOTTEN, REASON_BYTES_MAX};
 use archive_base::files;
 use archive_peers::share::{self, Erasure};
 use archive_storage::{Store, UrlId};
-use archive_vault::erase::{Done, ErasePlan, EraseRequest, Export};
+use archive_vault::erase::{Done, ErasePlan, EraseRequest};
 use chrono::{SubsecRound, Utc};
 use indicatif::{HumanBytes, HumanCount};
-use serde::Serialize;
 
 use super::cluster::orders::{self, OrderArgs};
 use super::hearing::Hearing;
@@ -97,26 +96,6 @@ pub(crate) struct Args {
     /// One JSON object; with --list one per URL
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Serialize)]
-struct EraseSummary<'a> {
-    dry_run: bool,
-    pages: u64,
-    captures: u64,
-    copies: usize,
-    kept: u64,
-    elsewhere: u64,
-    naming: u64,
-    segments: u64,
-    bytes_before: u64,
-    bytes_after: u64,
-    reports: u64,
-    topics: &'a [String],
-    removed_files: u64,
-    left: &'a [String],
-    exports: &'a [Export],
-    copied_to: Vec<&'a str>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
@@ -280,7 +259,7 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> Result<()> {
     let is_trial = done.is_none();
     let done = done.unwrap_or(&nothing);
     if args.json {
-        return output::json_line(&EraseSummary {
+        return output::json_line(&object! {
             dry_run: is_trial,
             pages: done.pages,
             captures: done.captures,
@@ -294,9 +273,9 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> Result<()> {
             reports: done.reports,
             topics: &done.topics,
             removed_files: done.removed_files,
-            exports: &done.exports,
             left: &done.left,
-            copied_to: done.copies.iter().map(|place| place.url.as_str()).collect(),
+            exports: &done.exports,
+            copied_to: done.copies.iter().map(|place| place.url.as_str()).collect::<Vec<_>>(),
         });
     }
     let would = if is_trial { " would be" } else { "" };

@@ -13,7 +13,6 @@ use archive_vault::exports;
 use chrono::Utc;
 use clap::ValueEnum as _;
 use indicatif::{HumanBytes, HumanCount};
-use serde::Serialize;
 
 use super::options::{Answering, AskArgs};
 use super::{Result, options, output, progress};
@@ -101,14 +100,6 @@ impl ExportFormat {
     }
 }
 
-#[derive(Serialize)]
-struct ExportSummary {
-    output: String,
-    rows: u64,
-    records: u64,
-    bytes: u64,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let ([only], false) = (args.ask.paths(), args.ask.has_nodes()) {
         jobs::check_exists(only)?;
@@ -153,7 +144,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let output = args.output.display();
     if args.json {
         let (rows, records, bytes) = (exported.rows, exported.records, exported.bytes);
-        output::json_line(&ExportSummary { output: output.to_string(), rows, records, bytes })?;
+        output::json_line(&object! { output: output.to_string(), rows, records, bytes })?;
     } else {
         let what = match args.format {
             ExportFormat::Links | ExportFormat::Graph => "links",

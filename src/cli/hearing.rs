@@ -7,7 +7,6 @@ use archive_ask::watch::{self, Delivery, Format};
 use archive_vault::import::ImportNote;
 use archive_vault::repack::{RepackBatch, Repacked};
 use indicatif::{HumanCount, ProgressBar};
-use serde::Serialize;
 
 use super::progress::{self, RunProgress};
 use super::{Failure, Result, output};
@@ -27,15 +26,6 @@ pub(crate) struct Hearing {
     findings: u64,
     /// The error that prevented printing.
     failure: Option<Failure>,
-}
-
-#[derive(Serialize)]
-struct BatchRow {
-    segments: usize,
-    captures: u64,
-    bytes_before: u64,
-    bytes_after: u64,
-    plain_bytes: u64,
 }
 
 impl Hearing {
@@ -112,7 +102,7 @@ impl Hearing {
     }
 
     fn batch(&mut self, batch: &RepackBatch, done: &Repacked) {
-        self.keep(output::json_line(&BatchRow {
+        self.keep(output::json_line(&object! {
             segments: batch.segments.len(),
             captures: batch.captures,
             bytes_before: done.bytes.0,

@@ -8,7 +8,6 @@ use archive::jobs::{self, ImportJob};
 use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
 use archive_vault::import::{ImportOptions, ImportStatus};
 use indicatif::{HumanBytes, HumanCount};
-use serde::Serialize;
 
 use super::hearing::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs, VersionsArgs, memory};
@@ -58,13 +57,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct ImportSummary<'a> {
-    #[serde(flatten)]
-    status: &'a ImportStatus,
-    complete: bool,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = interrupt::install()?;
     let job = ImportJob {
@@ -84,7 +76,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let mut hearing = Hearing::with_bar(args.json, args.files.iter().map(size).sum());
     let (complete, status) = jobs::import(path, &job, &stop, &mut |event| hearing.hear(event))?;
     hearing.end()?;
-    output::summary(args.json, &ImportSummary { status: &status, complete }, || sum(&status, complete))?;
+    output::summary(args.json, &object! { #[serde(flatten)] status: &status, complete }, || {
+        sum(&status, complete)
+    })?;
     let is_wanted = complete && args.repack && !args.no_repack;
     let is_complete = complete && (!is_wanted || repack::after(path, &job.segments, args.memory, &stop)?);
     Ok(if !is_complete {

@@ -24,6 +24,20 @@ macro_rules! fail {
     ($($text:tt)*) => { return Err($crate::cli::Failure::failed(format!($($text)*))) };
 }
 
+/// A result for programs: a JSON object with these members in this order.
+macro_rules! object {
+    ($($(#[$attribute:meta])* $name:ident $(: $value:expr)?),* $(,)?) => {{
+        #[expect(non_camel_case_types, reason = "each member has a type parameter of its name")]
+        mod object {
+            #[derive(serde::Serialize)]
+            pub(super) struct Object<$($name),*> {
+                $($(#[$attribute])* pub(super) $name: $name),*
+            }
+        }
+        object::Object { $($name $(: $value)?),* }
+    }};
+}
+
 mod access;
 mod account;
 mod cash;

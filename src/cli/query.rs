@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::process::ExitCode;
 use std::time::Instant;
 
-use archive_ask::query::{self, Answer, ColumnKind, Heading, Limits, Plan, Question, Running, Seen, Value};
+use archive_ask::query::{self, Answer, ColumnKind, Heading, Limits, Plan, Question, Running, Value};
 use archive_ask::review::guarded;
 use archive_base::access::Access;
 use archive_storage::Store;
@@ -193,7 +193,7 @@ fn explain(question: &Question<'_>, json: bool) -> Result<()> {
     let seconds = began.elapsed().as_secs_f64();
     let Some(seen) = question.seen() else { return Ok(()) };
     if json {
-        return output::json_line(&Explained { seconds, seen: &seen });
+        return output::json_line(&object! { seconds, #[serde(flatten)] seen: &seen });
     }
     let mut table = output::table(&["step", "what", "rows in", "rows out", "time"], &[2, 3, 4]);
     for step in &seen.steps {
@@ -215,14 +215,6 @@ fn explain(question: &Question<'_>, json: bool) -> Result<()> {
         sums.push(format!("{} of temporary files", HumanBytes(seen.spilled_bytes)));
     }
     output::line(&sums.join(", "))
-}
-
-/// An explanation for programs.
-#[derive(Serialize)]
-struct Explained<'a> {
-    seconds: f64,
-    #[serde(flatten)]
-    seen: &'a Seen,
 }
 
 fn shown_time(seconds: f64) -> String {

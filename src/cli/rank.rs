@@ -117,16 +117,6 @@ struct RankRow<'a> {
     peak_bytes: Option<u64>,
 }
 
-#[derive(Serialize)]
-struct BestRow<'a> {
-    column: &'a str,
-    rank: usize,
-    page: usize,
-    name: Option<String>,
-    value: f64,
-    importance: f64,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(name) = &args.save {
         columns::check_name(name).map_err(|error| usage(error.to_string()))?;
@@ -254,13 +244,15 @@ fn print_best(column: &Column, args: &Args, source: &RankSource<'_>) -> Result<(
             let rank = group * at_once + place + 1;
             let importance = if mean > 0.0 { values[page] / mean } else { 0.0 };
             let value = values[page];
-            best.extend(name.map(|name| BestRow {
-                column: column.name,
-                rank,
-                page,
-                name: Some(name).filter(|name| !name.is_empty()),
-                value,
-                importance,
+            best.extend(name.map(|name| {
+                object! {
+                    column: column.name,
+                    rank,
+                    page,
+                    name: Some(name).filter(|name| !name.is_empty()),
+                    value,
+                    importance,
+                }
             }));
         }
         if best.len() >= args.top {

@@ -10,7 +10,6 @@ use archive_books::recorder::Memory;
 use archive_storage::segment::SegmentOptions;
 use archive_vault::repack::RepackOptions;
 use indicatif::HumanBytes;
-use serde::Serialize;
 
 use super::hearing::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs};
@@ -60,20 +59,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct RepackSummary {
-    dry_run: bool,
-    batches: u64,
-    segments_before: u64,
-    segments_after: u64,
-    left: u64,
-    captures: u64,
-    bytes_before: u64,
-    bytes_after: u64,
-    plain_bytes: u64,
-    complete: bool,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     jobs::check_exists(&args.archive.path)?;
     if args.memory < MEMORY_MIN {
@@ -95,7 +80,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let outcome = jobs::repack(path, &segments, &options, &stop, &mut |event| hearing.hear(event))?;
     hearing.end()?;
     let RepackOutcome { is_complete, left, batches, done } = outcome;
-    let summary = RepackSummary {
+    let summary = object! {
         dry_run: args.dry_run,
         batches,
         segments_before: done.segments.0,

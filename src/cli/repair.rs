@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use archive::jobs;
 use archive_storage::segment::SegmentOptions;
 use archive_vault::repair;
-use serde::Serialize;
 
 use super::hearing::Hearing;
 use super::options::ArchiveArgs;
@@ -28,22 +27,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct ActionRow<'a> {
-    what: &'a str,
-    done: &'a str,
-    lost: bool,
-}
-
-#[derive(Serialize)]
-struct RepairSummary {
-    segments: u64,
-    actions: usize,
-    rebuilt: bool,
-    saved: u64,
-    lost: usize,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let path = &args.archive.path;
     jobs::check_exists(path)?;
@@ -62,13 +45,13 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     for (action, is_lost) in actions.chain(repaired.lost.iter().map(|action| (action, true))) {
         let (what, done) = (action.what.as_str(), action.done.as_str());
         if args.json {
-            output::json_line(&ActionRow { what, done, lost: is_lost })?;
+            output::json_line(&object! { what, done, lost: is_lost })?;
         } else {
             say!("{}{what}: {done}", if is_lost { "LOST: " } else { "" })?;
         }
     }
     if args.json {
-        output::json_line(&RepairSummary {
+        output::json_line(&object! {
             segments: repaired.segments,
             actions: repaired.actions.len(),
             rebuilt: repaired.rebuilt,

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use archive_ask::find::{SaidPeriod, SaidPeriods, said};
 use archive_books::search::Phrase;
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 
 use super::get::read_time;
 use super::options::{Meant, PagesArgs, duration};
@@ -46,16 +45,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// A period in which a page contained the words, for programs.
-#[derive(Serialize)]
-struct PeriodRow<'a> {
-    url: &'a str,
-    not_yet: Option<String>,
-    since: Option<String>,
-    last: Option<String>,
-    gone: Option<String>,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let Some(phrase) = Phrase::of(&args.text) else {
         refuse!("there is no word in '{}' to look for", args.text);
@@ -73,7 +62,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         for span in page.spans.iter().filter(|span| at.is_none_or(|at| span.has(at))) {
             is_found = true;
             let [not_yet, since, last, gone] = times(span).map(|time| time.map(output::utc));
-            listing.add(PeriodRow { url: &url, not_yet, since, last, gone }, |_| {
+            listing.add(object! { url: &url, not_yet, since, last, gone }, |_| {
                 let shown = times(span).map(|time| time.map_or(String::new(), output::minute));
                 let [not_yet, since, last, gone] = shown;
                 [url.clone(), not_yet, since, last, gone]

@@ -99,13 +99,6 @@ struct ResultRow<'a> {
     all_words: bool,
 }
 
-/// Counts for programs.
-#[derive(Serialize)]
-struct Facet<'a> {
-    facet: &'a str,
-    counts: &'a [(String, u64)],
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !(1..=RESULTS_MAX).contains(&args.limit) {
         refuse!("--limit is a number from 1 to {RESULTS_MAX}");
@@ -202,7 +195,7 @@ fn json(results: &Results) -> Result<()> {
         })?;
     }
     for (facet, counts) in &results.facets {
-        output::json_line(&Facet { facet, counts })?;
+        output::json_line(&object! { facet, counts })?;
     }
     Ok(())
 }

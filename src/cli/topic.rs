@@ -163,14 +163,6 @@ fn run_learn(args: &LearnTopic) -> Result<()> {
 }
 
 fn run_test(args: &TestTopic) -> Result<()> {
-    #[derive(Serialize)]
-    struct TopicTested<'a> {
-        topic: &'a str,
-        #[serde(flatten)]
-        judged: &'a Judged,
-        missed: Vec<Wrong<'a>>,
-        taken: Vec<Wrong<'a>>,
-    }
     let examples = &args.examples;
     let topic = topics::get(examples.archive.path(), &args.name)?;
     let (store, access) = examples.archive.open()?;
@@ -188,7 +180,12 @@ fn run_test(args: &TestTopic) -> Result<()> {
     taken.sort_by(|a, b| b.probability.total_cmp(&a.probability));
     [&mut missed, &mut taken].into_iter().for_each(|wrong| wrong.truncate(WRONG_SHOWN));
     if examples.json {
-        return output::json_line(&TopicTested { topic: &args.name, judged: &judged, missed, taken });
+        return output::json_line(&object! {
+            topic: &args.name,
+            #[serde(flatten)] judged: &judged,
+            missed,
+            taken,
+        });
     }
     output::print(&quality(&judged))?;
     for (wrong, heading) in [
@@ -338,15 +335,6 @@ fn found<'u>(
 }
 
 fn list(args: &ListTopics) -> Result<()> {
-    #[derive(Serialize)]
-    struct TopicRow<'a> {
-        topic: &'a str,
-        learned: String,
-        examples: usize,
-        from: &'a str,
-        #[serde(flatten)]
-        quality: &'a Judged,
-    }
     let archive = &args.archive.path;
     jobs::check_exists(archive)?;
     let headings = ["topic", "learned", "examples", "f1", "auc", "from"];
@@ -355,7 +343,13 @@ fn list(args: &ListTopics) -> Result<()> {
     for name in &names {
         let About { learned, from, examples, quality, .. } = &topics::get(archive, name)?.about;
         let (learned, examples) = (*learned, examples.len());
-        let row = TopicRow { topic: name, learned: output::utc(learned), examples, from, quality };
+        let row = object! {
+            topic: name,
+            learned: output::utc(learned),
+            examples,
+            from,
+            #[serde(flatten)] quality,
+        };
         listing.add(row, |row| {
             let auc = row.quality.auc.map_or("-".to_owned(), |auc| format!("{auc:.3}"));
             let f1 = format!("{:.3}", row.quality.f1);
@@ -370,19 +364,16 @@ fn list(args: &ListTopics) -> Result<()> {
 }
 
 fn show(args: &ShowTopic) -> Result<()> {
-    #[derive(Serialize)]
-    struct TopicShown<'a> {
-        #[serde(flatten)]
-        about: &'a About,
-        /// How the last crawl ended, if it looked for this topic.
-        last_crawl: Option<CrawlEnd>,
-    }
     let topic = topics::get(&args.archive.path, &args.name)?;
     let store = Store::read_only(&args.archive.path)?;
     let ended = CrawlPolicy::of_last_crawl(store.state())?.ended;
     let last_crawl = ended.filter(|ended| ended.topic.as_ref().is_some_and(|found| found.name == args.name));
     if args.json {
-        return output::json_line(&TopicShown { about: &topic.about, last_crawl });
+        return output::json_line(&object! {
+            #[serde(flatten)] about: &topic.about,
+            /// How the last crawl ended, if it looked for this topic.
+                                last_crawl,
+        });
     }
     print(&topic.about)?;
     if let Some(CrawlEnd { reason, topic: Some(found) }) = last_crawl {

@@ -4,10 +4,9 @@ use std::process::ExitCode;
 
 use archive_ask::watch;
 use archive_storage::segment::QUARANTINE;
-use archive_storage::{Finding, Store, Verified};
+use archive_storage::{Finding, Store};
 use archive_vault::verify;
 use indicatif::{HumanBytes, HumanCount};
-use serde::Serialize;
 
 use super::options::ArchiveArgs;
 use super::{Result, output, progress};
@@ -32,13 +31,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct VerifySummary<'a> {
-    #[serde(flatten)]
-    verified: &'a Verified,
-    findings: u64,
-}
-
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let path = &args.archive.path;
     // A state that cannot be opened is one of the findings.
@@ -59,7 +51,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     if args.json {
-        output::json_line(&VerifySummary { verified: &verified, findings })?;
+        output::json_line(&object! { #[serde(flatten)] verified: &verified, findings })?;
     } else {
         if verified.unlisted > 0 {
             say!("and {} more", HumanCount(verified.unlisted))?;

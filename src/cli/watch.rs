@@ -5,11 +5,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::jobs::{self, ReportJob};
-use archive_ask::watch::{self, Format, ReportOutput, Watch, WatchError};
+use archive_ask::watch::{self, Format, ReportOutput, WatchError};
 use archive_base::error::{Classified, ErrorKind};
 use archive_crawl::EndReason;
 use archive_storage::Store;
-use serde::Serialize;
 
 use super::cluster::TurnsArgs;
 use super::fetching::FetchArgs;
@@ -202,23 +201,18 @@ fn add(args: &AddWatch) -> Result<()> {
     Ok(())
 }
 
-#[derive(Serialize)]
-struct WatchRow<'a> {
-    #[serde(flatten)]
-    watch: &'a Watch,
-    due: String,
-    /// End of the newest report.
-    reported: Option<String>,
-}
-
 fn show(args: &ListWatches) -> Result<()> {
     jobs::check_exists(&args.archive.path)?;
     let headings = ["name", "every", "next report", "last report", "query"];
     let mut listing = Listing::new(args.json, &headings, &[]);
     for watch in watch::list(&args.archive.path)? {
         let last = watch::latest(&args.archive.path, &watch)?.map(|report| report.until);
-        let row =
-            WatchRow { watch: &watch, due: output::utc(watch.due_at()), reported: last.map(output::utc) };
+        let row = object! {
+            #[serde(flatten)] watch: &watch,
+            due: output::utc(watch.due_at()),
+            /// End of the newest report.
+                                reported: last.map(output::utc),
+        };
         listing.add(&row, |_| {
             let every = Duration::from_secs(watch.every_seconds);
             [

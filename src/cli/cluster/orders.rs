@@ -4,7 +4,6 @@
 use archive_books::cluster::Publications;
 use archive_peers::share::orders::{Order, OrderList};
 use archive_peers::share::{ListProgress, OrderProgress, ShareError};
-use serde::Serialize;
 
 use crate::cli::{Failure, Result, output, usage};
 
@@ -23,13 +22,6 @@ pub(crate) struct OrderArgs {
     pub(crate) cluster: Option<String>,
 }
 
-#[derive(Serialize)]
-struct OrderRow<'a> {
-    list: &'a str,
-    number: u64,
-    partitions: &'a [u16],
-}
-
 /// Publishes an order, and prints which partitions it is for.
 pub(crate) fn publish(url: &str, order: &Order, json: bool) -> Result<()> {
     let mut published = Publications::look(url)?;
@@ -39,7 +31,7 @@ pub(crate) fn publish(url: &str, order: &Order, json: bool) -> Result<()> {
     })?;
     let (list, partitions): (_, Vec<u16>) =
         (order.list().name(), order.partitions(&published).into_iter().collect());
-    output::summary(json, &OrderRow { list, number, partitions: &partitions }, || {
+    output::summary(json, &object! { list, number, partitions: &partitions }, || {
         let whole = partitions.len() == usize::from(published.partition(1).count);
         let partitions = if whole {
             "all partitions".to_owned()

@@ -12,7 +12,6 @@ use archive_books::cluster::{FileVersion, Publications};
 use archive_peers::share::orders::OrderList;
 use archive_peers::share::{self, FileAdoption, FileOutcome, ShareError};
 use chrono::Utc;
-use serde::Serialize;
 
 use super::super::options::duration;
 use super::orders;
@@ -59,13 +58,6 @@ pub(crate) struct ShareArgs {
     /// One JSON object per published file and order
     #[arg(long, conflicts_with_all = ["archives", "set", "remove"])]
     json: bool,
-}
-
-#[derive(Serialize)]
-struct FileRow<'a> {
-    file: &'a str,
-    version: u64,
-    removed: bool,
 }
 
 pub(super) fn run(args: &ShareArgs) -> Result<ExitCode> {
@@ -121,7 +113,7 @@ fn show(args: &ShareArgs) -> Result<()> {
     for (file, version) in published.newest.iter().filter(|(file, _)| !is_list(file)) {
         let FileVersion { number, is_removed } = *version;
         if args.json {
-            output::json_line(&FileRow { file, version: number, removed: is_removed })?;
+            output::json_line(&object! { file, version: number, removed: is_removed })?;
         } else {
             say!("{}: {version}", output::visible(file))?;
         }

@@ -8,28 +8,9 @@ use archive_base::memory::peak_bytes;
 use archive_math::graphs;
 use archive_math::graphs::slices::{self, SlicedMethod};
 use archive_math::importance::ranking::Method;
-use serde::Serialize;
 
 use super::{Args, read_chosen, threads, unread, write_values};
 use crate::cli::{During, Failure, Result, output};
-
-#[derive(Serialize)]
-struct SlicedLine {
-    method: String,
-    pages: usize,
-    links: u64,
-    threads: usize,
-    memory: usize,
-    slices: usize,
-    slice_bytes: u64,
-    build_seconds: f64,
-    seconds: f64,
-    seconds_per_iteration: f64,
-    iterations: u32,
-    bytes_read: u64,
-    residual: f64,
-    peak_bytes: Option<u64>,
-}
 
 /// Ranks with the graph on disk.
 pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> Result<ExitCode> {
@@ -66,7 +47,7 @@ pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> Result<ExitCode> 
         gauss_seidel: !args.jacobi,
     };
     let outcome = options.run(&matrix, folder, Some(&weight)).map_err(Failure::failed)?;
-    let line = SlicedLine {
+    let line = object! {
         method: args.method.to_string(),
         pages: matrix.pages(),
         links: matrix.links(),

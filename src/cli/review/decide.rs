@@ -12,7 +12,6 @@ use archive_base::texts::Language;
 use archive_peers::share::orders::{Order, Resolution};
 use archive_storage::Store;
 use chrono::{DateTime, SubsecRound, Utc};
-use serde::Serialize;
 
 use super::super::cluster::orders::{self, OrderArgs};
 use super::super::options::ArchiveArgs;
@@ -195,14 +194,6 @@ fn add(by: &By, what: DecisionContent) -> Result<()> {
     Ok(())
 }
 
-#[derive(Serialize)]
-struct DecisionRow<'a> {
-    number: u64,
-    undone: bool,
-    #[serde(flatten)]
-    decision: &'a Decision,
-}
-
 pub(crate) fn log(args: &LogArgs) -> Result<()> {
     jobs::check_exists(&args.archive.path)?;
     let decisions = Decisions::read(&args.archive.path)?;
@@ -221,19 +212,13 @@ pub(crate) fn log(args: &LogArgs) -> Result<()> {
             _ => continue,
         };
         let undone = decisions.is_undone(number);
-        listing.add(DecisionRow { number, undone, decision }, |line| {
+        listing.add(object! { number, undone, #[serde(flatten)] decision }, |line| {
             let text = if undone { format!("{text} (undone)") } else { text };
             let Decision { time, by, .. } = line.decision;
             [number.to_string(), output::minute(*time), by.clone(), subject, text]
         })?;
     }
     listing.end()
-}
-
-#[derive(Serialize)]
-struct Imported {
-    imported: usize,
-    conflicts: Vec<String>,
 }
 
 /// The decisions in a sheet, and their lines in the file.
@@ -275,7 +260,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
     }
     if args.json {
         let conflicts: Vec<String> = conflicts.iter().map(|(_, subject, _)| subject.to_string()).collect();
-        output::json_line(&Imported { imported, conflicts: conflicts.clone() })?;
+        output::json_line(&object! { imported, conflicts: conflicts.clone() })?;
     } else {
         note!("{} taken in", output::count(imported as u64, "decision"));
     }

@@ -6,7 +6,6 @@ use archive_books::columns::{self, LIKELY, RowKind};
 use archive_books::ledger::Credits;
 use archive_storage::Store;
 use chrono::Utc;
-use serde::Serialize;
 
 use super::super::options::ArchiveArgs;
 use super::super::output::{self, Listing};
@@ -58,20 +57,13 @@ pub(crate) struct LearnArgs {
     json: bool,
 }
 
-#[derive(Serialize)]
-struct LikelySummary {
-    chosen: usize,
-    sites: usize,
-    time: String,
-}
-
 pub(crate) fn learn(args: &LearnArgs) -> Result<()> {
     check(args.share)?;
     let store = Store::read_only(&args.archive.path)?;
     let librarian = Librarian::learn(&store, &Decisions::read(&args.archive.path)?)?;
     let sites = librarian.keep(&store, args.share)?;
     let time = output::utc(Utc::now());
-    let kept = LikelySummary { chosen: librarian.chosen.len(), sites, time };
+    let kept = object! { chosen: librarian.chosen.len(), sites, time };
     output::summary(args.json, &kept, || {
         format!(
             "learned from {} that people chose; `likely` is known of {} that nobody has decided on",
@@ -84,15 +76,6 @@ pub(crate) fn learn(args: &LearnArgs) -> Result<()> {
 fn check(share: f64) -> Result<()> {
     let is_share = share > 0.0 && share < 1.0;
     if is_share { Ok(()) } else { Err(usage("--share has to be between 0 and 1")) }
-}
-
-#[derive(Serialize)]
-struct Suggestion {
-    site: String,
-    probability: f64,
-    importance: f64,
-    captured_pages: u32,
-    reasons: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
@@ -108,7 +91,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let name = &hosts.names()[host];
         let site =
             sites.get(&host).and_then(|sites| sites.first()).map(|site| state.site(*site)).transpose()?;
-        let suggestion = Suggestion {
+        let suggestion = object! {
             site: name.clone(),
             probability: learned.probability(host, args.share),
             importance: site.map_or(0.0, |site| credits.site_importance(&site)),

@@ -23,7 +23,7 @@ use archive_base::control::Control;
 use archive_books::prepared;
 use archive_books::recorder::{self, Memory};
 use archive_storage::segment::SegmentOptions;
-use archive_vault::import::{self, ImportNote, ImportObserver, ImportStatus};
+use archive_vault::import;
 use serde_json::json;
 
 #[global_allocator]
@@ -99,13 +99,6 @@ fn main() -> Outcome<()> {
     })
 }
 
-struct Quiet;
-
-impl ImportObserver for Quiet {
-    fn status(&mut self, _: &ImportStatus) {}
-    fn note(&mut self, _: &ImportNote) {}
-}
-
 /// Generates an archive of one page, captured every four hours from 2015 on; every tenth capture finds a new version.
 fn made(folder: &Path) -> Outcome<PathBuf> {
     let (file, archive) = (folder.join("many.warc"), folder.join("archive"));
@@ -135,7 +128,7 @@ fn made(folder: &Path) -> Outcome<PathBuf> {
         memory: Memory::new(Memory::BYTES_MIN),
         keep_cut: true,
     };
-    import::run(&mut store, &options, &Control::default(), &mut Quiet)?;
+    import::run(&mut store, &options, &Control::default(), &mut |_| {})?;
     prepared::close(store)?;
     Ok(archive)
 }

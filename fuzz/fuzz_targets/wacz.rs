@@ -7,16 +7,8 @@ use std::time::Duration;
 use archive_base::control::Control;
 use archive_books::recorder::{self, Memory};
 use archive_storage::segment::SegmentOptions;
-use archive_vault::import::{self, ImportNote, ImportObserver, ImportOptions, ImportStatus};
+use archive_vault::import::{self, ImportOptions};
 use libfuzzer_sys::fuzz_target;
-
-/// A listener that ignores all progress of the import.
-struct Nobody;
-
-impl ImportObserver for Nobody {
-    fn status(&mut self, _: &ImportStatus) {}
-    fn note(&mut self, _: &ImportNote) {}
-}
 
 fuzz_target!(|data: &[u8]| {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -34,6 +26,6 @@ fuzz_target!(|data: &[u8]| {
         keep_cut: true,
     };
     let (is_whole, _) =
-        import::run(&mut store, &options, &Control::default(), &mut Nobody).expect("no file ends an import");
+        import::run(&mut store, &options, &Control::default(), &mut |_| {}).expect("no file ends an import");
     assert!(is_whole);
 });

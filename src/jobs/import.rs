@@ -5,7 +5,7 @@ use std::path::Path;
 use archive_base::control::Control;
 use archive_books::{recorder, search};
 use archive_storage::segment::SegmentOptions;
-use archive_vault::import::{self, ImportNote, ImportObserver, ImportOptions, ImportStatus};
+use archive_vault::import::{self, ImportEvent, ImportOptions, ImportStatus};
 
 use super::{Failure, Hear, JobEvent, Opening, open};
 
@@ -37,20 +37,12 @@ pub fn import(
     if let Some(keep) = index_versions {
         search::keep_versions(path, *keep)?;
     }
-    let outcome = import::run(&mut store, options, control, &mut ImportListener(hear))?;
+    let outcome = import::run(&mut store, options, control, &mut |event| {
+        hear(match event {
+            ImportEvent::Status(status) => JobEvent::Importing(status),
+            ImportEvent::Note(note) => JobEvent::Found(note),
+        });
+    })?;
     recorder::close(store)?;
     Ok(outcome)
-}
-
-/// Tells of a running import.
-struct ImportListener<'a, 'h>(&'a mut Hear<'h>);
-
-impl ImportObserver for ImportListener<'_, '_> {
-    fn status(&mut self, status: &ImportStatus) {
-        self.0(JobEvent::Importing(status));
-    }
-
-    fn note(&mut self, note: &ImportNote) {
-        self.0(JobEvent::Found(note));
-    }
 }

@@ -6,7 +6,7 @@ use archive_base::control::Control;
 use archive_books::recorder;
 use archive_storage::StoreError;
 use archive_storage::segment::{SegmentError, SegmentOptions};
-use archive_vault::repack::{self, RepackBatch, RepackObserver, RepackOptions, Repacked};
+use archive_vault::repack::{self, RepackEvent, RepackOptions, Repacked};
 
 use super::{Failure, Hear, JobEvent, Opening, open};
 
@@ -38,11 +38,23 @@ pub fn repack(
     let mut store = open(path, &Opening { segments: segments.clone(), ..Opening::default() }, hear)?;
     let (batches, left) = repack::plan(&store.closed_segments(), options);
     let total = batches.iter().map(|batch| batch.plain_bytes).sum();
-    let mut heard = RepackListener { hear, total, written: 0, batches: 0, done: Repacked::default() };
-    let is_complete = repack::run(&mut store, &batches, options, control, &mut heard).map_err(advised)?;
+    let mut outcome = RepackOutcome { is_complete: false, left, batches: 0, done: Repacked::default() };
+    let mut written = 0;
+    let mut heard = |event: RepackEvent<'_>| match event {
+        RepackEvent::Written(plain_bytes) => {
+            written += plain_bytes;
+            hear(JobEvent::Written { bytes: written, total });
+        }
+        RepackEvent::Done(batch, done) => {
+            outcome.batches += 1;
+            outcome.done.add(done);
+            hear(JobEvent::Repacked(batch, done));
+        }
+    };
+    outcome.is_complete =
+        repack::run(&mut store, &batches, options, control, &mut heard).map_err(advised)?;
     recorder::close(store)?;
-    let RepackListener { batches, done, .. } = heard;
-    Ok(RepackOutcome { is_complete, left, batches, done })
+    Ok(outcome)
 }
 
 /// Adds advice to the error for a damaged segment.
@@ -50,26 +62,4 @@ fn advised(error: StoreError) -> Failure {
     let is_damage = matches!(error, StoreError::Segment(SegmentError::Corrupted { .. }));
     let error = Failure::from(error);
     if is_damage { error.within("nothing was changed, run `archive repair` first") } else { error }
-}
-
-/// Tells of a running repack, and adds up its batches.
-struct RepackListener<'a, 'h> {
-    hear: &'a mut Hear<'h>,
-    total: u64,
-    written: u64,
-    batches: u64,
-    done: Repacked,
-}
-
-impl RepackObserver for RepackListener<'_, '_> {
-    fn progress(&mut self, plain_bytes: u64) {
-        self.written += plain_bytes;
-        (self.hear)(JobEvent::Written { bytes: self.written, total: self.total });
-    }
-
-    fn batch(&mut self, batch: &RepackBatch, done: &Repacked) {
-        self.batches += 1;
-        self.done.add(done);
-        (self.hear)(JobEvent::Repacked(batch, done));
-    }
 }

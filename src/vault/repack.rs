@@ -147,13 +147,17 @@ impl Repacked {
     }
 }
 
-/// Receives progress.
-pub trait RepackObserver {
-    /// Called with the bytes of records, before compression, that were written since the last call.
-    fn progress(&mut self, plain_bytes: u64);
-    /// Called when a batch is in place, or in a dry run: was estimated.
-    fn batch(&mut self, batch: &RepackBatch, done: &Repacked);
+/// What happens while segments are repacked.
+#[derive(Clone, Copy, Debug)]
+pub enum RepackEvent<'a> {
+    /// So many bytes of records, before compression, were written since this was told last.
+    Written(u64),
+    /// A batch is in place, or in a dry run: was estimated.
+    Done(&'a RepackBatch, &'a Repacked),
 }
+
+/// Hears what happens while segments are repacked.
+pub type HearRepack<'a> = dyn FnMut(RepackEvent<'_>) + 'a;
 
 /// Returns the batches that are worth repacking, and how many segments are left as they are.
 #[must_use]
@@ -222,7 +226,7 @@ pub fn run(
     batches: &[RepackBatch],
     options: &RepackOptions,
     stop: &Control,
-    listener: &mut dyn RepackObserver,
+    hear: &mut HearRepack<'_>,
 ) -> Result<bool, StoreError> {
     for batch in batches {
         if stop.is_stopped() {
@@ -237,10 +241,10 @@ pub fn run(
                 captures: batch.captures,
                 plain_bytes: batch.plain_bytes,
             };
-            listener.batch(batch, &done);
+            hear(RepackEvent::Done(batch, &done));
             continue;
         }
-        let mut author = Keeping { stop, listener };
+        let mut author = Keeping { stop, hear };
         let rewritten = match store.rewrite(&batch.segments, &rewriting, &mut author) {
             Err(StoreError::Segment(SegmentError::Stopped)) => return Ok(false),
             rewritten => rewritten?,
@@ -250,24 +254,24 @@ pub fn run(
         } else {
             store.put_in_place(&rewritten)?;
         }
-        listener.batch(batch, &Repacked::of(batch, &rewritten));
+        hear(RepackEvent::Done(batch, &Repacked::of(batch, &rewritten)));
     }
     Ok(true)
 }
 
 /// Keeps all captures, and ends the rewriting when it is stopped.
-struct Keeping<'a> {
+struct Keeping<'a, 'h> {
     stop: &'a Control,
-    listener: &'a mut dyn RepackObserver,
+    hear: &'a mut HearRepack<'h>,
 }
 
-impl Author for Keeping<'_> {
+impl Author for Keeping<'_, '_> {
     fn replaces(&mut self, _: &ReplayedCapture) -> Result<bool, SegmentError> {
         if self.stop.is_stopped() { Err(SegmentError::Stopped) } else { Ok(false) }
     }
 
     fn progress(&mut self, plain_bytes: u64) -> Result<(), SegmentError> {
-        self.listener.progress(plain_bytes);
+        (self.hear)(RepackEvent::Written(plain_bytes));
         if self.stop.is_stopped() { Err(SegmentError::Stopped) } else { Ok(()) }
     }
 }

@@ -30,7 +30,7 @@ use archive_storage::segment::{
 use archive_storage::{Owner, Rebuild, SegmentId, Store, catalogued};
 
 use super::erase;
-use super::import::{self, ImportNote, ImportObserver, ImportStatus};
+use super::import;
 use super::rebuild::{self, RebuildError};
 use super::verify::{INDEXES, LOST, index_damage, lost};
 
@@ -449,7 +449,8 @@ fn bring_back(
             keep_cut: false,
             memory: Memory::default(),
         };
-        let (_, status) = import::run(&mut store, &options, &Control::default(), &mut Silent)?;
+        // Damage in quarantined segments has been reported before.
+        let (_, status) = import::run(&mut store, &options, &Control::default(), &mut |_| {})?;
         store.close()?;
         // Captures that an interrupted repair has already restored count as duplicates.
         back = status.captures + status.duplicates;
@@ -476,12 +477,4 @@ fn bring_back(
     };
     repaired.lost.push(Action { what: entry.segment.clone(), done });
     Ok(())
-}
-
-/// Reports nothing: damage in quarantined segments has been reported before.
-struct Silent;
-
-impl ImportObserver for Silent {
-    fn status(&mut self, _: &ImportStatus) {}
-    fn note(&mut self, _: &ImportNote) {}
 }

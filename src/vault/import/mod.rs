@@ -112,10 +112,14 @@ pub struct ImportNote {
     pub what: String,
 }
 
-/// Receives progress and notes while an import runs.
-pub trait ImportObserver {
-    /// Called with the progress, a few times a second.
-    fn status(&mut self, status: &ImportStatus);
-    /// Called with each note.
-    fn note(&mut self, note: &ImportNote);
+/// What happens while an import runs.
+#[derive(Debug, Clone, Copy)]
+pub enum ImportEvent<'a> {
+    /// It goes on; told a few times a second.
+    Status(&'a ImportStatus),
+    /// Something that may need attention.
+    Note(&'a ImportNote),
 }
+
+/// Hears what happens while an import runs.
+pub type HearImport<'a> = dyn FnMut(ImportEvent<'_>) + 'a;

@@ -26,7 +26,7 @@ use super::left_out::LeftOut;
 use super::prepare::{ImportRefusal, PreparedCapture, RecordReading, RejectionReason, prepare};
 use super::read::{ImportReader, QueuedItem, ReadItem};
 use super::room::RoomLease;
-use super::{ImportNote, ImportObserver, ImportOptions, ImportStatus, NoteKind};
+use super::{HearImport, ImportEvent, ImportNote, ImportOptions, ImportStatus, NoteKind};
 
 /// Interval between two progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -56,7 +56,7 @@ pub fn run(
     store: &mut Store,
     options: &ImportOptions,
     stop: &Control,
-    listener: &mut dyn ImportObserver,
+    hear: &mut HearImport<'_>,
 ) -> Result<(bool, ImportStatus), RecorderError> {
     let memory = options.memory;
     let threads = options.threads.clamp(1, memory.documents());
@@ -92,8 +92,8 @@ pub fn run(
             unused_links: 0,
         };
         // `drive` drops the receiver when it ends, so no thread waits for it.
-        import.drive(ready, &bytes, listener)?;
-        import.finish(listener)?;
+        import.drive(ready, &bytes, hear)?;
+        import.finish(hear)?;
         Ok((!stop.is_stopped(), import.status))
     })
 }
@@ -193,7 +193,7 @@ impl RunningImport<'_> {
         &mut self,
         ready: Receiver<QueuedItem<PreparedItem>>,
         bytes: &AtomicU64,
-        listener: &mut dyn ImportObserver,
+        hear: &mut HearImport<'_>,
     ) -> Result<(), RecorderError> {
         // Threads finish in any order; captures are stored in the order of the files.
         let (mut waiting, mut next) = (BTreeMap::new(), 0);
@@ -206,7 +206,7 @@ impl RunningImport<'_> {
             }
             while let Some(QueuedItem { what, place, .. }) = waiting.remove(&next) {
                 next += 1;
-                self.take(what, listener)?;
+                self.take(what, hear)?;
                 drop(place);
             }
             if self.recorder.checkpoint_is_due() {
@@ -215,22 +215,22 @@ impl RunningImport<'_> {
             if reported.elapsed() >= REPORT_EVERY {
                 reported = Instant::now();
                 self.status.bytes = bytes.load(Ordering::Relaxed);
-                listener.status(&self.status);
+                hear(ImportEvent::Status(&self.status));
             }
             self.status.bytes = bytes.load(Ordering::Relaxed);
         }
     }
 
-    fn take(&mut self, done: PreparedItem, listener: &mut dyn ImportObserver) -> Result<(), RecorderError> {
+    fn take(&mut self, done: PreparedItem, hear: &mut HearImport<'_>) -> Result<(), RecorderError> {
         match done {
-            PreparedItem::Capture(prepared) => self.capture(*prepared, listener)?,
+            PreparedItem::Capture(prepared) => self.capture(*prepared, hear)?,
             PreparedItem::Refused(file, ImportRefusal { offset, records, why }) => {
                 self.status.records += records;
                 match why {
                     RejectionReason::Broken(what) => {
                         self.status.broken += 1;
                         let (file, offset) = (file.to_string(), Some(offset));
-                        listener.note(&ImportNote { file, offset, kind: NoteKind::Broken, what });
+                        hear(ImportEvent::Note(&ImportNote { file, offset, kind: NoteKind::Broken, what }));
                     }
                     RejectionReason::NoCapture(record_type) => self.leave_out(&record_type, records),
                 }
@@ -238,7 +238,7 @@ impl RunningImport<'_> {
             PreparedItem::Other(ReadItem::Note(note)) => {
                 self.status.broken += u64::from(note.kind == NoteKind::Broken);
                 self.status.refused_files += u64::from(note.kind == NoteKind::File);
-                listener.note(&note);
+                hear(ImportEvent::Note(&note));
             }
             PreparedItem::Other(ReadItem::LeftOut(record_type)) => {
                 self.status.records += 1;
@@ -254,7 +254,7 @@ impl RunningImport<'_> {
                 });
                 for what in std::mem::take(&mut self.left_out).words().into_iter().chain(links) {
                     let (file, kind) = (name.to_string(), NoteKind::LeftOut);
-                    listener.note(&ImportNote { file, offset: None, kind, what });
+                    hear(ImportEvent::Note(&ImportNote { file, offset: None, kind, what }));
                 }
             }
             // Groups have become captures or refusals.
@@ -272,7 +272,7 @@ impl RunningImport<'_> {
     fn capture(
         &mut self,
         mut prepared: PreparedCapture,
-        listener: &mut dyn ImportObserver,
+        hear: &mut HearImport<'_>,
     ) -> Result<(), RecorderError> {
         self.status.records += prepared.count;
         for record_type in std::mem::take(&mut prepared.left_out) {
@@ -300,7 +300,7 @@ impl RunningImport<'_> {
             self.status.wrong_digests += u64::from(kind == NoteKind::Digest);
             self.status.renamed += u64::from(kind == NoteKind::RecordId);
             let (file, offset) = (prepared.file.to_string(), Some(prepared.offset));
-            listener.note(&ImportNote { file, offset, kind, what });
+            hear(ImportEvent::Note(&ImportNote { file, offset, kind, what }));
         }
         let mut is_open = false;
         if let Some(revisit) = prepared.revisit.take() {
@@ -349,14 +349,14 @@ impl RunningImport<'_> {
         Ok(())
     }
 
-    fn finish(&mut self, listener: &mut dyn ImportObserver) -> Result<(), RecorderError> {
+    fn finish(&mut self, hear: &mut HearImport<'_>) -> Result<(), RecorderError> {
         if self.status.open_revisits > 0 || originals::open_count(self.recorder.state()) > 0 {
             let open =
                 originals::resolve_open(self.recorder.store_mut(), &|digest| self.known.payload(digest))?;
             self.status.open_revisits = open.len() as u64;
             for capture in open {
                 let note = self.open_note(&capture)?;
-                listener.note(&note);
+                hear(ImportEvent::Note(&note));
             }
         }
         if self.status.captures > 0 {
@@ -364,7 +364,7 @@ impl RunningImport<'_> {
         }
         self.recorder.conclude()?;
         self.recorder.close_index()?;
-        listener.status(&self.status);
+        hear(ImportEvent::Status(&self.status));
         Ok(())
     }
 

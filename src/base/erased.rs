@@ -6,7 +6,6 @@
 //! checksum of the others.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use archive_storage::{Digest, State};
@@ -14,7 +13,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::beside;
-use crate::files::{self, WholeFile};
+use crate::files::{self, FileError, WholeFile};
 
 /// Name of the file in the archive's folder.
 pub const FILE: &str = "erased.jsonl";
@@ -33,13 +32,8 @@ pub const FORGOTTEN: &str = "urn:sha256:";
 #[non_exhaustive]
 pub enum ErasedError {
     /// It cannot be read or written.
-    #[error("the list of what was erased, {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("the list of what was erased, {0}")]
+    File(#[from] FileError),
     /// It was there, and is missing, has lost its end or has another checksum.
     #[error(
         "{} is missing, incomplete or damaged, the list of what must not come back: put back a copy of it, or have `archive repair` \
@@ -93,11 +87,8 @@ impl Erased {
     /// When the file cannot be read or a line is malformed.
     pub fn read(path: &Path) -> Result<Self, ErasedError> {
         let path = path.join(FILE);
-        let bytes = match files::read_if_there(&path, BYTES_MAX) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Ok(Self::default()),
-            Err(source) => return Err(ErasedError::Io { path, source }),
-        };
+        let bytes = files::read_if_there(&path, BYTES_MAX).map_err(FileError::at(&path))?;
+        let Some(bytes) = bytes else { return Ok(Self::default()) };
         let Ok(lines) = files::checked(&bytes) else { return Err(ErasedError::Lost { path }) };
         let mut entries = BTreeMap::new();
         for (number, line) in lines_of(lines).enumerate().filter(|(_, line)| !line.is_empty()) {
@@ -169,7 +160,7 @@ impl Erased {
         let path = path.join(FILE);
         let written =
             WholeFile::begin(&path).and_then(|file| file.commit_checked_lines(self.entries.values()));
-        written.map_err(|source| ErasedError::Io { path, source })
+        Ok(written.map_err(FileError::at(&path))?)
     }
 }
 

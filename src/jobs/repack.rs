@@ -51,8 +51,7 @@ pub fn repack(
             hear(JobEvent::Repacked(batch, done));
         }
     };
-    outcome.is_complete =
-        repack::run(&mut store, &batches, options, control, &mut heard).map_err(advised)?;
+    outcome.is_complete = repack::run(&mut store, &batches, options, control, &mut heard).map_err(advised)?;
     recorder::close(store)?;
     Ok(outcome)
 }

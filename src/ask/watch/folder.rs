@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use archive_base::files::{self, WholeFile, make_folder, refuse_link};
+use archive_base::files::{self, FileError, WholeFile, make_folder, refuse_link};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::xxh3_64;
@@ -23,11 +23,11 @@ const UNFINISHED: &str = "new.part";
 
 /// The JSON files in a folder, sorted by name; for reports that is by time.
 pub(super) fn json_files(folder: &Path) -> Result<Vec<PathBuf>, WatchError> {
-    refuse_link(folder).map_err(|source| io_error(folder, source))?;
-    let entries = files::if_there(fs::read_dir(folder)).map_err(|source| io_error(folder, source))?;
+    refuse_link(folder).map_err(FileError::at(folder))?;
+    let entries = files::if_there(fs::read_dir(folder)).map_err(FileError::at(folder))?;
     let mut files = Vec::new();
     for entry in entries.into_iter().flatten() {
-        let path = entry.map_err(|source| io_error(folder, source))?.path();
+        let path = entry.map_err(FileError::at(folder))?.path();
         if path.extension().is_some_and(|extension| extension == "json") {
             files.push(path);
         }
@@ -74,12 +74,12 @@ fn format_error(path: &Path, problem: &str) -> WatchError {
 }
 
 pub(super) fn make(folder: &Path) -> Result<(), WatchError> {
-    make_folder(folder).map_err(|source| io_error(folder, source))
+    Ok(make_folder(folder).map_err(FileError::at(folder))?)
 }
 
 /// Reads a watch. Its name must match its file name.
 pub(super) fn read_watch(path: &Path) -> Result<Watch, WatchError> {
-    parsed(path, &files::read(path, FILE_BYTES_MAX).map_err(|source| io_error(path, source))?)
+    parsed(path, &files::read(path, FILE_BYTES_MAX).map_err(FileError::at(path))?)
 }
 
 /// Parses a watch from the bytes of its file.
@@ -126,7 +126,7 @@ pub(super) fn free_name(archive: &Path, query: &str) -> String {
 }
 
 pub(super) fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, WatchError> {
-    from_json(path, &files::read(path, FILE_BYTES_MAX).map_err(|source| io_error(path, source))?)
+    from_json(path, &files::read(path, FILE_BYTES_MAX).map_err(FileError::at(path))?)
 }
 
 fn from_json<T: serde::de::DeserializeOwned>(path: &Path, bytes: &[u8]) -> Result<T, WatchError> {
@@ -148,9 +148,5 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), WatchError> {
         out.write_all(bytes)?;
         out.commit()
     };
-    save().map_err(|source| io_error(path, source))
-}
-
-pub(super) fn io_error(path: &Path, source: io::Error) -> WatchError {
-    WatchError::Io { path: path.to_owned(), source }
+    Ok(save().map_err(FileError::at(path))?)
 }

@@ -20,12 +20,11 @@ mod text;
 
 use std::collections::HashSet;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use archive_base::access::{Access, AccessError};
-use archive_base::files::{self, WholeFile};
+use archive_base::files::{self, FileError, WholeFile};
 use archive_books::change::VersionError;
 use archive_storage::address::surt;
 use archive_storage::{Store, UrlId};
@@ -33,8 +32,8 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};
 
 use self::folder::{
-    NAME_LENGTH_MAX, check_written, checked_name, free_name, io_error, json_files, make, parsed, read_json,
-    read_watch, replace, save, write_json,
+    NAME_LENGTH_MAX, check_written, checked_name, free_name, json_files, make, parsed, read_json, read_watch,
+    replace, save, write_json,
 };
 pub use folder::file;
 pub use report::{News, PageNews, WatchReport};
@@ -62,13 +61,8 @@ pub const EVERY_MAX: Duration = Duration::from_secs(10 * 366 * 86_400);
 #[non_exhaustive]
 pub enum WatchError {
     /// A file cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A file was not written by this version of the program.
     #[error("{} is not a watch or report of this version: {problem}", path.display())]
     Format {
@@ -284,14 +278,14 @@ pub fn get(archive: &Path, name: &str) -> Result<Watch, WatchError> {
 pub fn remove(archive: &Path, name: &str) -> Result<(), WatchError> {
     let path = file(archive, &get(archive, name)?.name);
     remove_reports(&path)?;
-    fs::remove_file(&path).map_err(|source| io_error(&path, source))
+    Ok(fs::remove_file(&path).map_err(FileError::at(&path))?)
 }
 
 /// Removes the reports and the feed of a watch.
 fn remove_reports(path: &Path) -> Result<(), WatchError> {
     let (reports, feed) = (path.with_extension(""), path.with_extension("atom"));
     for (path, outcome) in [(&reports, fs::remove_dir_all(&reports)), (&feed, fs::remove_file(&feed))] {
-        files::if_there(outcome).map_err(|source| io_error(path, source))?;
+        files::if_there(outcome).map_err(FileError::at(path))?;
     }
     Ok(())
 }
@@ -315,13 +309,13 @@ pub fn keep(
     // After a crash there may be a later report that this one repeats.
     let last = named(watch.since);
     for path in json_files(&folder)?.into_iter().filter(|path| *path > last) {
-        fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+        fs::remove_file(&path).map_err(FileError::at(&path))?;
     }
     write_json(&named(report.until), report)?;
     let mut names = json_files(&folder)?;
     while names.len() > REPORTS_MAX {
         let oldest = names.remove(0);
-        fs::remove_file(&oldest).map_err(|source| io_error(&oldest, source))?;
+        fs::remove_file(&oldest).map_err(FileError::at(&oldest))?;
     }
     replace(
         &file(archive, &watch.name).with_extension("atom"),
@@ -331,8 +325,7 @@ pub fn keep(
     match &watch.output {
         Some(output) if is_permitted(&output.path, outputs) => {
             let text = render(archive, watch, output.format)?;
-            WholeFile::replace(&output.path, text.as_bytes())
-                .map_err(|source| io_error(&output.path, source))?;
+            WholeFile::replace(&output.path, text.as_bytes()).map_err(FileError::at(&output.path))?;
         }
         Some(output) => withheld = Some(output.path.clone()),
         None => {}

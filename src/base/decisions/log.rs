@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{CurrentDecisions, Decision, DecisionContent, NAME_BYTES_MAX, Subject};
 use crate::erased::forgotten_name;
-use crate::files::{self, WholeFile};
+use crate::files::{self, FileError, WholeFile};
 
 /// Name of the file in the archive's folder.
 pub const FILE: &str = "decisions.jsonl";
@@ -27,13 +27,8 @@ const FORGOTTEN_NOTE: &str = "erased";
 #[non_exhaustive]
 pub enum DecisionsError {
     /// The file cannot be read or written.
-    #[error("the decisions {}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("the decisions {0}")]
+    File(#[from] FileError),
     /// A line is malformed.
     #[error("{}, line {line}: {problem}; nothing is decided or fetched until it is fixed", path.display())]
     Line {
@@ -72,11 +67,8 @@ impl Decisions {
     /// When the file cannot be read or a line is malformed.
     pub fn read(path: &Path) -> Result<Self, DecisionsError> {
         let path = path.join(FILE);
-        let bytes = match files::read_if_there(&path, BYTES_MAX) {
-            Ok(Some(bytes)) => bytes,
-            Ok(None) => return Ok(Self::default()),
-            Err(source) => return Err(DecisionsError::Io { path, source }),
-        };
+        let bytes = files::read_if_there(&path, BYTES_MAX).map_err(FileError::at(&path))?;
+        let Some(bytes) = bytes else { return Ok(Self::default()) };
         Self::parse(&bytes).map_err(|(line, problem)| DecisionsError::Line { path, line, problem })
     }
 
@@ -158,8 +150,7 @@ impl Decisions {
         stops: impl FnOnce(&Self) -> Option<T>,
     ) -> Result<Result<u64, T>, DecisionsError> {
         let path = archive.join(FILE);
-        let io = |source| DecisionsError::Io { path: path.clone(), source };
-        let file = begin(&path).map_err(io)?;
+        let file = begin(&path).map_err(FileError::at(&path))?;
         *self = Self::read(archive)?;
         if let Some(why) = stops(self) {
             return Ok(Err(why));
@@ -172,7 +163,7 @@ impl Decisions {
             self.check(&decision)?;
             self.log.push(decision);
         }
-        file.commit_lines(&self.log).map_err(io)?;
+        file.commit_lines(&self.log).map_err(FileError::at(&path))?;
         self.settle();
         Ok(Ok(first))
     }
@@ -198,9 +189,8 @@ impl Decisions {
             return Ok(());
         }
         let path = archive.join(FILE);
-        WholeFile::begin(&path)
-            .and_then(|file| file.commit_lines(&decisions.log))
-            .map_err(|source| DecisionsError::Io { path, source })
+        let written = WholeFile::begin(&path).and_then(|file| file.commit_lines(&decisions.log));
+        Ok(written.map_err(FileError::at(&path))?)
     }
 
     pub(super) fn check(&self, decision: &Decision) -> Result<(), DecisionsError> {

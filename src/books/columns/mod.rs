@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use archive_base::files::{self, WholeFile, if_there, make_folder};
+use archive_base::files::{self, FileError, WholeFile, if_there, make_folder};
 use archive_storage::backend::{OpenMode, open_regular};
 use chrono::{DateTime, Utc};
 use xxhash_rust::xxh3::xxh3_64;
@@ -62,13 +62,8 @@ impl RowKind {
 #[non_exhaustive]
 pub enum ColumnError {
     /// A file system operation failed.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// The cause.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file is damaged, not a column, or of an unknown version.
     #[error("{} is damaged or of another version; compute it again with `archive rank --save`", path.display())]
     Format {
@@ -124,9 +119,9 @@ impl SavedColumn {
 /// When the folder cannot be made or locked.
 pub fn lock(archive: &Path) -> Result<File, ColumnError> {
     let folder = archive.join(FOLDER);
-    make_folder(&folder).map_err(io_error(&folder))?;
-    let lock = File::open(&folder).map_err(io_error(&folder))?;
-    lock.lock().map_err(io_error(&folder))?;
+    make_folder(&folder).map_err(FileError::at(&folder))?;
+    let lock = File::open(&folder).map_err(FileError::at(&folder))?;
+    lock.lock().map_err(FileError::at(&folder))?;
     Ok(lock)
 }
 
@@ -151,13 +146,13 @@ pub fn write(
 ) -> Result<(), ColumnError> {
     check_name(name)?;
     let folder = archive.join(FOLDER);
-    make_folder(&folder).map_err(io_error(&folder))?;
+    make_folder(&folder).map_err(FileError::at(&folder))?;
     let path = folder.join(format!("{}.{name}", kind.name()));
     let mut bytes = [MAGIC, state.to_le_bytes()].concat();
     let numbers = values.iter().map(|value| value.map_or(f32::NAN, |value| value as f32).to_le_bytes());
     bytes.extend(numbers.flatten());
     bytes.extend(xxh3_64(&bytes).to_le_bytes());
-    WholeFile::replace(&path, &bytes).map_err(io_error(&path))
+    Ok(WholeFile::replace(&path, &bytes).map_err(FileError::at(&path))?)
 }
 
 /// Returns when a column was computed, if it exists.
@@ -211,8 +206,8 @@ pub fn read_all(archive: &Path, kind: RowKind) -> Result<Vec<SavedColumn>, Colum
 
 fn files(archive: &Path) -> Result<Vec<PathBuf>, ColumnError> {
     let folder = archive.join(FOLDER);
-    let entries = if_there(fs::read_dir(&folder)).map_err(io_error(&folder))?;
-    entries.into_iter().flatten().map(|entry| Ok(entry.map_err(io_error(&folder))?.path())).collect()
+    let entries = if_there(fs::read_dir(&folder)).map_err(FileError::at(&folder))?;
+    entries.into_iter().flatten().map(|entry| Ok(entry.map_err(FileError::at(&folder))?.path())).collect()
 }
 
 fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
@@ -222,7 +217,7 @@ fn bytes_of(path: &Path) -> io::Result<Vec<u8>> {
 }
 
 fn read(path: &Path, name: &str) -> Result<SavedColumn, ColumnError> {
-    let bytes = bytes_of(path).map_err(io_error(path))?;
+    let bytes = bytes_of(path).map_err(FileError::at(path))?;
     let (_, values) = parse(&bytes).ok_or_else(|| ColumnError::Format { path: path.into() })?;
     Ok(SavedColumn { name: name.to_owned(), values })
 }
@@ -235,10 +230,6 @@ fn parse(bytes: &[u8]) -> Option<(u64, Vec<f32>)> {
     let is_whole = rest.is_empty() && xxh3_64(content) == u64::from_le_bytes(*sum);
     let values = numbers.iter().map(|&number| f32::from_le_bytes(number)).collect();
     is_whole.then_some((u64::from_le_bytes(*state), values))
-}
-
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> ColumnError + '_ {
-    move |source| ColumnError::Io { path: path.into(), source }
 }
 
 #[cfg(test)]

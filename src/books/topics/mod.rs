@@ -19,7 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use archive_base::files::{self, WholeFile, make_folder};
+use archive_base::files::{self, FileError, WholeFile, make_folder};
 use archive_math::learn::{Platt, log_odds};
 use archive_math::topic::{Knowledge, Model, TopicText};
 use archive_storage::StateError;
@@ -65,13 +65,8 @@ const NAME_LENGTH_MAX: usize = 40;
 #[non_exhaustive]
 pub enum TopicError {
     /// A file system error.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The file is damaged or has another format version.
     #[error("{} is damaged or of another version; remove it, and learn the topic again", .0.display())]
     Format(PathBuf),
@@ -222,7 +217,7 @@ pub fn check_name(name: &str) -> Result<&str, TopicError> {
 /// If there is none, or its file cannot be read.
 pub fn get(archive: &Path, name: &str) -> Result<Topic, TopicError> {
     let path = file(archive, name)?;
-    let bytes = files::read_if_there(&path, FILE_BYTES_MAX).map_err(io_error(&path))?;
+    let bytes = files::read_if_there(&path, FILE_BYTES_MAX).map_err(FileError::at(&path))?;
     read(&path, name, &bytes.ok_or_else(|| TopicError::Missing(name.to_owned()))?)
 }
 
@@ -246,8 +241,8 @@ pub fn write(archive: &Path, name: &str, bytes: &[u8]) -> Result<(), TopicError>
         return Err(TopicError::TooMany);
     }
     let folder = archive.join(FOLDER);
-    make_folder(&folder).map_err(io_error(&folder))?;
-    WholeFile::replace(&path, bytes).map_err(io_error(&path))
+    make_folder(&folder).map_err(FileError::at(&folder))?;
+    Ok(WholeFile::replace(&path, bytes).map_err(FileError::at(&path))?)
 }
 
 /// Returns the names of the topics of an archive, sorted.
@@ -256,10 +251,10 @@ pub fn write(archive: &Path, name: &str, bytes: &[u8]) -> Result<(), TopicError>
 /// If the folder cannot be read.
 pub fn names(archive: &Path) -> Result<Vec<String>, TopicError> {
     let folder = archive.join(FOLDER);
-    let entries = files::if_there(fs::read_dir(&folder)).map_err(io_error(&folder))?;
+    let entries = files::if_there(fs::read_dir(&folder)).map_err(FileError::at(&folder))?;
     let mut names = Vec::new();
     for entry in entries.into_iter().flatten() {
-        let path = entry.map_err(io_error(&folder))?.path();
+        let path = entry.map_err(FileError::at(&folder))?.path();
         let name = path.file_stem().and_then(|name| name.to_str()).filter(|name| check_name(name).is_ok());
         // Other names are unfinished files or foreign ones.
         names.extend(
@@ -278,7 +273,7 @@ pub fn remove(archive: &Path, name: &str) -> Result<(), TopicError> {
     let path = file(archive, name)?;
     match fs::remove_file(&path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(TopicError::Missing(name.to_owned())),
-        removed => removed.map_err(io_error(&path)),
+        removed => Ok(removed.map_err(FileError::at(&path))?),
     }
 }
 
@@ -312,10 +307,6 @@ pub fn damage(archive: &Path) -> Result<Vec<String>, TopicError> {
 /// [`TopicError::Name`] if the name is invalid.
 pub fn file(archive: &Path, name: &str) -> Result<PathBuf, TopicError> {
     Ok(archive.join(FOLDER).join(format!("{}.{ENDING}", check_name(name)?)))
-}
-
-fn io_error(path: &Path) -> impl FnOnce(io::Error) -> TopicError {
-    move |source| TopicError::Io { path: path.to_owned(), source }
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use archive_base::files::{self, WholeFile, make_folder};
+use archive_base::files::{self, FileError, WholeFile, make_folder};
 use archive_storage::Digest;
 use archive_storage::address::canonical;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -48,13 +48,8 @@ pub enum NoticeError {
     #[error("too many notices wait; try again after the next refresh")]
     Full,
     /// The queue cannot be read or written.
-    #[error("{}: {source}", path.display())]
-    Io {
-        /// Folder of the queue.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
 }
 
 impl archive_base::error::Classified for NoticeError {}
@@ -211,9 +206,7 @@ pub enum NoticeQueued {
 /// When the queue is full or cannot be written.
 pub fn enqueue(archive: &Path, notice: &Notice) -> Result<NoticeQueued, NoticeError> {
     let folder = archive.join(FOLDER);
-    put(&folder, notice)
-        .map_err(|source| NoticeError::Io { path: folder.clone(), source })?
-        .ok_or(NoticeError::Full)
+    put(&folder, notice).map_err(FileError::at(&folder))?.ok_or(NoticeError::Full)
 }
 
 fn put(folder: &Path, notice: &Notice) -> io::Result<Option<NoticeQueued>> {

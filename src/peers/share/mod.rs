@@ -178,7 +178,7 @@ impl<'a> SharedFile<'a> {
         Ok(match self.kind {
             SharedKind::Access => {
                 let text =
-                    std::str::from_utf8(&bytes).map_err(|error| io_error(path, io::Error::other(error)))?;
+                    std::str::from_utf8(&bytes).map_err(io::Error::other).map_err(FileError::at(path))?;
                 Access::of_text(path, text)?;
                 SharedContent { bytes, watch: None, examples: Vec::new() }
             }
@@ -196,9 +196,7 @@ impl<'a> SharedFile<'a> {
     /// Returns the digest of an archive's file, if it exists. For a watch it covers only the query and the period,
     /// because the rest changes with every report.
     fn digest(&self, path: &Path) -> Result<Option<String>, ShareError> {
-        let Some(bytes) =
-            files::read_if_there(path, self.bytes_max()).map_err(|source| io_error(path, source))?
-        else {
+        let Some(bytes) = files::read_if_there(path, self.bytes_max()).map_err(FileError::at(path))? else {
             return Ok(None);
         };
         let watch = if self.kind == SharedKind::Watch { serde_json::from_slice(&bytes).ok() } else { None };
@@ -233,7 +231,7 @@ impl SharedContent {
             }
             (None, _) => {
                 let path = shared.path(archive)?;
-                WholeFile::replace(&path, &self.bytes).map_err(|source| io_error(&path, source))?;
+                WholeFile::replace(&path, &self.bytes).map_err(FileError::at(&path))?;
             }
         }
         Ok(())
@@ -247,7 +245,7 @@ impl SharedContent {
 pub fn checked(path: &Path) -> Result<(String, Vec<u8>), ShareError> {
     let file = path.file_name().unwrap_or_default().to_string_lossy();
     let shared = SharedFile::of(&file)?;
-    let bytes = files::read(path, shared.bytes_max()).map_err(|source| io_error(path, source))?;
+    let bytes = files::read(path, shared.bytes_max()).map_err(FileError::at(path))?;
     let bytes = shared.read(path, bytes)?.bytes;
     Ok((file.into_owned(), bytes))
 }
@@ -342,7 +340,7 @@ impl VersionChange<'_> {
 
     fn remove(&self, path: &Path) -> Result<(), ShareError> {
         match self.shared.kind {
-            SharedKind::Access => std::fs::remove_file(path).map_err(|source| io_error(path, source))?,
+            SharedKind::Access => std::fs::remove_file(path).map_err(FileError::at(path))?,
             SharedKind::Topic => topics::remove(self.archive, self.shared.name)?,
             SharedKind::Watch => watch::remove(self.archive, self.shared.name)?,
         }
@@ -352,19 +350,15 @@ impl VersionChange<'_> {
 
 /// Reads a record of an archive; there is none at first.
 fn read_record<T: DeserializeOwned + Default>(path: &Path, bytes_max: u64) -> Result<T, ShareError> {
-    let bytes = files::read_if_there(path, bytes_max).map_err(|source| io_error(path, source))?;
-    let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(|error| io_error(path, error.into()));
-    bytes.map_or_else(|| Ok(T::default()), read)
+    let bytes = files::read_if_there(path, bytes_max).map_err(FileError::at(path))?;
+    let read = |bytes: Vec<u8>| serde_json::from_slice(&bytes).map_err(io::Error::from);
+    Ok(bytes.map_or_else(|| Ok(T::default()), read).map_err(FileError::at(path))?)
 }
 
 /// Replaces a record completely.
 fn write_record(path: &Path, record: &impl Serialize) -> Result<(), ShareError> {
     let bytes = serde_json::to_vec_pretty(record).map_err(io::Error::from);
-    bytes.and_then(|bytes| WholeFile::replace(path, &bytes)).map_err(|source| io_error(path, source))
-}
-
-fn io_error(path: &Path, source: io::Error) -> ShareError {
-    FileError::at(path)(source).into()
+    Ok(bytes.and_then(|bytes| WholeFile::replace(path, &bytes)).map_err(FileError::at(path))?)
 }
 
 #[cfg(test)]

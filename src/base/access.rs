@@ -48,7 +48,7 @@ pub const FILE: &str = "access.toml";
 pub const BYTES_MAX: u64 = 4 << 20;
 
 /// Maximum number of rules in a file: each shown capture is checked against every rule.
-pub const RULES_MAX: usize = 1000;
+pub(crate) const RULES_MAX: usize = 1000;
 
 /// Why nothing can be shown.
 #[derive(Debug, thiserror::Error)]

@@ -20,10 +20,10 @@ use crate::files::WholeFile;
 const BYTES_MAX: u64 = 1 << 20;
 
 /// Maximum number of people in a file.
-pub const ACCOUNTS_MAX: usize = 1000;
+pub(crate) const ACCOUNTS_MAX: usize = 1000;
 
 /// Maximum length of a name in characters.
-pub const NAME_CHARS_MAX: usize = 64;
+pub(crate) const NAME_CHARS_MAX: usize = 64;
 
 /// Minimum length of a password in characters, and its maximum length in bytes.
 const PASSWORD_CHARS_MIN: usize = 12;

@@ -109,8 +109,7 @@ impl Digest {
     }
 
     /// A SHA-1 value computed elsewhere.
-    #[must_use]
-    pub fn from_sha1(value: [u8; 20]) -> Self {
+    pub(crate) fn from_sha1(value: [u8; 20]) -> Self {
         let mut bytes = [0; 32];
         let (used, _) = bytes.split_at_mut(20);
         used.copy_from_slice(&value);

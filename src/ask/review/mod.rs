@@ -27,4 +27,4 @@ pub use librarian::{Librarian, favoured_sites};
 pub use next::next;
 pub use ratings::{Mistakes, RATINGS_BYTES_MAX, Rating, RatingMistake, Score, read_ratings};
 pub use sheet::{SAMPLES_MAX, SamplePage, Sheet, SiteEntry, samples_of};
-pub use workbook::{CELLS_MAX, UNPACKED_BYTES_MAX};
+pub use workbook::UNPACKED_BYTES_MAX;

@@ -17,7 +17,7 @@ pub const UNPACKED_BYTES_MAX: u64 = 256 << 20;
 const FILES_MAX: usize = 1000;
 
 /// Maximum number of non-empty cells.
-pub const CELLS_MAX: usize = 2_000_000;
+pub(crate) const CELLS_MAX: usize = 2_000_000;
 
 /// Number of columns read; a review sheet has about twenty.
 const COLUMNS_MAX: usize = 256;

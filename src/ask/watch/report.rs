@@ -105,8 +105,7 @@ impl WatchReport {
     }
 
     /// Formats the report as one line of JSON.
-    #[must_use]
-    pub fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let json = serde_json::to_string(self);
         json.map(|text| text + "\n").unwrap_or_default()
     }

@@ -14,7 +14,7 @@ use crate::files::{self, FileError, WholeFile};
 pub const FILE: &str = "decisions.jsonl";
 
 /// Maximum number of decisions of an archive. Each new one rewrites all of them.
-pub const DECISIONS_MAX: usize = 1_000_000;
+pub(crate) const DECISIONS_MAX: usize = 1_000_000;
 
 /// Maximum size in bytes; a larger file is refused.
 const BYTES_MAX: u64 = 1 << 30;

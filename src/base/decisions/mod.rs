@@ -21,7 +21,7 @@ use url::Url;
 use crate::texts::Language;
 
 pub use import::{ComparedImport, DecisionImport, ImportRow};
-pub use log::{DECISIONS_MAX, Decisions, DecisionsError, FILE, check_name};
+pub use log::{Decisions, DecisionsError, FILE, check_name};
 pub use standing::{CurrentDecisions, Rated};
 
 /// Maximum length of a name, tag or collection in bytes.

@@ -121,10 +121,7 @@ pub fn is_version(capture: &Capture) -> bool {
 /// change. The second is `None` if the page had not changed yet.
 ///
 /// A change is one of the meaningful content; if only bytes ever changed, it is one of the bytes.
-///
-/// # Errors
-/// If the state cannot be read.
-pub fn latest_versions(
+pub(crate) fn latest_versions(
     store: &Store,
     access: &Access,
     id: UrlId,

@@ -12,9 +12,9 @@ pub mod xml;
 
 pub use checked::{CheckedDocument, Checks};
 pub use compare::{
-    CutReason, Difference, VersionComparison, VersionError, compare, is_version, latest_versions, parsed,
-    parsed_in_time, readable, structure, text_of, validate, version_near, version_until, versions_meant,
-    with_tree, xpath, xpath_mistake,
+    CutReason, Difference, VersionComparison, VersionError, compare, is_version, parsed, parsed_in_time,
+    readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,
+    xpath_mistake,
 };
 pub use compare::{missing_entities, whole};
 pub use lines::{LineMark, MarkedLine, lines};

@@ -31,13 +31,13 @@ const HEAD: &[u8] = b"batch 4\n";
 const CHECKSUM_BYTES: usize = 8;
 
 /// Maximum bytes of a batch.
-pub const BATCH_BYTES_MAX: usize = 32 << 20;
+pub(crate) const BATCH_BYTES_MAX: usize = 32 << 20;
 
 /// Maximum bytes of a decompressed batch.
 const PLAIN_BYTES_MAX: usize = 64 << 20;
 
 /// Maximum number of pages that a batch names.
-pub const BATCH_PAGES_MAX: usize = 50_000;
+pub(crate) const BATCH_PAGES_MAX: usize = 50_000;
 
 /// Bytes of URLs at which a batch is full; with all other data of its pages it is still far below the limits.
 const URL_BYTES_FULL: usize = 8 << 20;

@@ -57,7 +57,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 pub use audit::{ClusterAudit, InFlight, audit};
 pub use balance::{Balance, PartitionMove, moved, plan};
-pub use batch::{BATCH_BYTES_MAX, BATCH_PAGES_MAX, Batch, BatchError, Named, PART_MAX, Route};
+pub(crate) use batch::BATCH_BYTES_MAX;
+pub use batch::{Batch, BatchError, Named, PART_MAX, Route};
 pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use exchange::{ExchangeState, NextStep};
@@ -68,7 +69,7 @@ pub use slots::{Slots, SlotsOfMachine};
 pub use spans::Spans;
 pub use status::{NodeActivity, NodeProgress, NodeStatus};
 pub use turns::{Clock, Look, Turns};
-pub use vacancies::{SILENT_AFTER, Vacancies, Vacancy, VacancyView};
+pub use vacancies::{Vacancies, Vacancy, VacancyView};
 
 /// Maximum number of partitions of a cluster; each node reads the status of all.
 pub const PARTITIONS_MAX: u16 = 256;
@@ -222,14 +223,12 @@ impl Marks {
     }
 
     /// Number of the last batch to a partition.
-    #[must_use]
-    pub fn sent_to(&self, to: u16) -> u64 {
+    pub(crate) fn sent_to(&self, to: u16) -> u64 {
         self.sent.get(&to).map_or(0, |mark| mark.number)
     }
 
     /// Number of the last batch from a partition.
-    #[must_use]
-    pub fn received_from(&self, from: u16) -> u64 {
+    pub(crate) fn received_from(&self, from: u16) -> u64 {
         self.received.get(&from).map_or(0, |mark| mark.number)
     }
 }

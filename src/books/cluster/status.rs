@@ -23,14 +23,12 @@ pub enum NodeActivity {
 
 impl NodeActivity {
     /// Whether it will do nothing until others send something.
-    #[must_use]
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         !matches!(self, Self::Running | Self::Drained)
     }
 
     /// Whether the node has ended because it reached a limit, or because nothing is left.
-    #[must_use]
-    pub fn has_had_enough(&self) -> bool {
+    pub(crate) fn has_had_enough(&self) -> bool {
         match self {
             Self::Complete => true,
             Self::Ended(why) => why != "stopped",

@@ -11,7 +11,7 @@ use super::{ClusterError, Member, NodeStatus};
 
 /// A node that has published nothing for this long is gone; a running node publishes its status at least every 30
 /// seconds.
-pub const SILENT_AFTER: Duration = Duration::from_secs(120);
+pub(crate) const SILENT_AFTER: Duration = Duration::from_secs(120);
 
 /// How long a partition is reserved for the node named as its heir.
 const HEIR_TIME: Duration = Duration::from_secs(60);

@@ -29,7 +29,7 @@ use super::pay::account;
 use super::vanished::Vanished;
 
 /// Maximum length of a chain of aliases: as many as redirects are followed.
-pub const ALIASES_MAX: usize = 20;
+pub(crate) const ALIASES_MAX: usize = 20;
 
 /// Returns the page whose account a URL uses: its own, or that of the page it stands for. `None` if a chain of aliases
 /// ends without an account.

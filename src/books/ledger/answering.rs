@@ -97,10 +97,7 @@ pub fn answering(states: &[&State]) -> Result<Vec<Vec<usize>>, AnsweringError> {
 }
 
 /// Like [`answering`], given the sites of each archive.
-///
-/// # Errors
-/// When two archives have captured pages of one site.
-pub fn answering_of(sites: &[Vec<(String, bool)>]) -> Result<Vec<Vec<usize>>, AnsweringError> {
+pub(crate) fn answering_of(sites: &[Vec<(String, bool)>]) -> Result<Vec<Vec<usize>>, AnsweringError> {
     let mut all = ResponsibleArchives::default();
     for (archive, sites) in sites.iter().enumerate() {
         sites.iter().try_for_each(|(name, has_pages)| all.add(archive, name, *has_pages))?;

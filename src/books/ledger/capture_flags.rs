@@ -10,7 +10,7 @@ pub const CONTENT_CHANGED: u8 = 1;
 pub const BYTES_CHANGED: u8 = 1 << 1;
 /// Its digest is also the `WARC-Payload-Digest` of its record: it was not chunked. A later copy can then refer to it
 /// without reading the record.
-pub const DIGEST_OF_RECORD: u8 = 1 << 2;
+pub(crate) const DIGEST_OF_RECORD: u8 = 1 << 2;
 
 /// It was erased and replaced by a tombstone.
 pub const ERASED: u8 = 1 << 3;

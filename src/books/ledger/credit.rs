@@ -214,8 +214,7 @@ impl Credits {
     }
 
     /// Returns the weights of links.
-    #[must_use]
-    pub fn link_weights(&self) -> &LinkWeights {
+    pub(crate) fn link_weights(&self) -> &LinkWeights {
         &self.rules.weights
     }
 

@@ -27,17 +27,17 @@ const ROBOTS: &str = "robots";
 const PROBLEM: &str = "problem";
 
 /// Metadata field of a tombstone: when the capture was erased, `page` or `copy`, and why.
-pub const FIELD_ERASED: &str = "erased";
+pub(crate) const FIELD_ERASED: &str = "erased";
 
 /// Metadata field of a tombstone: the person who erased the capture.
 const ERASED_BY: &str = "erasedBy";
 
 /// Metadata field of the kinds of links that led to a page from its seed, a letter each.
-pub const FIELD_HOPS: &str = "hopsFromSeed";
+pub(crate) const FIELD_HOPS: &str = "hopsFromSeed";
 /// Metadata field of the milliseconds from request to last byte.
 pub const FIELD_FETCH_MS: &str = "fetchTimeMs";
 /// Metadata field of why nothing answered.
-pub const FIELD_ERROR: &str = "error";
+pub(crate) const FIELD_ERROR: &str = "error";
 
 /// The metadata fields of [`CrawlerFacts`].
 const FIELDS: [&str; 20] = [

@@ -74,8 +74,7 @@ fn subtag(tag: &str) -> String {
 }
 
 /// Returns the number of a language; 0 for one that has none.
-#[must_use]
-pub fn language_number(state: &State, tag: &str) -> u8 {
+pub(crate) fn language_number(state: &State, tag: &str) -> u8 {
     let list = std::str::from_utf8(state.setting(SETTING).unwrap_or_default()).unwrap_or_default();
     // Languages that were forgotten are empty.
     let subtag = Some(subtag(tag)).filter(|subtag| !subtag.is_empty());

@@ -218,7 +218,7 @@ fn summarise<E>(
 
 /// The visit of a page as it would be with only some of its `captures`, in order of time; `None` without any. Those in
 /// `parted` followed others that are left out. Flags of captures that change are added to `flags`.
-pub fn visit_without(
+pub(crate) fn visit_without(
     visit: &Visit,
     captures: &mut [(CaptureId, Capture)],
     parted: &[CaptureId],

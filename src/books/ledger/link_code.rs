@@ -68,8 +68,7 @@ impl LinkCode {
     }
 
     /// Returns the traits that determine its weight.
-    #[must_use]
-    pub fn traits(self, between_hosts: bool) -> LinkTraits {
+    pub(crate) fn traits(self, between_hosts: bool) -> LinkTraits {
         LinkTraits { between_hosts, nofollow: self.nofollow(), template: self.template() }
     }
 }

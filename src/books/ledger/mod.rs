@@ -34,17 +34,20 @@ mod transfers;
 mod vanished;
 mod waiting;
 
-pub use aliases::{ALIASES_MAX, AliasImportance, account_of, aliases, ends, leads_to, part_of, shown, tells};
+pub(crate) use aliases::ALIASES_MAX;
+pub use aliases::{AliasImportance, account_of, aliases, ends, leads_to, part_of, shown, tells};
 pub use announce::announcement_trust;
-pub use answering::{
-    AnsweringError, ResponsibleArchives, answering, answering_of, captured_sites, known_sites,
-};
+pub(crate) use answering::answering_of;
+pub use answering::{AnsweringError, ResponsibleArchives, answering, captured_sites, known_sites};
 pub use authority::{authority, host_name, names_this_machine};
 pub use credit::{CreditError, Credits};
+pub use facts::FIELD_FETCH_MS;
 pub use facts::{CrawlerFacts, ErasureRecord};
-pub use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_FETCH_MS, FIELD_HOPS};
-pub use languages::{forget_languages, language, language_number};
-pub use late::{is_answer, is_content, visit_without};
+pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_HOPS};
+pub(crate) use languages::language_number;
+pub use languages::{forget_languages, language};
+pub(crate) use late::visit_without;
+pub use late::{is_answer, is_content};
 pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
 pub use link_code::LinkCode;
 pub use links::REQUISITE_DEPTH_MAX;

@@ -93,8 +93,7 @@ impl FetchOutcome {
 
 impl FetchOutcome {
     /// Returns the status of the document: a 304, or a revisit without a status, has that of its original.
-    #[must_use]
-    pub fn document_status(&self) -> u16 {
+    pub(crate) fn document_status(&self) -> u16 {
         match (self.kind, self.original) {
             (CaptureKind::NotModified, Some((_, original))) => original.status,
             (CaptureKind::Identical, Some((_, original))) if self.status == 0 => original.status,
@@ -103,8 +102,7 @@ impl FetchOutcome {
     }
 
     /// Whether its facts describe the document and its links.
-    #[must_use]
-    pub fn describes_document(&self) -> bool {
+    pub(crate) fn describes_document(&self) -> bool {
         self.kind.has_payload() || self.facts.document.is_some() || !self.facts.links.is_empty()
     }
 

@@ -5,7 +5,7 @@ use archive_storage::PageFlags;
 /// It is a page in the link graph: it has an account.
 pub const ACCOUNT: PageFlags = PageFlags(1);
 /// Its account was read: its cash has been passed on at least once.
-pub const READ: PageFlags = PageFlags(1 << 1);
+pub(crate) const READ: PageFlags = PageFlags(1 << 1);
 /// It belongs to the crawl's scope.
 pub const IN_SCOPE: PageFlags = PageFlags(1 << 2);
 /// It stands for another page, whose account it shares: a redirect or a duplicate.
@@ -50,22 +50,19 @@ pub fn refusal_code(PageFlags(flags): PageFlags) -> u16 {
 }
 
 /// Returns `flags` with another refusal code (at most [`REFUSAL_MAX`]).
-#[must_use]
-pub fn with_refusal_code(PageFlags(flags): PageFlags, code: u16) -> PageFlags {
+pub(crate) fn with_refusal_code(PageFlags(flags): PageFlags, code: u16) -> PageFlags {
     let cleared = flags & !((REFUSAL_MASK << REFUSAL_LOW_SHIFT) | (REFUSAL_MASK << REFUSAL_HIGH_SHIFT));
     let (low, high) = (code & REFUSAL_MASK, (code >> 2) & REFUSAL_MASK);
     PageFlags(cleared | (low << REFUSAL_LOW_SHIFT) | (high << REFUSAL_HIGH_SHIFT))
 }
 
 /// Number of consecutive requisite links that led here.
-#[must_use]
-pub fn requisite_depth(PageFlags(flags): PageFlags) -> u16 {
+pub(crate) fn requisite_depth(PageFlags(flags): PageFlags) -> u16 {
     (flags >> REQUISITE_DEPTH_SHIFT) & REQUISITE_DEPTH_MASK
 }
 
 /// Returns `flags` with another requisite depth (at most 7).
-#[must_use]
-pub fn with_requisite_depth(PageFlags(flags): PageFlags, depth: u16) -> PageFlags {
+pub(crate) fn with_requisite_depth(PageFlags(flags): PageFlags, depth: u16) -> PageFlags {
     let cleared = flags & !(REQUISITE_DEPTH_MASK << REQUISITE_DEPTH_SHIFT);
     PageFlags(cleared | (depth.min(REQUISITE_DEPTH_MASK) << REQUISITE_DEPTH_SHIFT))
 }

@@ -22,10 +22,10 @@ use super::terms::phrase;
 use super::words::{positions, words};
 
 /// Maximum number of distinct words in elements that are indexed for one document.
-pub const ELEMENT_WORDS_MAX: usize = 50_000;
+pub(crate) const ELEMENT_WORDS_MAX: usize = 50_000;
 
 /// Maximum number of texts and words that are indexed with a position for one document.
-pub const ELEMENT_PLACES_MAX: usize = 200_000;
+pub(crate) const ELEMENT_PLACES_MAX: usize = 200_000;
 
 /// Maximum number of distinct texts of elements or attributes of one name that a query tests.
 pub const VALUES_MAX: usize = 1 << 16;

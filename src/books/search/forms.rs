@@ -61,8 +61,7 @@ const STEMMED: [(&str, Algorithm); 20] = [
 ];
 
 /// Returns the term that names a document's language, from its language tag.
-#[must_use]
-pub fn language_term(tag: &str) -> String {
+pub(crate) fn language_term(tag: &str) -> String {
     let primary = tag.split('-').next().unwrap_or_default();
     let known = STEMMED.iter().map(|(code, _)| *code).find(|code| code.eq_ignore_ascii_case(primary));
     format!("{LANGUAGE}{}", known.unwrap_or(OTHER))

@@ -38,17 +38,17 @@ mod tests;
 pub use error::SearchError;
 pub use files::{check, is_unsealed};
 pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, FoundPage, most_like};
-pub use forms::language_term;
+pub(crate) use forms::language_term;
 pub use phrase::Phrase;
 pub use reader::{Commit, Readers, SearchReader};
 pub use snippet::{Marked, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use statistics::Statistics;
 pub use structures::Structures;
-pub use versions::{
-    PagesAsOf, VERSIONS_FOLDER, VERSIONS_NAME, is_searched, keep_versions, newest_searched, older_versions,
-};
+pub use versions::{PagesAsOf, VERSIONS_FOLDER, VERSIONS_NAME, is_searched, keep_versions};
+pub(crate) use versions::{newest_searched, older_versions};
 pub use view::IndexView;
-pub use words::{WORD_BYTES_MAX, words};
+pub(crate) use words::WORD_BYTES_MAX;
+pub use words::words;
 pub use writer::{IndexOptions, IndexWriterOwner, IndexedVersion, TEXT_BYTES_MAX};
 
 use std::path::Path;

@@ -215,10 +215,7 @@ impl SearchReader {
     }
 
     /// Returns the pages of XML documents that have a document type, in ascending order.
-    ///
-    /// # Errors
-    /// When the index cannot be read.
-    pub fn pages_with_doctype(&self) -> Result<Vec<UrlId>, SearchError> {
+    pub(crate) fn pages_with_doctype(&self) -> Result<Vec<UrlId>, SearchError> {
         self.collected(structures::with_doctype)
     }
 }

@@ -48,10 +48,7 @@ pub fn is_searched(capture: &Capture) -> bool {
 }
 
 /// Returns the newest searched capture of a page, among the first `captures` of the archive.
-///
-/// # Errors
-/// When the history cannot be read.
-pub fn newest_searched(
+pub(crate) fn newest_searched(
     state: &State,
     page: UrlId,
     captures: u64,
@@ -67,10 +64,11 @@ fn version_of(state: &State, capture: &Capture) -> u64 {
 
 /// Returns the older versions of a page that are missing from an index of the archive's first `captures`, each with one
 /// of its captures.
-///
-/// # Errors
-/// When the history cannot be read.
-pub fn older_versions(state: &State, page: UrlId, captures: u64) -> Result<Vec<(u64, Capture)>, StateError> {
+pub(crate) fn older_versions(
+    state: &State,
+    page: UrlId,
+    captures: u64,
+) -> Result<Vec<(u64, Capture)>, StateError> {
     let mut versions = Vec::new();
     let mut before = HashSet::new();
     let mut newest_before = None;

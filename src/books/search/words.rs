@@ -7,7 +7,7 @@
 use tantivy::tokenizer::{AsciiFoldingFilter, TextAnalyzer, Token, TokenStream, Tokenizer};
 
 /// Maximum bytes of a word. Longer ones are machine-made (hashes, data), would bloat the dictionary and are left out.
-pub const WORD_BYTES_MAX: usize = 64;
+pub(crate) const WORD_BYTES_MAX: usize = 64;
 
 /// Returns the words of `text`, normalized as for searches.
 #[must_use]

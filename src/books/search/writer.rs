@@ -153,8 +153,7 @@ impl IndexWriterOwner {
     }
 
     /// Whether the index had no documents when it was opened.
-    #[must_use]
-    pub fn was_empty(&self) -> bool {
+    pub(crate) fn was_empty(&self) -> bool {
         self.was_empty
     }
 
@@ -222,10 +221,7 @@ impl IndexWriterOwner {
     }
 
     /// Rewrites every segment that still has words of removed pages, without them. Call this after a commit.
-    ///
-    /// # Errors
-    /// When the disk fails; earlier commits stay.
-    pub fn expunge(&mut self) -> Result<(), SearchError> {
+    pub(crate) fn expunge(&mut self) -> Result<(), SearchError> {
         let folder = self.folder.clone();
         let error = |source| SearchError::of(&folder, source);
         self.writer.set_merge_policy(Box::new(NoMergePolicy));

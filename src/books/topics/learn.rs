@@ -14,7 +14,7 @@ use super::{About, Branch, CLASS, RELEVANT, Sight, Topic, TopicError, check_name
 use crate::change::parsed_in_time;
 
 /// Minimum number of examples of each kind.
-pub const EXAMPLES_MIN: usize = 5;
+pub(crate) const EXAMPLES_MIN: usize = 5;
 
 /// Maximum number of examples of each kind, the first ones.
 pub const EXAMPLES_MAX: usize = 5000;

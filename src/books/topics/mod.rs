@@ -29,11 +29,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::VersionError;
 
+pub(crate) use learn::EXAMPLES_MIN;
 pub use learn::{
-    EXAMPLES_MAX, EXAMPLES_MIN, Judged, LabelledDocument, Leaf, Lesson, judge, learn, learn_layers,
-    read_documents,
+    EXAMPLES_MAX, Judged, LabelledDocument, Leaf, Lesson, judge, learn, learn_layers, read_documents,
 };
-pub use sight::{LEADS_MAX, Sight};
+pub use sight::Sight;
 pub use taxonomy::{Branch, TaxonomyError, branches};
 
 /// Name of the folder in an archive.
@@ -55,7 +55,7 @@ pub const ENDING: &str = "topic";
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
 
 /// Maximum number of topics in an archive.
-pub const TOPICS_MAX: usize = 100;
+pub(crate) const TOPICS_MAX: usize = 100;
 
 /// Maximum length of a name.
 const NAME_LENGTH_MAX: usize = 40;

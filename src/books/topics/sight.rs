@@ -8,7 +8,7 @@ use archive_storage::{State, StateError};
 use archive_web::parse::ParsedDocument;
 
 /// Maximum number of links of a page, the first ones.
-pub const LEADS_MAX: usize = 300;
+pub(crate) const LEADS_MAX: usize = 300;
 
 /// Maximum number of bytes of a title, a heading, or the texts of a link.
 const LINE_BYTES_MAX: usize = 256;

@@ -79,8 +79,7 @@ impl RefreshRules {
     }
 
     /// Whether a page may be fetched again `seconds` after its last fetch. Times are rounded to whole units.
-    #[must_use]
-    pub fn is_ripe(&self, seconds: i64) -> bool {
+    pub(crate) fn is_ripe(&self, seconds: i64) -> bool {
         self.has_passed(seconds, self.shortest.as_secs_f64())
     }
 

@@ -33,8 +33,7 @@ impl Belief {
     }
 
     /// Returns the mean of [`fresh`](Self::fresh) over ages from `from` to `to` days.
-    #[must_use]
-    pub fn fresh_between(&self, from: f64, to: f64) -> f64 {
+    pub(crate) fn fresh_between(&self, from: f64, to: f64) -> f64 {
         let span = to - from;
         if self.per_day * span < 1e-9 {
             return self.fresh(from);
@@ -51,8 +50,7 @@ impl Belief {
     }
 
     /// Returns the expected days since the first change that a copy of this age has missed; 0 while it is unchanged.
-    #[must_use]
-    pub fn outdated_days(&self, age: f64) -> f64 {
+    pub(crate) fn outdated_days(&self, age: f64) -> f64 {
         (age * (1.0 - self.fresh_between(0.0, age))).max(0.0)
     }
 

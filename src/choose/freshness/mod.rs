@@ -59,8 +59,7 @@ impl CopyModel {
     }
 
     /// Returns the days of age that an announcement counts as; see [`super::most_obsolete`].
-    #[must_use]
-    pub fn announced_days(&self) -> f64 {
+    pub(crate) fn announced_days(&self) -> f64 {
         -(1.0 - self.announced).ln() / self.belief.per_day
     }
 

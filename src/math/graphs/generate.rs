@@ -88,14 +88,14 @@ pub struct HostWeb {
 
 impl HostWeb {
     /// Share of links that lead to another host: 3.7 % in uk-2007-05.
-    pub const BETWEEN_HOSTS: f64 = 0.037;
+    pub(crate) const BETWEEN_HOSTS: f64 = 0.037;
     /// Share of pages without links.
-    pub const WITHOUT_LINKS: f64 = 0.1;
+    pub(crate) const WITHOUT_LINKS: f64 = 0.1;
     /// Maximum number of pages of a host, as in uk-2007-05.
-    pub const HOST_PAGES_MAX: f64 = 50_000.0;
+    pub(crate) const HOST_PAGES_MAX: f64 = 50_000.0;
     /// Exponent of the power law of host sizes: a share of `size^-EXPONENT` of the hosts is larger than a size. This
     /// gives about 870 pages per host; uk-2007-05 has 925.
-    pub const EXPONENT: f64 = 0.3;
+    pub(crate) const EXPONENT: f64 = 0.3;
     /// Minimum number of hosts, even in a small web.
     const HOSTS_MIN: f64 = 20.0;
     const BLOCK: u32 = 256;

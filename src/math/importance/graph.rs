@@ -124,8 +124,7 @@ impl Graph {
     }
 
     /// Returns the number of links of `page`, or the sum of their weights.
-    #[must_use]
-    pub fn out_weight(&self, page: usize) -> f64 {
+    pub(crate) fn out_weight(&self, page: usize) -> f64 {
         match self.weights(page) {
             Some(weights) => weights.iter().map(|&weight| f64::from(weight)).sum(),
             None => self.row(page).len() as f64,
@@ -241,10 +240,7 @@ impl GraphBuilder {
     }
 
     /// Adds all links of a page with weight 1. Sources must ascend; targets must ascend without repetition.
-    ///
-    /// # Errors
-    /// The same as for [`Self::push`].
-    pub fn push_row(&mut self, from: u32, targets: &[u32]) -> Result<(), GraphError> {
+    pub(crate) fn push_row(&mut self, from: u32, targets: &[u32]) -> Result<(), GraphError> {
         let Some(&last) = targets.last() else { return Ok(()) };
         self.check(from, last, targets.len())?;
         self.begin(from as usize);

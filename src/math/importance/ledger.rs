@@ -242,8 +242,7 @@ impl Ledger {
     }
 
     /// Number of known pages that were never read.
-    #[must_use]
-    pub fn unread_pages(&self) -> u64 {
+    pub(crate) fn unread_pages(&self) -> u64 {
         self.numbers.unread.pages
     }
 
@@ -254,8 +253,7 @@ impl Ledger {
     }
 
     /// Cash of all unread pages.
-    #[must_use]
-    pub fn unread_cash(&self) -> Cash {
+    pub(crate) fn unread_cash(&self) -> Cash {
         Cash::from_units(self.numbers.unread_cash)
     }
 

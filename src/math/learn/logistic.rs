@@ -93,8 +93,7 @@ impl Multinomial {
     }
 
     /// Restores a model from [`Multinomial::weights`]; `None` if a weight is not finite or the rows are incomplete.
-    #[must_use]
-    pub fn from_weights(classes: usize, weights: Vec<f32>) -> Option<Self> {
+    pub(crate) fn from_weights(classes: usize, weights: Vec<f32>) -> Option<Self> {
         let fits = !weights.is_empty() && classes > 0 && weights.len().is_multiple_of(classes);
         (fits && weights.iter().all(|weight| weight.is_finite())).then_some(Self { classes, weights })
     }

@@ -100,8 +100,7 @@ impl TfIdf {
     }
 
     /// Restores the result of [`TfIdf::entries`]; `None` if entries are unsorted or invalid.
-    #[must_use]
-    pub fn from_entries(entries: &[(u32, f32)]) -> Option<Self> {
+    pub(crate) fn from_entries(entries: &[(u32, f32)]) -> Option<Self> {
         let in_order = entries.is_sorted_by(|a, b| a.0 < b.0);
         let mut places = vec![0; BUCKETS as usize];
         for ((bucket, weight), place) in entries.iter().zip(1..) {

@@ -270,8 +270,7 @@ impl Knowledge {
     }
 
     /// Returns the share of links from a page with these classes that leads to `class`, by the examples.
-    #[must_use]
-    pub fn lead_rate(&self, classes: &[f64], class: usize) -> f64 {
+    pub(crate) fn lead_rate(&self, classes: &[f64], class: usize) -> f64 {
         classes.iter().zip(&self.leads_to).map(|(p, row)| p * row[class]).sum()
     }
 

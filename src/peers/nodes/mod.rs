@@ -43,7 +43,7 @@ pub use roster::{Missing, Roster};
 use crate::export::ExportError;
 
 /// Maximum number of archives queried as one.
-pub const ARCHIVES_MAX: usize = 256;
+pub(crate) const ARCHIVES_MAX: usize = 256;
 
 /// Maximum size of all answers in one round, in bytes.
 pub const ANSWERS_BYTES_MAX: u64 = 512 << 20;

@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 pub const FILES_MAX: usize = 1_000_000;
 
 /// Maximum bytes of a manifest.
-pub const MANIFEST_BYTES_MAX: u64 = 256 << 20;
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 
 /// Maximum bytes of a file's path in the archive, and of one name in it.
 pub const PATH_BYTES_MAX: usize = 1024;

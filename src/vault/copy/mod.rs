@@ -38,7 +38,7 @@ use object_store::ObjectStore;
 use tokio::runtime::Runtime;
 
 pub use self::check::{CopyCheck, CopyFinding, check};
-pub use self::manifest::{CopiedFile, FILES_MAX, MANIFEST_BYTES_MAX, Manifest, PATH_BYTES_MAX};
+pub use self::manifest::{CopiedFile, FILES_MAX, Manifest, PATH_BYTES_MAX};
 pub use self::places::{CopyPlace, FILE as PLACES_FILE, places};
 pub use self::prune::{Removed, keep_after_erase, prune};
 pub use self::restore::{RESTORE_ENDING, RestoreSummary, restore};

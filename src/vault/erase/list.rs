@@ -6,8 +6,7 @@ use archive_books::recorder::RecorderError;
 use archive_storage::{Capture, StateError, Store};
 
 /// Returns what is wrong with the list of an archive.
-#[must_use]
-pub fn list_damage(store: &Store) -> Option<String> {
+pub(crate) fn list_damage(store: &Store) -> Option<String> {
     let path = store.path();
     match Erased::of_archive(path, store.state()) {
         Ok(_) => {}
@@ -22,10 +21,7 @@ pub fn list_damage(store: &Store) -> Option<String> {
 }
 
 /// Writes the list again: what is left of it, and every page with a tombstone. Returns the number of pages on it.
-///
-/// # Errors
-/// If a tombstone cannot be read or the list cannot be written.
-pub fn restore_list(store: &Store) -> Result<usize, RecorderError> {
+pub(crate) fn restore_list(store: &Store) -> Result<usize, RecorderError> {
     let mut erased = Erased::salvaged(store.path());
     for capture in tombstones(store) {
         let capture = capture?;

@@ -43,7 +43,7 @@ use chrono::{DateTime, Utc};
 
 use self::author::{CaptureFate, ReplacementWriter};
 pub use self::intent::{EraseIntent, FILE as INTENT_FILE, interrupted};
-pub use self::list::{list_damage, restore_list};
+pub(crate) use self::list::{list_damage, restore_list};
 pub use self::plan::{ErasePlan, EraseRequest};
 pub use self::traces::{Forget, Traces};
 

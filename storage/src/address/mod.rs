@@ -30,7 +30,8 @@ pub use lookup::{callback_of, lookup_key, loose_key};
 pub use parameters::{
     Parameter, is_suspect, may_have_parameters, parameters, was_dropped, without_parameters,
 };
-pub use request::{method_of, requested_with, without_request};
+pub(crate) use request::requested_with;
+pub use request::{method_of, without_request};
 pub use surt::surt;
 
 /// Returns the 64-bit hash of a canonical URL, by which the seen-set finds it: the standard library's SipHash-1-3, with

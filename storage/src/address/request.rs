@@ -5,8 +5,7 @@
 const METHOD: &str = "__wb_method=";
 
 /// Returns the URL of what was requested from `url` with a method and, as parameters, a body; not canonical.
-#[must_use]
-pub fn requested_with(url: &str, method: &str, body: &str) -> String {
+pub(crate) fn requested_with(url: &str, method: &str, body: &str) -> String {
     let before = if url.contains('?') { '&' } else { '?' };
     let between = if body.is_empty() { "" } else { "&" };
     format!("{url}{before}{METHOD}{method}{between}{body}")

@@ -22,7 +22,7 @@ use crate::ids::{Location, SegmentId};
 use crate::warc::{self, SKIPPABLE_DICTIONARY};
 
 /// Maximum bytes of a dictionary, packed or not: the size that the IIPC proposal requires every reader to accept.
-pub const DICTIONARY_BYTES_MAX: usize = 8 << 20;
+pub(crate) const DICTIONARY_BYTES_MAX: usize = 8 << 20;
 /// Maximum bytes of the frame that guards a dictionary.
 const FRAME_BYTES_MAX: u64 = DICTIONARY_BYTES_MAX as u64 + 8;
 /// Bytes of a trained dictionary. Doubling it saves only one hundredth more.
@@ -192,8 +192,7 @@ impl Dictionary {
     }
 
     /// Returns the bytes that the dictionary and its guard take in a segment.
-    #[must_use]
-    pub fn stored_length(&self, guard: Guard) -> u64 {
+    pub(crate) fn stored_length(&self, guard: Guard) -> u64 {
         let first = self.packed.len() as u64 + 8;
         first + guard.length(first)
     }

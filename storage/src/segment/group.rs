@@ -26,7 +26,7 @@ pub const FIELD_ENTITY_DIGEST: &str = "entityDigest";
 /// The metadata field for the name of the file from which a capture was imported.
 pub const FIELD_IMPORTED: &str = "importedFrom";
 /// The metadata field for the URL that led to this one (a Heritrix name).
-pub const FIELD_VIA: &str = "via";
+pub(crate) const FIELD_VIA: &str = "via";
 
 /// One capture. Cheap to clone: the bodies are shared.
 #[derive(Clone, Debug)]

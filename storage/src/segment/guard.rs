@@ -17,9 +17,9 @@ use crate::digest::Digest;
 use crate::warc::{SKIPPABLE_MAGIC, skippable_frame};
 
 /// The skippable frame that holds a copy of the dictionary.
-pub const SKIPPABLE_COPY: u32 = SKIPPABLE_MAGIC + 1;
+pub(crate) const SKIPPABLE_COPY: u32 = SKIPPABLE_MAGIC + 1;
 /// The skippable frame that holds parity blocks of the first frame.
-pub const SKIPPABLE_PARITY: u32 = SKIPPABLE_MAGIC + 2;
+pub(crate) const SKIPPABLE_PARITY: u32 = SKIPPABLE_MAGIC + 2;
 
 /// Bytes of a block: the sector size of today's disks.
 const BLOCK_BYTES: usize = 4096;

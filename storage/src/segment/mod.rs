@@ -80,27 +80,27 @@ mod writer;
 pub use append::{Appended, RotationReason, Segments};
 pub(crate) use checkpointed::checkpointed;
 pub use codec::{Codec, Compressor, FRAME_BYTES_MAX};
-pub use dictionary::{DICTIONARY_BYTES_MAX, Dictionary, DictionaryBase};
+pub use dictionary::{Dictionary, DictionaryBase};
 pub use encode::{CompressionTotals, Encoded, Encoder, Shrinking};
 pub use error::SegmentError;
 pub use group::{
-    CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED, FIELD_VIA,
-    ImportedRecord, Truncated,
+    CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED, ImportedRecord,
+    Truncated,
 };
-pub use guard::{Guard, SKIPPABLE_COPY, SKIPPABLE_PARITY};
+pub use guard::Guard;
 pub use index::index_line;
 pub use inspect::{Fault, FaultKind, Inspection, inspect};
 pub use ledger::SegmentInfo;
 pub use look_up::{IndexedFacts, LookUp};
 pub use options::SegmentOptions;
 pub use order::SKIPPABLE_NUMBER;
-pub use origins::SKIPPABLE_ORIGINS;
+
 pub use pieces::{PayloadPieces, RecordPieces};
 pub use quarantine::{PutAside, QUARANTINE, check_repaired, put_aside, save_put_aside};
 pub use read::{SegmentReader, StoredRecord};
 pub use recover::{Damage, Recovered};
 pub use replay::ReplayedCapture;
-pub use revisit::{PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, is_not_modified};
+pub use revisit::{PROFILE_IDENTICAL, is_not_modified};
 pub(crate) use rewrite::SwapIntent;
 pub(crate) use rewrite::settle;
 pub use rewrite::{

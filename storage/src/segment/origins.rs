@@ -20,7 +20,7 @@ use crate::ids::{Location, SegmentId};
 use crate::warc::{SKIPPABLE_MAGIC, skippable_frame};
 
 /// The skippable frame that states the origins of a dictionary's versions.
-pub const SKIPPABLE_ORIGINS: u32 = SKIPPABLE_MAGIC + 4;
+pub(crate) const SKIPPABLE_ORIGINS: u32 = SKIPPABLE_MAGIC + 4;
 /// Bytes at a file's end that are searched for the frame: it has at most some thousand places, followed by an eighth of
 /// a packed dictionary.
 const TAIL_BYTES: u64 = 2 << 20;

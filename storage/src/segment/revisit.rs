@@ -7,7 +7,7 @@ use crate::warc::HeadWriter;
 /// `WARC-Profile` of a revisit with the payload of an earlier capture (WARC/1.1 section 6.7.2).
 pub const PROFILE_IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 /// `WARC-Profile` of a revisit for a "not modified" response (WARC/1.1 section 6.7.3).
-pub const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+pub(crate) const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
 
 /// Whether a `WARC-Profile` of either version of the standard means "not modified".
 #[must_use]

@@ -236,10 +236,7 @@ impl State {
     }
 
     /// Replaces the catalogue entry of a segment; `None` removes it.
-    ///
-    /// # Errors
-    /// [`StateError::ReadOnly`] and [`StateError::Poisoned`].
-    pub fn set_segment(&mut self, id: SegmentId, entry: Option<SegmentEntry>) -> Result<()> {
+    pub(crate) fn set_segment(&mut self, id: SegmentId, entry: Option<SegmentEntry>) -> Result<()> {
         self.writable()?;
         match entry {
             Some(entry) => self.contents.segments.insert(id, entry),

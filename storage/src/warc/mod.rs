@@ -40,7 +40,8 @@ pub use http::{
 pub use reader::RecordReader;
 pub use record::{Broken, ReadLimits, Record, RecordError};
 pub use sent::{SentRequest, page_of_request};
-pub use unpack::{Packing, SKIPPABLE_DICTIONARY, SKIPPABLE_MAGIC};
+pub(crate) use unpack::SKIPPABLE_MAGIC;
+pub use unpack::{Packing, SKIPPABLE_DICTIONARY};
 pub(crate) use unpack::{ZSTD_MAGIC, embedded_dictionary, skippable_frame};
 pub(crate) use write::{HeadWriter, RecordIds, WarcDate};
 

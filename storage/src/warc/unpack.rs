@@ -27,7 +27,7 @@ pub(crate) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// First bytes of a deflated gzip member.
 const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 0x08];
 /// Lowest of the 16 magic numbers of skippable frames (RFC 8878 section 3.1.2).
-pub const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
+pub(crate) const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
 /// The skippable frame at a file's start that holds its dictionary.
 pub const SKIPPABLE_DICTIONARY: u32 = 0x184d_2a5d;
 /// Maximum bytes of a dictionary, packed or not, that is accepted: twice what the proposal requires of readers.

@@ -127,7 +127,7 @@ impl Hosts {
     }
 
     /// The content of each host, by host number.
-    pub fn content_mut(&mut self) -> &mut [HostContent] {
+    pub(crate) fn content_mut(&mut self) -> &mut [HostContent] {
         &mut self.content
     }
 

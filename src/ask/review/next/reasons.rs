@@ -85,8 +85,7 @@ impl Reason {
     }
 
     /// Whether something went wrong, so that it counts even after a decision.
-    #[must_use]
-    pub fn is_trouble(self) -> bool {
+    pub(crate) fn is_trouble(self) -> bool {
         !matches!(self, Self::Unrated | Self::New | Self::Unsure | Self::MuchChanged | Self::Candidate)
     }
 }

@@ -269,10 +269,7 @@ impl GraphPart {
     }
 
     /// Computes the values of all pages once, in place.
-    ///
-    /// # Errors
-    /// When the links cannot be read.
-    pub fn sweep(&mut self) -> io::Result<()> {
+    pub(crate) fn sweep(&mut self) -> io::Result<()> {
         // Adding the income is one more rounding.
         let heard = self.batches as f64 + 2.0;
         let (mut moved, mut doubt, mut total, mut page) = (0.0, 0.0, 0.0, 0);

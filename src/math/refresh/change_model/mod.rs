@@ -25,8 +25,9 @@ use pace::Paces;
 use population::Population;
 use rayon::prelude::*;
 use regression::Regression;
+pub(crate) use relatives::RELATIONS;
 use relatives::Relatives;
-pub use relatives::{DIRECTORY, RELATIONS, Relations, relations};
+pub use relatives::{DIRECTORY, Relations, relations};
 use timeline::Timelines;
 
 use super::budget::BudgetRule;

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use rayon::prelude::*;
 
 /// Number of groups that a page belongs to, by its URL.
-pub const RELATIONS: usize = 12;
+pub(crate) const RELATIONS: usize = 12;
 /// Hashed names of the groups of a page.
 pub type Relations = [u64; RELATIONS];
 /// The relation of pages of the same site.

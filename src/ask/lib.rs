@@ -18,3 +18,5 @@ pub mod find;
 pub mod query;
 pub mod review;
 pub mod watch;
+
+archive_base::classified! { review::learned::LearnError, watch::WatchError }

@@ -117,6 +117,14 @@ pub(crate) fn chain_of<'a>(
     successors(Some(error), |&error| error.source())
 }
 
+/// Makes errors known whose kind follows from their causes.
+#[macro_export]
+macro_rules! classified {
+    ($($error:ty),+) => {
+        $(impl $crate::error::Classified for $error {})+
+    };
+}
+
 /// Lets an error pass on others in its variant `Other`: those with a kind, then those of crates that know no kinds.
 #[macro_export]
 macro_rules! passes_on {
@@ -169,18 +177,10 @@ impl Classified for AccountsError {
     }
 }
 
-impl Classified for AccessError {}
-impl Classified for DecisionsError {}
-impl Classified for ErasedError {}
-impl Classified for FileError {}
-impl Classified for RemarksError {}
-impl Classified for RemoteError {}
-impl Classified for SegmentError {}
-impl Classified for StateError {}
-impl Classified for StoreError {}
-impl Classified for io::Error {}
-impl Classified for reqwest::Error {}
-impl Classified for serde_json::Error {}
+classified! {
+    AccessError, DecisionsError, ErasedError, FileError, RemarksError, RemoteError, SegmentError, StateError,
+    StoreError, io::Error, reqwest::Error, serde_json::Error
+}
 
 #[cfg(test)]
 mod tests {

@@ -27,3 +27,9 @@ pub mod search;
 pub mod stored_graph;
 pub mod topics;
 pub mod veil;
+
+archive_base::classified! {
+    change::VersionError, cluster::ClusterError, columns::ColumnError, ledger::CreditError,
+    recorder::RecorderError, search::SearchError, stored_graph::JoinError, stored_graph::OutlineError,
+    topics::TopicError
+}

@@ -1,7 +1,5 @@
 //! `archive access`: shows what the access rules hide.
 
-use std::process::ExitCode;
-
 use archive::jobs;
 use archive_base::access::{Access, AccessRule, FILE, Role};
 use archive_storage::Store;
@@ -65,14 +63,14 @@ struct RuleRow {
     shown_to: Option<Role>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     jobs::check_exists(&args.archive.path)?;
     let access = Access::read(&args.archive.path)?;
     match &args.url {
         Some(url) => test(args, &access, url)?,
         None => show(args, &access)?,
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn show(args: &Args, access: &Access) -> Result<()> {

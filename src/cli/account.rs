@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use archive_base::access::Role;
 use archive_base::accounts::AccountList;
@@ -58,7 +57,7 @@ pub(crate) enum Command {
     },
 }
 
-pub(crate) fn run(command: &Command) -> Result<ExitCode> {
+pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
         Command::Set { name, role, file } => {
             let role = Role::EACH.into_iter().find(|known| known.name() == role);
@@ -81,7 +80,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
             note!("{name} may not log in any more");
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Reads a password: typed twice at a terminal without echo, or the first line of standard input.

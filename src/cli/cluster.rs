@@ -27,6 +27,14 @@ pub(crate) enum Command {
     Share(ShareArgs),
 }
 
+/// The object store of a cluster.
+#[derive(clap::Args)]
+pub(crate) struct ClusterUrl {
+    /// URL of the object store that the nodes share
+    #[arg(long, value_name = "URL")]
+    pub(crate) cluster: String,
+}
+
 /// Stop the node of a partition, so that another node can take the partition.
 ///
 /// The node makes everything durable, sends its remaining batches, and ends. All other nodes wait for its successor,
@@ -38,9 +46,8 @@ pub(crate) struct DrainArgs {
     /// Number of the partition
     #[arg(value_name = "N")]
     partition: u16,
-    /// URL of the object store that the nodes share
-    #[arg(long, value_name = "URL")]
-    cluster: String,
+    #[command(flatten)]
+    store: ClusterUrl,
     /// Name of the node of `archive node` that takes the partition; it has a minute to do so
     #[arg(long, value_name = "NODE")]
     to: Option<String>,
@@ -57,9 +64,8 @@ pub(crate) struct DrainArgs {
 #[command(after_help = "Example, after a machine was added:
   archive cluster balance --cluster s3://crawl/cluster --node machine9")]
 pub(crate) struct BalanceArgs {
-    /// URL of the object store that the nodes share
-    #[arg(long, value_name = "URL")]
-    cluster: String,
+    #[command(flatten)]
+    store: ClusterUrl,
     /// Name of a node that has no partition yet; may be repeated
     #[arg(long = "node", value_name = "NODE")]
     nodes: Vec<String>,
@@ -84,9 +90,8 @@ Examples:
   archive cluster status --cluster file:///srv/cluster --json"
 )]
 pub(crate) struct StatusArgs {
-    /// URL of the object store that the nodes share
-    #[arg(long, value_name = "URL")]
-    cluster: String,
+    #[command(flatten)]
+    store: ClusterUrl,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -169,7 +174,7 @@ pub(crate) fn run(command: &Command) -> Result<ExitCode> {
 }
 
 fn balance(args: &BalanceArgs) -> Result<ExitCode> {
-    let balance = plan(&args.cluster, &args.nodes)?;
+    let balance = plan(&args.store.cluster, &args.nodes)?;
     if args.json {
         output::json_line(&balance)?;
     } else {
@@ -188,8 +193,8 @@ fn balance(args: &BalanceArgs) -> Result<ExitCode> {
             say!("partition {partition}: '{}' to '{to}'", output::visible(&one.from))?;
         }
         if !args.dry_run {
-            drain(&args.cluster, partition, Some(&one.to), args.wait)?;
-            let node = moved(&args.cluster, one, args.wait)?;
+            drain(&args.store.cluster, partition, Some(&one.to), args.wait)?;
+            let node = moved(&args.store.cluster, one, args.wait)?;
             if node != one.to {
                 is_done = false;
                 let node = output::visible(&node);
@@ -201,7 +206,8 @@ fn balance(args: &BalanceArgs) -> Result<ExitCode> {
 }
 
 fn leave(args: &DrainArgs) -> Result<ExitCode> {
-    let Drained { status, had_ended } = drain(&args.cluster, args.partition, args.to.as_deref(), args.wait)?;
+    let Drained { status, had_ended } =
+        drain(&args.store.cluster, args.partition, args.to.as_deref(), args.wait)?;
     let (node, partition) = (output::visible(&status.node), args.partition);
     output::line(&if had_ended {
         format!("the node '{node}' had already left partition {partition}; another one can take it")
@@ -212,8 +218,8 @@ fn leave(args: &DrainArgs) -> Result<ExitCode> {
 }
 
 fn status(args: &StatusArgs) -> Result<ExitCode> {
-    let audit = audit(&args.cluster)?;
-    let orders = || Ok::<_, Failure>(ListProgress::look(&Publications::look(&args.cluster)?)?);
+    let audit = audit(&args.store.cluster)?;
+    let orders = || Ok::<_, Failure>(ListProgress::look(&Publications::look(&args.store.cluster)?)?);
     if args.json {
         output::json_line(&object! { #[serde(flatten)] audit: &audit, orders: orders()? })?;
     } else {

@@ -182,26 +182,20 @@ fn list(args: &Args, remote: &Remote) -> Result<ExitCode> {
 fn verify(args: &Args, remote: &Remote, control: &Control) -> Result<ExitCode> {
     let checked = shown(|progress| copy::check(remote, args.number, control, progress))?;
     for finding in &checked.findings {
-        if args.json {
-            output::json_line(finding)?;
-        } else {
+        output::summary(args.json, finding, || {
             let CopyFinding { object, path, what } = finding;
             let of = path.as_ref().map_or_else(String::new, |path| format!(" ({path})"));
-            say!("{object}{of}: {what}")?;
-        }
+            format!("{object}{of}: {what}")
+        })?;
     }
     let findings = checked.findings.len();
     let CopyCheck { copies, objects, bytes, .. } = checked;
     output::summary(args.json, &object! { copies, objects, bytes, findings }, || {
-        let result = match findings {
-            0 => "everything is as it was copied".to_owned(),
-            1 => "1 thing is wrong".to_owned(),
-            count => format!("{} things are wrong", HumanCount(count as u64)),
-        };
         let copies = match copies {
             1 => "1 copy".to_owned(),
             copies => format!("{} copies", HumanCount(copies)),
         };
+        let result = output::wrong(findings as u64, "everything is as it was copied");
         format!("{copies}, {} ({}): {result}", output::count(objects, "object"), HumanBytes(bytes))
     })?;
     Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

@@ -1,7 +1,5 @@
 //! `archive diff`: shows the differences between two versions of a page.
 
-use std::process::ExitCode;
-
 use archive_base::texts::Language;
 use archive_books::change::xml::Delta;
 use archive_books::change::{Difference, LineMark, compare, lines, versions_meant};
@@ -44,7 +42,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     let time = |text: &Option<String>| text.as_deref().map(read_time).transpose();
     let (from, to) = (time(&args.from)?, time(&args.to)?);
     let (store, access) = args.archive.open()?;
@@ -84,7 +82,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             note!("both are the same version; `archive history` shows which there are");
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn captured(capture: &Capture) -> DateTime<Utc> {

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use archive::jobs;
 use archive_ask::query::Question;
@@ -98,10 +97,9 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     if let Some(cluster) = &args.order.cluster {
-        publish(args, cluster)?;
-        return Ok(ExitCode::SUCCESS);
+        return publish(args, cluster);
     }
     let path = &args.archive.path;
     jobs::check_exists(path)?;
@@ -113,7 +111,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         if !jobs::finish_erase(path, &mut |event| hearing.hear(event))? {
             note!("no erase was interrupted");
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     if !args.lift.is_empty() {
         return lift(args);
@@ -123,8 +121,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let select = |store: &Store| pages(args, store);
     let plan = jobs::plan_erase(path, order, select, &mut |event| hearing.hear(event))?;
     if args.dry_run {
-        report(args, &plan, None)?;
-        return Ok(ExitCode::SUCCESS);
+        return report(args, &plan, None);
     }
     if plan.is_empty() {
         fail!("no captures of these pages are left; nothing was changed");
@@ -133,8 +130,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     confirm(args, &format!("Erase {captures} of {}", output::count(plan.pages.len() as u64, "page")))?;
     let done = jobs::erase(path, &plan, &mut |event| hearing.hear(event))?;
     hearing.end()?;
-    report(args, &plan, Some(&done))?;
-    Ok(ExitCode::SUCCESS)
+    report(args, &plan, Some(&done))
 }
 
 /// What is recorded of the erase.
@@ -327,14 +323,14 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> Result<()> {
     Ok(())
 }
 
-fn lift(args: &Args) -> Result<ExitCode> {
+fn lift(args: &Args) -> Result<()> {
     jobs::lift(&args.archive.path, &args.lift)?;
     let urls = output::count(args.lift.len() as u64, "URL");
     note!("{urls} may be fetched and imported again");
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
-fn list(args: &Args) -> Result<ExitCode> {
+fn list(args: &Args) -> Result<()> {
     let erased = Erased::read(&args.archive.path)?;
     let mut listing = Listing::new(args.json, &["erased", "by", "URL", "why"], &[]);
     for entry in erased.entries() {
@@ -344,6 +340,5 @@ fn list(args: &Args) -> Result<ExitCode> {
             [entry.time.clone(), by.to_owned(), url, entry.reason.clone()]
         })?;
     }
-    listing.end()?;
-    Ok(ExitCode::SUCCESS)
+    listing.end()
 }

@@ -1,6 +1,5 @@
 //! `archive freshness`: reports how fresh the copies are.
 
-use std::process::ExitCode;
 use std::time::Duration;
 
 use archive_ask::query::Question;
@@ -59,7 +58,7 @@ struct FreshnessReport {
     parts: PartsShown,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     if !(0.0..=1.0).contains(&args.alpha) {
         refuse!("--alpha is a probability, from 0 to 1");
     }
@@ -89,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     } else {
         print(&report)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// Reports it if there are no copies.

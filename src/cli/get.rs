@@ -1,7 +1,5 @@
 //! `archive get`: prints the archived content of a URL.
 
-use std::process::ExitCode;
-
 use archive_base::access::Access;
 use archive_books::ledger::CrawlerFacts;
 use archive_storage::address::{method_of, without_request};
@@ -41,7 +39,7 @@ pub(crate) struct Args {
     raw: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     let time = args.at.as_deref().map(read_time).transpose()?;
     let (store, access) = args.archive.open()?;
     let id = match args.method.to_ascii_uppercase().as_str() {
@@ -83,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         let plain = decode_content(&payload, &head.list("Content-Encoding"), DECODED_BYTES_MAX);
         output::content(&plain.body)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The page of the newest request with a method for a URL.

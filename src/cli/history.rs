@@ -1,7 +1,5 @@
 //! `archive history`: lists every capture of a URL.
 
-use std::process::ExitCode;
-
 use archive_base::access::Access;
 use archive_books::ledger::{CrawlerFacts, capture_flags};
 use archive_storage::{Capture, CaptureKind, Store};
@@ -46,10 +44,9 @@ struct CaptureRow {
     erased: Option<String>,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     let (store, access) = args.archive.open()?;
-    print(&store, &access, &args.url, args.json)?;
-    Ok(ExitCode::SUCCESS)
+    print(&store, &access, &args.url, args.json)
 }
 
 /// Prints the history of a URL.

@@ -226,26 +226,26 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Query(args) => query::run(&args),
         Command::Search(args) => search::run(&args),
         Command::Said(args) => said::run(&args),
-        Command::Serve(args) => serve::run(&args),
-        Command::History(args) => history::run(&args),
-        Command::Why(args) => why::run(&args),
-        Command::Get(args) => get::run(&args),
-        Command::Diff(args) => diff::run(&args),
+        Command::Serve(args) => ended(serve::run(&args)),
+        Command::History(args) => ended(history::run(&args)),
+        Command::Why(args) => ended(why::run(&args)),
+        Command::Get(args) => ended(get::run(&args)),
+        Command::Diff(args) => ended(diff::run(&args)),
         Command::Watch(args) => watch::run(&args),
-        Command::Publish(args) => publish::run(&args),
-        Command::Freshness(args) => freshness::run(&args),
+        Command::Publish(args) => ended(publish::run(&args)),
+        Command::Freshness(args) => ended(freshness::run(&args)),
         Command::Plan(args) => plan::run(&args),
-        Command::Topic(command) => topic::run(&command),
+        Command::Topic(command) => ended(topic::run(&command)),
         Command::Import(args) => import::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Copy(args) => copy::run(&args),
         Command::Rebuild(args) => rebuild::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Repack(args) => repack::run(&args),
-        Command::Access(args) => access::run(&args),
-        Command::Account(command) => account::run(&command),
-        Command::Erase(args) => erase::run(&args),
-        Command::Stats(args) => stats::run(&args),
+        Command::Access(args) => ended(access::run(&args)),
+        Command::Account(command) => ended(account::run(&command)),
+        Command::Erase(args) => ended(erase::run(&args)),
+        Command::Stats(args) => ended(stats::run(&args)),
         Command::Verify(args) => verify::run(&args),
         Command::Validate(args) => validate::run(&args),
         Command::XPath(args) => xpath::run(&args),
@@ -256,10 +256,14 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "archive", &mut script);
-            output::write(&script)?;
-            Ok(ExitCode::SUCCESS)
+            ended(output::write(&script))
         }
     }
+}
+
+/// The exit code of a command that can only succeed or fail.
+fn ended(outcome: Result<()>) -> Result<ExitCode> {
+    outcome.map(|()| ExitCode::SUCCESS)
 }
 
 /// The exit code of a command's error.

@@ -8,6 +8,7 @@ use archive_books::cluster::{Member, Mode, PARTITIONS_MAX, Vacancy};
 use archive_crawl::WORKERS_MAX;
 use archive_peers::supervisor::{self, CrawlsOfMachine};
 
+use super::cluster::ClusterUrl;
 use super::{During, EXIT_STOPPED, EXIT_USAGE, Result, interrupt};
 
 /// Crawl the partitions of a cluster that have no node, each in its own process and folder, as `archive crawl` does.
@@ -21,9 +22,8 @@ use super::{During, EXIT_STOPPED, EXIT_USAGE, Result, interrupt};
   archive node --cluster s3://crawl/cluster --partitions 64 --archives /srv/archives --partitions-max 16 \\
     --copies s3://crawl/copies -- --seeds /srv/list.txt --scope any --user-agent 'mybot/1.0 (+https://example.org/bot)'")]
 pub(crate) struct Args {
-    /// URL of the object store that the nodes share
-    #[arg(long, value_name = "URL")]
-    cluster: String,
+    #[command(flatten)]
+    store: ClusterUrl,
     /// Number of partitions of the cluster; set by the first node
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARTITIONS_MAX)))]
     partitions: u16,
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let control = interrupt::install()?;
     fs::create_dir_all(&args.archives).within(args.archives.display())?;
     let place = (1, args.partitions);
-    let member = Member::find(&args.cluster, place, args.cluster_mode, args.node.as_deref())?;
+    let member = Member::find(&args.store.cluster, place, args.cluster_mode, args.node.as_deref())?;
     let crawl =
         |vacancy: &Vacancy, folder: &Path, copies: Option<&str>| command(args, vacancy, folder, copies);
     let machine = CrawlsOfMachine {
@@ -77,7 +77,7 @@ fn command(args: &Args, vacancy: &Vacancy, folder: &Path, copies: Option<&str>) 
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("archive"));
     let mut command = Command::new(program);
     command.arg("crawl").args(&args.crawl).arg("--archive").arg(folder);
-    command.args(["--cluster", &args.cluster, "--partition"]);
+    command.args(["--cluster", &args.store.cluster, "--partition"]);
     command.arg(format!("{}/{}", vacancy.number, args.partitions)).arg("--slots");
     command.args(["--after-epoch", &vacancy.epoch.to_string()]);
     if let Some(url) = copies {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use archive_ask::query::{self, MEMORY_MIN, Question, UnreadRows};
 use archive_base::access::Access;
@@ -85,6 +85,21 @@ impl TimeArgs {
     pub(crate) fn limits(&self) -> query::Limits {
         let limits = query::Limits::USUAL;
         self.time_limit.map_or(limits, |time| limits.within(time))
+    }
+}
+
+/// Time limit of a search that reads versions.
+#[derive(clap::Args)]
+pub(crate) struct SearchTime {
+    /// Time limit of the search
+    #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
+    time_max: Duration,
+}
+
+impl SearchTime {
+    /// When it ends, beginning now.
+    pub(crate) fn deadline(&self) -> Result<Instant> {
+        Instant::now().checked_add(self.time_max).ok_or_else(|| usage("--for is too long"))
     }
 }
 

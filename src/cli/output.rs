@@ -11,6 +11,7 @@ use std::io::{self, IsTerminal, Write};
 pub(crate) use archive_base::texts::count;
 use chrono::{DateTime, Local, SecondsFormat, Utc};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Width, presets};
+use indicatif::HumanCount;
 use serde::Serialize;
 use serde_json::ser::{Formatter, Serializer};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -37,6 +38,15 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<()> {
 /// Prints a result as one line: JSON for programs, or a sentence for people.
 pub(crate) fn summary(json: bool, value: &impl Serialize, sentence: impl FnOnce() -> String) -> Result<()> {
     if json { json_line(value) } else { line(&sentence()) }
+}
+
+/// How many things are wrong; what is said if none is.
+pub(crate) fn wrong(findings: u64, none: &str) -> String {
+    match findings {
+        0 => none.to_owned(),
+        1 => "1 thing is wrong".to_owned(),
+        count => format!("{} things are wrong", HumanCount(count)),
+    }
 }
 
 /// Formats JSON without characters that control terminals. JSON itself only escapes those below U+0020.

@@ -3,7 +3,6 @@
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use archive::jobs::{self, Opening};
 use archive_books::ledger::Credits;
@@ -55,18 +54,14 @@ pub(crate) struct Args {
     clock: ClockArgs,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     jobs::check_exists(&args.archive.path)?;
     if args.waiting {
         let store = Store::read_only(&args.archive.path)?;
         for url in publish::waiting(store.state(), &Credits::open(store.state())?)? {
-            if args.json {
-                output::json_line(&serde_json::json!({ "url": url }))?;
-            } else {
-                output::line(&url)?;
-            }
+            output::summary(args.json, &object! { url: &url }, || url.clone())?;
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let announced = read(args)?;
     if announced.is_empty() && args.forget_cluster.is_none() {
@@ -88,8 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     credits.write_remarks::<publish::PublishError>(&mut store)?;
     recorder::close(store)?;
     if args.json {
-        output::json_line(&outcome)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::json_line(&outcome);
     }
     for url in outcome.out_of_scope.iter().take(NAMED_MAX) {
         note!("{url} is out of scope of the crawl");
@@ -103,7 +97,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         outcome.out_of_scope.len(),
         outcome.over_limit
     );
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn read(args: &Args) -> Result<Vec<Announcement>> {

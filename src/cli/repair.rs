@@ -44,34 +44,28 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let actions = repaired.actions.iter().map(|action| (action, false));
     for (action, is_lost) in actions.chain(repaired.lost.iter().map(|action| (action, true))) {
         let (what, done) = (action.what.as_str(), action.done.as_str());
-        if args.json {
-            output::json_line(&object! { what, done, lost: is_lost })?;
-        } else {
-            say!("{}{what}: {done}", if is_lost { "LOST: " } else { "" })?;
-        }
-    }
-    if args.json {
-        output::json_line(&object! {
-            segments: repaired.segments,
-            actions: repaired.actions.len(),
-            rebuilt: repaired.rebuilt,
-            saved: repaired.saved,
-            lost: repaired.lost.len(),
+        output::summary(args.json, &object! { what, done, lost: is_lost }, || {
+            format!("{}{what}: {done}", if is_lost { "LOST: " } else { "" })
         })?;
-    } else if repaired.actions.is_empty() && repaired.lost.is_empty() {
-        let segments = output::count(repaired.segments as u64, "segment");
-        say!("{segments}: nothing had to be repaired")?;
-    } else {
+    }
+    let summary = object! {
+        segments: repaired.segments,
+        actions: repaired.actions.len(),
+        rebuilt: repaired.rebuilt,
+        saved: repaired.saved,
+        lost: repaired.lost.len(),
+    };
+    output::summary(args.json, &summary, || {
+        let segments = output::count(repaired.segments, "segment");
+        if repaired.actions.is_empty() && repaired.lost.is_empty() {
+            return format!("{segments}: nothing had to be repaired");
+        }
         let state = if repaired.rebuilt { "; the state was rebuilt" } else { "" };
         let saved = match repaired.saved {
             0 => String::new(),
             saved => format!(", {} of damaged segments recovered", output::count(saved, "capture")),
         };
-        say!(
-            "{}, {}{saved}{state}",
-            output::count(repaired.segments as u64, "segment"),
-            output::count(repaired.actions.len() as u64, "repair"),
-        )?;
-    }
+        format!("{segments}, {}{saved}{state}", output::count(repaired.actions.len() as u64, "repair"))
+    })?;
     Ok(if repaired.lost.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,14 +1,13 @@
 //! `archive said`: finds out since when and until when pages said something.
 
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
 
 use archive_ask::find::{SaidPeriod, SaidPeriods, said};
 use archive_books::search::Phrase;
 use chrono::{DateTime, Utc};
 
 use super::get::read_time;
-use super::options::{Meant, PagesArgs, duration};
+use super::options::{Meant, PagesArgs, SearchTime};
 use super::output::{self, Listing};
 use super::{EXIT_STOPPED, Result};
 
@@ -37,9 +36,8 @@ pub(crate) struct Args {
     /// Only pages that contained the words at this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Time limit of the search
-    #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
-    time_max: Duration,
+    #[command(flatten)]
+    time: SearchTime,
     /// One JSON object per period in which a page contained the words
     #[arg(long)]
     json: bool,
@@ -50,9 +48,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         refuse!("there is no word in '{}' to look for", args.text);
     };
     let at = args.at.as_deref().map(read_time).transpose()?;
-    let Some(deadline) = Instant::now().checked_add(args.time_max) else {
-        refuse!("--for is too long");
-    };
+    let deadline = args.time.deadline()?;
     let Meant { store, access, pages, .. } = args.pages.open()?;
     let looked = said(&store, &access, &phrase, &pages, deadline)?;
     let mut listing = Listing::new(args.json, &["page", "not yet", "since", "last", "no more"], &[]);

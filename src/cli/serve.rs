@@ -2,7 +2,6 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use archive::serve::{
@@ -111,7 +110,7 @@ fn timegate(text: &str) -> Result<String, String> {
     Ok(format!("{url}{}", if is_open { "" } else { "/" }))
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     if args.origin.len() != args.replay_origin.len() {
         refuse!("--origin and --replay-origin must be given in pairs");
     }
@@ -168,7 +167,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         say!("{name}archive at {application}/, archived pages at {replay}/")?;
     }
     server.run(&control);
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 /// The folders to serve, and the archives to query as one.

@@ -1,7 +1,5 @@
 //! `archive stats`: shows totals of the archive.
 
-use std::process::ExitCode;
-
 use archive::jobs::{self, MovedSeed, Stats};
 use indicatif::{HumanBytes, HumanCount};
 
@@ -19,11 +17,10 @@ pub(crate) struct Args {
     json: bool,
 }
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     let stats = jobs::stats(&args.archive.path)?;
     if args.json {
-        output::json_line(&stats)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::json_line(&stats);
     }
     print_totals(&stats)?;
     let mut table = output::table(&["importance", "most important sites", "pages"], &[0, 2]);
@@ -32,8 +29,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         table.add_row([format!("{:.2}", site.importance), site.site.clone(), pages]);
     }
     output::line("")?;
-    output::print(&table)?;
-    Ok(ExitCode::SUCCESS)
+    output::print(&table)
 }
 
 fn print_totals(stats: &Stats) -> Result<()> {

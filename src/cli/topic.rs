@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use archive::jobs;
 use archive_ask::query::Question;
@@ -141,15 +140,14 @@ pub(crate) struct RemoveTopic {
     archive: ArchiveArgs,
 }
 
-pub(crate) fn run(command: &Command) -> Result<ExitCode> {
+pub(crate) fn run(command: &Command) -> Result<()> {
     match command {
-        Command::Learn(args) => run_learn(args)?,
-        Command::Test(args) => run_test(args)?,
-        Command::List(args) => list(args)?,
-        Command::Show(args) => show(args)?,
-        Command::Remove(args) => topics::remove(&args.archive.path, &args.name)?,
+        Command::Learn(args) => run_learn(args),
+        Command::Test(args) => run_test(args),
+        Command::List(args) => list(args),
+        Command::Show(args) => show(args),
+        Command::Remove(args) => Ok(topics::remove(&args.archive.path, &args.name)?),
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn run_learn(args: &LearnTopic) -> Result<()> {

@@ -41,44 +41,36 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     progress::end();
     let findings = verified.findings.len() as u64 + verified.unlisted;
     for finding in &verified.findings {
-        if args.json {
-            output::json_line(finding)?;
-        } else {
+        output::summary(args.json, finding, || {
             let Finding { segment, offset, what } = finding;
             let place = offset.map_or(String::new(), |offset| format!(", offset {offset}"));
             let segment = segment.map_or("archive".to_owned(), |segment| format!("segment {segment}"));
-            say!("{segment}{place}: {what}")?;
-        }
+            format!("{segment}{place}: {what}")
+        })?;
     }
-    if args.json {
-        output::json_line(&object! { #[serde(flatten)] verified: &verified, findings })?;
-    } else {
-        if verified.unlisted > 0 {
-            say!("and {} more", HumanCount(verified.unlisted))?;
-        }
-        let result = match findings {
-            0 => "everything is as it should be".to_owned(),
-            1 => "1 thing is wrong".to_owned(),
-            count => format!("{} things are wrong", HumanCount(count)),
-        };
+    if !args.json && verified.unlisted > 0 {
+        say!("and {} more", HumanCount(verified.unlisted))?;
+    }
+    if !args.json && verified.lost > 0 {
+        say!(
+            "earlier repairs could not bring back {} captures: {}/repairs.jsonl lists them",
+            HumanCount(verified.lost),
+            path.join(QUARANTINE).display()
+        )?;
+    }
+    output::summary(args.json, &object! { #[serde(flatten)] verified: &verified, findings }, || {
         let open = match verified.open_revisits {
             0 => String::new(),
             count => format!(" ({count} have no original here)"),
         };
-        if verified.lost > 0 {
-            say!(
-                "earlier repairs could not bring back {} captures: {}/repairs.jsonl lists them",
-                HumanCount(verified.lost),
-                path.join(QUARANTINE).display()
-            )?;
-        }
-        say!(
-            "{} captures ({}), {} revisits resolved{open}, {} closed segments: {result}",
+        format!(
+            "{} captures ({}), {} revisits resolved{open}, {} closed segments: {}",
             HumanCount(verified.captures),
             HumanBytes(verified.bytes),
             HumanCount(verified.revisits),
             verified.segments,
-        )?;
-    }
+            output::wrong(findings, "everything is as it should be"),
+        )
+    })?;
     Ok(if findings == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

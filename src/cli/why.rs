@@ -1,7 +1,5 @@
 //! `archive why`: explains why a URL is or is not in the archive.
 
-use std::process::ExitCode;
-
 use archive_base::texts::Language;
 use archive_books::ledger::Tested;
 use archive_books::veil;
@@ -43,7 +41,7 @@ const RARE: f64 = 1.0 / 3652.5;
 /// Default number of visits shown.
 const VISITS: usize = 10;
 
-pub(crate) fn run(args: &Args) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args) -> Result<()> {
     if args.fetches_per_day.is_some_and(|number| !(number > 0.0 && number.is_finite())) {
         refuse!("--fetches-per-day has to be more than 0");
     }
@@ -55,7 +53,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         for visit in visits()? {
             output::json_line(&visit)?;
         }
-        return Ok(ExitCode::SUCCESS);
+        return Ok(());
     }
     let (weights, now) = (Weights::kept(&store)?, Utc::now());
     let why =
@@ -66,7 +64,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         print(&why)?;
         print_visits(&visits()?)?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn print(why: &UrlStory) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use archive_base::access::Access;
 use archive_books::change::{version_near, xpath, xpath_mistake};
@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::get::read_time;
-use super::options::{Meant, PagesArgs, duration};
+use super::options::{Meant, PagesArgs, SearchTime};
 use super::output::{self, Listing};
 use super::{EXIT_STOPPED, Failure, Result, progress, usage};
 
@@ -44,9 +44,8 @@ pub(crate) struct Args {
     /// Read the versions nearest to this time (2026-01-31, 2026-01-31T10:00, 20260131100000, or with a zone)
     #[arg(long, value_name = "TIME")]
     at: Option<String>,
-    /// Time limit of the search
-    #[arg(long = "for", default_value = "1m", value_name = "TIME", value_parser = duration)]
-    time_max: Duration,
+    #[command(flatten)]
+    time: SearchTime,
     /// One JSON object per node or value
     #[arg(long)]
     json: bool,
@@ -84,9 +83,7 @@ struct XPathSum {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let at = args.at.as_deref().map(read_time).transpose()?;
-    let Some(deadline) = Instant::now().checked_add(args.time_max) else {
-        refuse!("--for is too long");
-    };
+    let deadline = args.time.deadline()?;
     if let Some(mistake) = xpath_mistake(&args.expression) {
         return Err(wrong(&mistake));
     }

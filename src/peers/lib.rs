@@ -23,3 +23,5 @@ pub mod export;
 pub mod nodes;
 pub mod share;
 pub mod supervisor;
+
+archive_base::classified! { export::ExportError, share::ShareError, supervisor::SupervisorError }

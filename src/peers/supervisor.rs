@@ -39,8 +39,6 @@ pub enum SupervisorError {
     Other(#[from] Failure),
 }
 
-impl archive_base::error::Classified for SupervisorError {}
-
 archive_base::passes_on! { SupervisorError: ClusterError, StoreError, CreditError, CopyError, FileError }
 
 /// What a machine crawls, and how.

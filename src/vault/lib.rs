@@ -30,3 +30,5 @@ pub mod rebuild;
 pub mod repack;
 pub mod repair;
 pub mod verify;
+
+archive_base::classified! { erase::EraseError, rebuild::RebuildError, repair::RepairError }

@@ -35,8 +35,6 @@ pub enum RebuildError {
     Missing(Vec<SegmentInfo>),
 }
 
-impl archive_base::error::Classified for RebuildError {}
-
 impl<E: Into<RecorderError>> From<E> for RebuildError {
     fn from(error: E) -> Self {
         Self::Recorder(error.into())

@@ -46,8 +46,6 @@ pub enum RepairError {
     Rebuild(#[from] RebuildError),
 }
 
-impl archive_base::error::Classified for RepairError {}
-
 impl<E: Into<RecorderError>> From<E> for RepairError {
     fn from(error: E) -> Self {
         Self::Recorder(error.into())

@@ -97,8 +97,6 @@ pub enum WatchError {
     State(#[from] archive_storage::StateError),
 }
 
-impl archive_base::error::Classified for WatchError {}
-
 /// A watch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Watch {

@@ -51,8 +51,6 @@ pub enum VersionError {
     NoOriginal,
 }
 
-impl archive_base::error::Classified for VersionError {}
-
 /// How two versions differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "changes", rename_all = "lowercase")]

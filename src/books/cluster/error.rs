@@ -132,8 +132,6 @@ pub enum ClusterError {
     },
 }
 
-impl archive_base::error::Classified for ClusterError {}
-
 impl ClusterError {
     /// Whether a retry may succeed.
     #[must_use]

@@ -77,8 +77,6 @@ pub enum ColumnError {
     Name(String),
 }
 
-impl archive_base::error::Classified for ColumnError {}
-
 /// Maximum length of a name.
 const NAME_LENGTH_MAX: usize = 32;
 

@@ -80,8 +80,6 @@ pub enum CreditError {
     },
 }
 
-impl archive_base::error::Classified for CreditError {}
-
 /// The books: both ledgers, and the rules for weighing and following links.
 #[derive(Debug)]
 pub struct Credits {

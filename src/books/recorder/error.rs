@@ -39,9 +39,10 @@ pub enum RecorderError {
     Other(#[from] Failure),
 }
 
-archive_base::passes_on! { RecorderError: CreditError, search::SearchError, AccessError, ErasedError, DecisionsError, TopicError, PreparedError, prepared::Error, ColumnError, FileError, VersionError }
-
-impl archive_base::error::Classified for RecorderError {}
+archive_base::passes_on! {
+    RecorderError: CreditError, search::SearchError, AccessError, ErasedError, DecisionsError, TopicError,
+    PreparedError, prepared::Error, ColumnError, FileError, VersionError
+}
 
 impl RecorderError {
     /// Whether the disk was full: the operation may be retried once there is space.

@@ -62,8 +62,6 @@ pub enum SearchError {
     },
 }
 
-impl archive_base::error::Classified for SearchError {}
-
 /// Errors of reading by which the content of the index, and not the disk, is at fault.
 const DAMAGE: [io::ErrorKind; 2] = [io::ErrorKind::InvalidData, io::ErrorKind::UnexpectedEof];
 

@@ -52,8 +52,6 @@ pub enum JoinError {
     Other(#[from] Failure),
 }
 
-impl archive_base::error::Classified for JoinError {}
-
 archive_base::passes_on! { JoinError: StateError, CreditError, OutlineError; PartError, GraphError }
 
 /// A list of links, which grows by doubling, takes at most two of these shares of the memory.

@@ -73,8 +73,6 @@ pub enum OutlineError {
     TooMuch,
 }
 
-impl archive_base::error::Classified for OutlineError {}
-
 /// Passes pieces of an archive's rows to `take`, from row `from` on, until they exceed `room` bytes or the instant
 /// `until` has come. Returns the row to continue from; `None` at the end.
 ///

@@ -95,8 +95,6 @@ pub enum TopicError {
     State(#[from] StateError),
 }
 
-impl archive_base::error::Classified for TopicError {}
-
 /// The description of a topic.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct About {

@@ -14,7 +14,7 @@ use archive_peers::share::{self, FileAdoption, FileOutcome, ShareError};
 use chrono::Utc;
 
 use super::super::options::duration;
-use super::orders;
+use super::{ClusterUrl, orders};
 use crate::cli::{EXIT_STOPPED, Result, interrupt, output, usage};
 
 /// Publish access rules, topics and watches to all nodes of a cluster, list them, or update archives with them.
@@ -40,9 +40,8 @@ An empty access.toml lifts all rules. A watch is published with its query and in
 archive makes its own reports, without gaps when the watch changes. Removing a watch removes its
 reports.")]
 pub(crate) struct ShareArgs {
-    /// URL of the object store that the nodes share
-    #[arg(long, value_name = "URL")]
-    cluster: String,
+    #[command(flatten)]
+    store: ClusterUrl,
     /// Files to publish, each as a new version
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["archives", "every", "remove"])]
     set: Vec<PathBuf>,
@@ -82,7 +81,7 @@ fn publish(args: &ShareArgs) -> Result<()> {
         };
         usage(format!("{problem}; nothing was published"))
     })?;
-    let mut published = Publications::look(&args.cluster)?;
+    let mut published = Publications::look(&args.store.cluster)?;
     for (file, bytes) in checked {
         let version = published.publish(&file, bytes)?;
         say!("{file}: version {version} is published")?;
@@ -96,7 +95,7 @@ fn remove(args: &ShareArgs, file: &str) -> Result<()> {
             "the orders in '{file}' cannot be removed; reverse them with `archive review undo` or `archive erase --lift`, with --cluster"
         );
     }
-    let mut published = Publications::look(&args.cluster)?;
+    let mut published = Publications::look(&args.store.cluster)?;
     if published.newest.get(file).is_none_or(|version| version.is_removed) {
         let file = output::visible(file);
         refuse!("no file '{file}' is published; without --remove all are listed");
@@ -106,17 +105,15 @@ fn remove(args: &ShareArgs, file: &str) -> Result<()> {
 }
 
 fn show(args: &ShareArgs) -> Result<()> {
-    let published = Publications::look(&args.cluster)?;
+    let published = Publications::look(&args.store.cluster)?;
     if published.newest.is_empty() {
         note!("nothing is published");
     }
     for (file, version) in published.newest.iter().filter(|(file, _)| !is_list(file)) {
         let FileVersion { number, is_removed } = *version;
-        if args.json {
-            output::json_line(&object! { file, version: number, removed: is_removed })?;
-        } else {
-            say!("{}: {version}", output::visible(file))?;
-        }
+        output::summary(args.json, &object! { file, version: number, removed: is_removed }, || {
+            format!("{}: {version}", output::visible(file))
+        })?;
     }
     orders::show(&published, args.json)
 }
@@ -148,7 +145,7 @@ fn take_over(args: &ShareArgs, control: &Control) -> Result<ExitCode> {
 /// Brings all archives up to date. Returns the reasons why some files were refused, and prints those that are not in
 /// `before`.
 fn newest_over(args: &ShareArgs, before: &BTreeSet<String>) -> Result<BTreeSet<String>> {
-    let mut published = Publications::look(&args.cluster)?;
+    let mut published = Publications::look(&args.store.cluster)?;
     let (mut refused, mut printed) = (BTreeSet::new(), Ok(()));
     let refuse = |refused: &mut BTreeSet<String>, why: String| {
         if !before.contains(&why) {

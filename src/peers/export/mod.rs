@@ -116,9 +116,9 @@ pub enum ExportError {
     Other(#[from] Failure),
 }
 
-impl archive_base::error::Classified for ExportError {}
-
-archive_base::passes_on! { ExportError: StoreError, StateError, SegmentError, ArchiveRowsError, VersionError, JoinError; RowsError }
+archive_base::passes_on! {
+    ExportError: StoreError, StateError, SegmentError, ArchiveRowsError, VersionError, JoinError; RowsError
+}
 
 /// An archive to export.
 #[derive(Debug)]

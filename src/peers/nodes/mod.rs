@@ -137,7 +137,10 @@ pub enum AskError {
     Other(#[from] Failure),
 }
 
-archive_base::passes_on! { AskError: StateError, ArchiveRowsError, CreditError, JoinError, archive_replay::ReplayError, DecisionsError, ExportError }
+archive_base::passes_on! {
+    AskError: StateError, ArchiveRowsError, CreditError, JoinError, archive_replay::ReplayError,
+    DecisionsError, ExportError
+}
 
 impl Classified for AskError {
     fn kind(&self) -> ErrorKind {

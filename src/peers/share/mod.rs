@@ -74,9 +74,10 @@ pub enum ShareError {
     Other(#[from] Failure),
 }
 
-archive_base::passes_on! { ShareError: FileError, TopicError, WatchError, ErasedError, CreditError, SegmentError, DecisionsError, EraseError, ClusterError }
-
-impl archive_base::error::Classified for ShareError {}
+archive_base::passes_on! {
+    ShareError: FileError, TopicError, WatchError, ErasedError, CreditError, SegmentError, DecisionsError,
+    EraseError, ClusterError
+}
 
 /// What happened to a published file in an archive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

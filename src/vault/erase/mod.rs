@@ -89,8 +89,6 @@ pub enum EraseError {
     Traces(Box<dyn Error + Send + Sync>),
 }
 
-impl archive_base::error::Classified for EraseError {}
-
 impl<E: Into<RecorderError>> From<E> for EraseError {
     fn from(error: E) -> Self {
         Self::Recorder(error.into())

@@ -54,8 +54,6 @@ pub enum LearnError {
     Graph(#[from] GraphError),
 }
 
-impl archive_base::error::Classified for LearnError {}
-
 /// Hosts and the links between them. A host with and without `www.` is one host.
 #[derive(Clone, Debug)]
 pub struct Hosts {

@@ -88,20 +88,7 @@ pub enum Role {
     Operator,
 }
 
-impl Role {
-    /// All roles, in ascending order.
-    pub const EACH: [Self; 3] = [Self::Reader, Self::Reviewer, Self::Operator];
-
-    /// Name of the role in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reader => "reader",
-            Self::Reviewer => "reviewer",
-            Self::Operator => "operator",
-        }
-    }
-}
+crate::names! { Role: Reader "reader", Reviewer "reviewer", Operator "operator" }
 
 /// An access rule.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

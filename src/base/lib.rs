@@ -29,6 +29,7 @@ pub mod error;
 pub mod files;
 pub mod instant;
 pub mod memory;
+pub mod names;
 pub mod program;
 pub mod remarks;
 pub mod remote;

@@ -20,7 +20,7 @@ use archive_storage::segment::{Codec, Guard, SegmentOptions};
 use archive_storage::{Clock, Store, UrlId};
 use archive_vault::erase;
 use chrono::{DateTime, Utc};
-use clap::builder::{PathBufValueParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 
 use super::{During, EXIT_STOPPED, Failure, Result, find_shown, output, usage};
 
@@ -379,44 +379,43 @@ pub(crate) fn memory(text: &str) -> Result<Memory, String> {
 #[derive(Debug, Clone, Copy, Default, clap::Args)]
 pub(crate) struct SegmentArgs {
     /// Codec of new segments [default: that of the newest segment, or zstd]
-    #[arg(long, value_name = "CODEC")]
-    codec: Option<CodecName>,
+    #[arg(long, value_name = "CODEC", value_parser = named(CODECS))]
+    codec: Option<Codec>,
     /// Protection of dictionaries in new segments against damage [default: that of the newest segment with one, or
     /// parity]
-    #[arg(long, value_name = "GUARD")]
-    dictionary_guard: Option<GuardName>,
+    #[arg(long, value_name = "GUARD", value_parser = named(GUARDS))]
+    dictionary_guard: Option<Guard>,
 }
+
+const CODECS: [(&str, &str, Codec); 2] = [
+    ("zstd", ".warc.zst: smaller, faster", Codec::Zstd),
+    ("gzip", ".warc.gz: read by every WARC tool", Codec::Gzip),
+];
+
+const GUARDS: [(&str, &str, Guard); 2] = [
+    (
+        "parity",
+        "An eighth of the dictionary's size; repairs a damaged stretch of up to an eighth",
+        Guard::Parity,
+    ),
+    ("copy", "A second copy at the segment's end; repairs any damage to one of the two copies", Guard::Copy),
+];
 
 impl SegmentArgs {
     pub(crate) fn options(self) -> SegmentOptions {
-        let codec = self.codec.map(|name| match name {
-            CodecName::Zstd => Codec::Zstd,
-            CodecName::Gzip => Codec::Gzip,
-        });
-        let guard = self.dictionary_guard.map(|name| match name {
-            GuardName::Parity => Guard::Parity,
-            GuardName::Copy => Guard::Copy,
-        });
-        SegmentOptions { codec, guard, ..SegmentOptions::default() }
+        SegmentOptions { codec: self.codec, guard: self.dictionary_guard, ..SegmentOptions::default() }
     }
 }
 
-/// Codec of new segments.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum CodecName {
-    /// .warc.zst: smaller, faster
-    Zstd,
-    /// .warc.gz: read by every WARC tool
-    Gzip,
-}
-
-/// Protection of the dictionaries of new segments.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum GuardName {
-    /// An eighth of the dictionary's size; repairs a damaged stretch of up to an eighth
-    Parity,
-    /// A second copy at the segment's end; repairs any damage to one of the two copies
-    Copy,
+/// Parses one of these names, each with its meaning and its value.
+pub(crate) fn named<T: Copy + Send + Sync + 'static, const N: usize>(
+    names: [(&'static str, &'static str, T); N],
+) -> impl TypedValueParser<Value = T> {
+    let values = names.map(|(name, meaning, _)| PossibleValue::new(name).help(meaning));
+    PossibleValuesParser::new(values).map(move |given| {
+        // The parser has refused all other names.
+        names.iter().find(|(name, ..)| *name == given).map_or(names[0].2, |(.., value)| *value)
+    })
 }
 
 /// Rejects an output that is a link in the archive's folder: in an archive of unknown origin it may lead anywhere.

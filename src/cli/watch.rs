@@ -13,7 +13,7 @@ use archive_storage::Store;
 use super::cluster::TurnsArgs;
 use super::fetching::FetchArgs;
 use super::hearing::Hearing;
-use super::options::{ArchiveArgs, ClockArgs, OutputsArgs, duration};
+use super::options::{ArchiveArgs, ClockArgs, OutputsArgs, duration, named};
 use super::output::Listing;
 use super::progress::{self, ALL_FETCHED};
 use super::{EXIT_STOPPED, Failure, Result, interrupt, output, usage};
@@ -61,8 +61,8 @@ struct AddWatch {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Format of the file
-    #[arg(long, value_name = "FORMAT", requires = "output", default_value = "text")]
-    format: ReportFormat,
+    #[arg(long, value_name = "FORMAT", requires = "output", default_value = "text", value_parser = named(FORMATS))]
+    format: Format,
     #[command(flatten)]
     clock: ClockArgs,
 }
@@ -93,8 +93,8 @@ struct ReportNow {
     #[command(flatten)]
     archive: ArchiveArgs,
     /// Format of the output; atom also has earlier reports
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: ReportFormat,
+    #[arg(long, value_name = "FORMAT", default_value = "text", value_parser = named(FORMATS))]
+    format: Format,
     /// Fetch the pages of the watch, and report their changes up to now
     #[arg(long)]
     now: bool,
@@ -117,26 +117,11 @@ struct RemoveWatch {
     archive: ArchiveArgs,
 }
 
-/// Format of a report.
-#[derive(Debug, Clone, Copy, clap::ValueEnum)]
-enum ReportFormat {
-    /// Text for people to read
-    Text,
-    /// One JSON object
-    Json,
-    /// An Atom feed
-    Atom,
-}
-
-impl From<ReportFormat> for Format {
-    fn from(name: ReportFormat) -> Self {
-        match name {
-            ReportFormat::Text => Self::Text,
-            ReportFormat::Json => Self::Json,
-            ReportFormat::Atom => Self::Atom,
-        }
-    }
-}
+const FORMATS: [(&str, &str, Format); 3] = [
+    ("text", "Text for people to read", Format::Text),
+    ("json", "One JSON object", Format::Json),
+    ("atom", "An Atom feed", Format::Atom),
+];
 
 /// For clap: parses a period by name, or a duration.
 fn period(text: &str) -> Result<Duration, String> {
@@ -181,7 +166,7 @@ fn add(args: &AddWatch) -> Result<()> {
     let store = Store::read_only(&args.archive.path)?;
     let output = match &args.output {
         // cron starts in another folder.
-        Some(path) => Some(ReportOutput { path: path::absolute(path)?, format: args.format.into() }),
+        Some(path) => Some(ReportOutput { path: path::absolute(path)?, format: args.format }),
         None => None,
     };
     let now = args.clock.clock().now();
@@ -241,9 +226,9 @@ fn report(args: &ReportNow) -> Result<ExitCode> {
         );
         return Ok(ExitCode::SUCCESS);
     }
-    let text = watch::render(&args.archive.path, &watch, args.format.into())?;
+    let text = watch::render(&args.archive.path, &watch, args.format)?;
     match args.format {
-        ReportFormat::Text => text.lines().try_for_each(output::line)?,
+        Format::Text => text.lines().try_for_each(output::line)?,
         _ => output::text(&text)?,
     }
     Ok(ExitCode::SUCCESS)

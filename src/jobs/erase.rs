@@ -17,18 +17,18 @@ use super::{Failure, Hear, JobEvent};
 ///
 /// # Errors
 /// If there are no pages, a repair is not finished, or the archive cannot be read.
-pub fn plan_erase<E: From<Failure>>(
+pub fn plan_erase(
     path: &Path,
     order: EraseRequest,
-    select: impl FnOnce(&Store) -> Result<BTreeSet<UrlId>, E>,
+    select: impl FnOnce(&Store) -> Result<BTreeSet<UrlId>, Failure>,
     hear: &mut Hear<'_>,
-) -> Result<ErasePlan, E> {
+) -> Result<ErasePlan, Failure> {
     let store = readable(path, hear)?;
     let pages = select(&store)?;
     if pages.is_empty() {
-        return Err(Failure::failed("no page matches; nothing was changed").into());
+        return Err(Failure::failed("no page matches; nothing was changed"));
     }
-    ErasePlan::of(&store, pages, order).map_err(|error| Failure::from(error).into())
+    Ok(ErasePlan::of(&store, pages, order)?)
 }
 
 /// Opens the archive for reading, once nothing is unfinished in it.

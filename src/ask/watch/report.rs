@@ -21,17 +21,7 @@ pub enum News {
     Gone,
 }
 
-impl News {
-    /// The change in one word.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Changed => "changed",
-            Self::New => "new",
-            Self::Gone => "gone",
-        }
-    }
-}
+archive_base::names! { News: Changed "changed", New "new", Gone "gone" }
 
 /// A change to one page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -165,22 +165,11 @@ impl Statement {
     }
 }
 
+crate::names! {
+    DecisionVerdict: Keep "keep", Drop "drop", Often "often", Never "never", Investigate "investigate"
+}
+
 impl DecisionVerdict {
-    /// All verdicts.
-    pub const EACH: [Self; 5] = [Self::Keep, Self::Drop, Self::Often, Self::Never, Self::Investigate];
-
-    /// Name of the verdict in queries, files and commands.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Keep => "keep",
-            Self::Drop => "drop",
-            Self::Often => "often",
-            Self::Never => "never",
-            Self::Investigate => "investigate",
-        }
-    }
-
     /// Whether it stops fetching.
     #[must_use]
     pub fn ends_fetching(self) -> bool {

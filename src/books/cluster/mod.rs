@@ -138,26 +138,20 @@ pub enum Mode {
     Exchange,
 }
 
+archive_base::names! { Mode: Firewall "firewall", Crossover "crossover", Exchange "exchange" }
+
 impl FromStr for Mode {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "firewall" => Ok(Self::Firewall),
-            "crossover" => Ok(Self::Crossover),
-            "exchange" => Ok(Self::Exchange),
-            _ => Err(format!("'{text}' is not a mode; the modes are firewall, crossover and exchange")),
-        }
+        let known = Self::EACH.into_iter().find(|mode| mode.name() == text);
+        known.ok_or_else(|| format!("'{text}' is not a mode; the modes are firewall, crossover and exchange"))
     }
 }
 
 impl fmt::Display for Mode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Firewall => "firewall",
-            Self::Crossover => "crossover",
-            Self::Exchange => "exchange",
-        })
+        f.write_str(self.name())
     }
 }
 

@@ -48,14 +48,7 @@ pub enum RowKind {
     Site,
 }
 
-impl RowKind {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Page => "page",
-            Self::Site => "site",
-        }
-    }
-}
+archive_base::names! { RowKind: Page "page", Site "site" }
 
 /// Why a column cannot be read or written.
 #[derive(Debug, thiserror::Error)]

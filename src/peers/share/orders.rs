@@ -46,19 +46,8 @@ pub enum OrderList {
     Erasures,
 }
 
-impl OrderList {
-    /// Both lists, in the order in which archives process them.
-    pub const EACH: [Self; 2] = [Self::Decisions, Self::Erasures];
-
-    /// Name of the list.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Decisions => "decisions",
-            Self::Erasures => "erasures",
-        }
-    }
-}
+// In the order in which archives process them.
+archive_base::names! { OrderList: Decisions "decisions", Erasures "erasures" }
 
 /// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]

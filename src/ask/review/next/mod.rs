@@ -54,17 +54,8 @@ pub enum Advice {
     Delist,
 }
 
-impl Advice {
-    /// Name of the advice in tables and data.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Archive => "archive",
-            Self::Investigate => "investigate",
-            Self::Reject => "reject",
-            Self::Delist => "delist",
-        }
-    }
+archive_base::names! {
+    Advice: Archive "archive", Investigate "investigate", Reject "reject", Delist "delist"
 }
 
 /// A site to review.

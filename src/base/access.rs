@@ -39,7 +39,7 @@ use toml::Spanned;
 use toml::value::Datetime;
 
 use crate::duration::read_duration;
-use crate::files;
+use crate::files::{self, FileError};
 
 /// Name of the file in the archive's folder.
 pub const FILE: &str = "access.toml";
@@ -55,13 +55,8 @@ pub(crate) const RULES_MAX: usize = 1000;
 #[non_exhaustive]
 pub enum AccessError {
     /// The file cannot be read.
-    #[error("cannot read the access rules {}: {source}; nothing is shown until they can be read", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("cannot read the access rules {0}; nothing is shown until they can be read")]
+    Unreadable(#[from] FileError),
     /// The file has a mistake.
     #[error("{}, line {line}, column {column}: {problem}; nothing is shown until it is fixed", path.display())]
     Mistake {
@@ -153,11 +148,10 @@ impl Access {
     /// When the file cannot be read or has a mistake.
     pub fn read(path: &Path) -> Result<Self, AccessError> {
         let path = path.join(FILE);
-        let unreadable = |source| AccessError::Unreadable { path: path.clone(), source };
-        let Some(bytes) = files::read_if_there(&path, BYTES_MAX).map_err(unreadable)? else {
+        let Some(bytes) = files::read_if_there(&path, BYTES_MAX).map_err(FileError::at(&path))? else {
             return Ok(Self::unlimited());
         };
-        let text = String::from_utf8(bytes).map_err(|error| unreadable(io::Error::other(error)))?;
+        let text = String::from_utf8(bytes).map_err(io::Error::other).map_err(FileError::at(&path))?;
         Self::of_text(&path, &text)
     }
 

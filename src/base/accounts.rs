@@ -14,7 +14,7 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use argon2::{Argon2, Params};
 
 use crate::access::Role;
-use crate::files::WholeFile;
+use crate::files::{FileError, WholeFile};
 
 /// Maximum size in bytes; a larger file is refused.
 const BYTES_MAX: u64 = 1 << 20;
@@ -39,13 +39,8 @@ const LANES_MAX: u32 = 8;
 #[non_exhaustive]
 pub enum AccountsError {
     /// The file cannot be read or written.
-    #[error("cannot use the accounts in {}: {source}", path.display())]
-    Unusable {
-        /// The file.
-        path: PathBuf,
-        /// The system's error.
-        source: io::Error,
-    },
+    #[error("cannot use the accounts in {0}")]
+    Unusable(#[from] FileError),
     /// Other users of this machine can read or write it.
     #[error("{} can be read or written by others (its mode is {mode:o}); keep it private: chmod 600 {}", path.display(), path.display())]
     NotPrivate {
@@ -98,7 +93,7 @@ impl AccountList {
     /// # Errors
     /// When it cannot be read, is not private, or has a mistake.
     pub fn read(path: &Path) -> Result<Self, AccountsError> {
-        let unusable = |source| AccountsError::Unusable { path: path.to_owned(), source };
+        let unusable = |source| AccountsError::Unusable(FileError::at(path)(source));
         let file = open_regular(path, OpenMode::Read).map_err(unusable)?;
         let mode = file.metadata().map_err(unusable)?.permissions().mode() & 0o7777;
         if mode & 0o077 != 0 {
@@ -195,7 +190,7 @@ fn change<T>(
     path: &Path,
     edit: impl FnOnce(&mut Vec<Account>) -> Result<T, AccountsError>,
 ) -> Result<T, AccountsError> {
-    let unusable = |source| AccountsError::Unusable { path: path.to_owned(), source };
+    let unusable = |source| AccountsError::Unusable(FileError::at(path)(source));
     // If the path is a link, edit the file that it points to.
     let end = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut file = WholeFile::begin(&end).map_err(unusable)?;

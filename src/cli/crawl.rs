@@ -227,8 +227,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         note!("{line}");
     }
     if let Some(more) = failed_seeds.len().checked_sub(FAILED_SEEDS_MAX).filter(|more| *more > 0) {
-        let more = output::count(more as u64, "more seed");
-        note!("{more} could not be fetched; see `archive why URL`");
+        note!("{} could not be fetched; see `archive why URL`", output::count(more as u64, "more seed"));
     }
     if end == EndReason::Stopped {
         return Ok(ExitCode::from(EXIT_STOPPED));

@@ -325,8 +325,7 @@ fn report(args: &Args, plan: &ErasePlan, done: Option<&Done>) -> Result<()> {
 
 fn lift(args: &Args) -> Result<()> {
     jobs::lift(&args.archive.path, &args.lift)?;
-    let urls = output::count(args.lift.len() as u64, "URL");
-    note!("{urls} may be fetched and imported again");
+    note!("{} may be fetched and imported again", output::count(args.lift.len() as u64, "URL"));
     Ok(())
 }
 

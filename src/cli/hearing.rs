@@ -79,8 +79,7 @@ impl Hearing {
     pub(crate) fn end(self) -> Result<()> {
         progress::end();
         if self.findings > FINDINGS_MAX && !self.json {
-            let more = output::count(self.findings - FINDINGS_MAX, "more finding");
-            note!("{more}; --json lists all");
+            note!("{}; --json lists all", output::count(self.findings - FINDINGS_MAX, "more finding"));
         }
         self.failure.map_or(Ok(()), Err)
     }

@@ -238,8 +238,7 @@ impl Answering {
     /// The exit code for an answer; reports rows that are not in it because their records cannot be read.
     pub(crate) fn exit_code_without(&self, unread: Option<&UnreadRows>) -> ExitCode {
         let Some(UnreadRows { rows, first }) = unread else { return self.exit_code() };
-        let rows = output::count(*rows, "row");
-        note!("{rows} could not be read: {first}; see `archive verify`");
+        note!("{} could not be read: {first}; see `archive verify`", output::count(*rows, "row"));
         ExitCode::from(EXIT_STOPPED)
     }
 

@@ -248,7 +248,7 @@ fn show(answer: &Answer, is_cut: bool) -> Result<()> {
     let shown = answer.rows.len() as u64;
     match answer.matched {
         Some(matched) if is_cut && matched > shown => {
-            note!("{} of {} rows; add `limit N` to see more", HumanCount(shown), HumanCount(matched))
+            note!("{} of {} rows; add `limit N` to see more", HumanCount(shown), HumanCount(matched));
         }
         None if is_cut && answer.rows.len() == TABLE_ROWS_USUAL => {
             note!("the first {} rows; add `limit N` to see more", HumanCount(shown));

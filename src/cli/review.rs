@@ -135,8 +135,7 @@ fn export(args: &ExportArgs) -> Result<ExitCode> {
         output::text(&String::from_utf8_lossy(&bytes))?;
     } else {
         write_file(args.ask.paths(), file, &sheet, format)?;
-        let sites = output::count(sheet.entries.len() as u64, "site");
-        note!("{sites} in {}", file.display());
+        note!("{} in {}", output::count(sheet.entries.len() as u64, "site"), file.display());
     }
     Ok(code)
 }

@@ -82,12 +82,10 @@ fn note_reading(looked: &SaidPeriods, is_found: bool) {
     note!("{} of {pages} read", output::count(sum(|page| page.read), "version"));
     let unread = sum(|page| page.unread);
     if unread > 0 {
-        let unread = output::count(unread, "version");
-        note!("{unread} ignored, because reading failed or took too long");
+        note!("{} ignored, because reading failed or took too long", output::count(unread, "version"));
     }
     if looked.left > 0 {
-        let left = output::count(looked.left as u64, "page");
-        note!("{left} not read: the time is up (--for)");
+        note!("{} not read: the time is up (--for)", output::count(looked.left as u64, "page"));
     }
 }
 

@@ -326,8 +326,7 @@ fn found<'u>(
         }
     }
     if missing > 0 {
-        let missing = output::count(missing, "page");
-        note!("{missing} of {} not in the archive", file.display());
+        note!("{} of {} not in the archive", output::count(missing, "page"), file.display());
     }
     Ok(found)
 }

@@ -176,8 +176,7 @@ impl XPathSum {
             let unread = output::count(self.unread, "page");
             note!("{unread} not read: the time is up (--for)");
         }
-        let found = output::count(self.found, "result");
-        note!("{found} in {}", output::count(self.documents, "XML document"));
+        note!("{} in {}", output::count(self.found, "result"), output::count(self.documents, "XML document"));
         let is_whole = self.left == 0 && self.unread == 0 && !self.is_stopped;
         if is_whole { ExitCode::SUCCESS } else { ExitCode::from(EXIT_STOPPED) }
     }

@@ -251,8 +251,7 @@ pub(crate) fn import(args: &ImportArgs) -> Result<()> {
             DecisionContent::Said(said) => said.in_words(Language::English),
             DecisionContent::Undoes(number) => format!("undoes {number}"),
         };
-        let time = output::minute(*time);
-        note!("line {line}: {subject} is left alone: {by} decided on {time}: {what}");
+        note!("line {line}: {subject} is left alone: {by} decided on {}: {what}", output::minute(*time));
     }
     let imported = new.len();
     if imported > 0 {

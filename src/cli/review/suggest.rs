@@ -113,8 +113,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         return Ok(());
     }
     if let Some(time) = columns::computed(&args.archive.path, RowKind::Site, LIKELY) {
-        let time = output::minute(time);
-        note!("`likely` in queries is of {time}; `archive review learn` computes it again");
+        note!("`likely` in queries is of {}; `archive review learn` computes it again", output::minute(time));
     }
     Ok(())
 }

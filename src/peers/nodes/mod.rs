@@ -29,7 +29,7 @@ use archive_ask::query::{ArchiveRowsError, RowsError};
 use archive_base::decisions::DecisionsError;
 use archive_base::error::{Classified, ErrorKind, Failure};
 use archive_books::ledger::{AnsweringError, CreditError};
-use archive_books::stored_graph::JoinError;
+use archive_books::stored_graph::{JoinError, OutlineError};
 use archive_storage::StateError;
 
 pub use ask::{AnswerLine, Ask, AskedFolder, LINE_BYTES_MAX, REQUEST_BYTES_MAX, URLS_MAX, VERSION};
@@ -139,7 +139,7 @@ pub enum AskError {
 
 archive_base::passes_on! {
     AskError: StateError, ArchiveRowsError, CreditError, JoinError, archive_replay::ReplayError,
-    DecisionsError, ExportError
+    DecisionsError, ExportError, OutlineError
 }
 
 impl Classified for AskError {

@@ -61,12 +61,6 @@ impl From<OutlineError> for NodeError {
     }
 }
 
-impl From<OutlineError> for AskError {
-    fn from(error: OutlineError) -> Self {
-        JoinError::from(error).into()
-    }
-}
-
 impl Root<'_> {
     /// Fetches the outline of each archive that answers, in their order; links are stored in files in `folder`.
     ///

@@ -216,7 +216,7 @@ fn a_dictionary_that_no_guard_can_save_is_made_again_of_earlier_segments() {
     let path = MemoryArchive::path(&info.name);
     let bytes = archive.read(&info.name);
     let first = u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")) as usize + 8;
-    let parity = memchr::memmem::rfind(&bytes, &SKIPPABLE_PARITY.to_le_bytes()).expect("a guard");
+    let parity = memchr::memmem::rfind(&bytes, &guard::SKIPPABLE_PARITY.to_le_bytes()).expect("a guard");
     // The whole dictionary is lost, and part of its parity.
     let wreck = |disk: &SimulatedDisk| {
         let mut wrecked = bytes.clone();

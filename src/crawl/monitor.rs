@@ -1,27 +1,38 @@
 //! The state of a run for other programs: JSON at `/status`, Prometheus metrics at `/metrics`, on a port of the user's
 //! choice.
 //!
-//! A separate thread answers from a copy of the last report, so that neither clients nor the crawl wait for each other.
-//! It implements the minimum of HTTP/1.1 that browsers, curl and Prometheus need: one request per connection, one
-//! connection at a time, each with an overall deadline.
+//! A separate thread answers from a copy of the last report, so that neither clients nor the crawl wait for each other:
+//! one request per connection, one connection at a time, each with an overall deadline.
 //!
 //! It answers only requests that name it by an address or as localhost. A web page could point its own host name at
 //! this port (DNS rebinding) and then read the answers in a visitor's browser, but its requests would have that name in
 //! the `Host` field.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
-use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::future::ready;
+use std::io;
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use archive_books::ledger::names_this_machine;
+use hyper::body::Incoming;
+use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HOST, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, copy, sink};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime;
+use tokio::sync::oneshot;
+use tokio::time::{sleep, timeout};
 
 use super::options::CrawlStatus;
 
-/// Maximum length of a request's head.
+/// Maximum length of a request's head: the least that the server takes.
 const HEAD_BYTES_MAX: usize = 8 << 10;
 
 /// Maximum bytes after the head that are still read.
@@ -30,80 +41,42 @@ const UNREAD_BYTES_MAX: u64 = 64 << 10;
 /// Maximum time for a client to send its request and read the answer.
 const CLIENT_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Interval between checks for a new client and for the end.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+/// Pause after the listener failed, for example because there are too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// The answering thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(super) struct Monitor {
     address: SocketAddr,
-    shared: Arc<MonitorState>,
+    status: Arc<Mutex<CrawlStatus>>,
+    /// Ends the thread when dropped.
+    ends: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug, Default)]
-struct MonitorState {
-    status: Mutex<CrawlStatus>,
-    ends: AtomicBool,
-}
-
-/// A connection with a deadline, which also ends with the monitor.
-struct MonitorClient<'a> {
-    connection: TcpStream,
-    until: Instant,
-    ends: &'a AtomicBool,
-}
-
-impl MonitorClient<'_> {
-    /// Repeats an operation that waits for the client, in steps short enough to notice the deadline.
-    fn patiently<T>(&mut self, mut act: impl FnMut(&mut TcpStream) -> io::Result<T>) -> io::Result<T> {
-        loop {
-            if self.ends.load(Ordering::Acquire) || Instant::now() >= self.until {
-                return Err(io::ErrorKind::TimedOut.into());
-            }
-            match act(&mut self.connection) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                done => return done,
-            }
-        }
-    }
-}
-
-impl Read for MonitorClient<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.patiently(|connection| connection.read(buffer))
-    }
-}
-
-impl Write for MonitorClient<'_> {
-    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        self.patiently(|connection| connection.write(buffer))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 impl Monitor {
     /// Listens at an address; port 0 means any free port.
     pub(super) fn start(address: SocketAddr) -> io::Result<Self> {
-        let listener = TcpListener::bind(address)?;
-        // A blocking accept could be interrupted only by a connection, for which there may be no resources.
-        listener.set_nonblocking(true)?;
+        let runtime = runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = runtime.block_on(TcpListener::bind(address))?;
         let address = listener.local_addr()?;
-        let shared = Arc::new(MonitorState::default());
-        let seen = Arc::clone(&shared);
-        let thread = thread::Builder::new().name("status".to_owned()).spawn(move || {
-            while !seen.ends.load(Ordering::Acquire) {
-                match listener.accept() {
-                    // A client that disconnects early does not affect the crawl.
-                    Ok((connection, _)) => drop(serve(connection, &seen)),
-                    Err(_) => thread::park_timeout(LOOK_EVERY),
+        let status = Arc::<Mutex<CrawlStatus>>::default();
+        let seen = Arc::clone(&status);
+        let (ends, end) = oneshot::channel();
+        let answering = async move {
+            loop {
+                match listener.accept().await {
+                    Ok((client, _)) => drop(timeout(CLIENT_TIME_MAX, serve(client, &seen)).await),
+                    Err(_) => sleep(ACCEPT_PAUSE).await,
                 }
             }
+        };
+        let thread = thread::Builder::new().name("status".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                tokio::select! { () = answering => {}, _ = end => {} }
+            });
         })?;
-        Ok(Self { address, shared, thread: Some(thread) })
+        Ok(Self { address, status, ends: Some(ends), thread: Some(thread) })
     }
 
     /// The address it listens at.
@@ -113,68 +86,52 @@ impl Monitor {
 
     /// Replaces the published state.
     pub(super) fn publish(&self, status: &CrawlStatus) {
-        self.shared.status.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
+        self.status.lock().unwrap_or_else(PoisonError::into_inner).clone_from(status);
     }
 }
 
 impl Drop for Monitor {
     fn drop(&mut self) {
-        self.shared.ends.store(true, Ordering::Release);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ended = thread.join();
-        }
+        drop(self.ends.take());
+        self.thread.take().map(JoinHandle::join);
     }
 }
 
-fn serve(connection: TcpStream, shared: &MonitorState) -> io::Result<()> {
-    connection.set_nonblocking(false)?;
-    connection.set_read_timeout(Some(LOOK_EVERY))?;
-    connection.set_write_timeout(Some(LOOK_EVERY))?;
-    let until = Instant::now() + CLIENT_TIME_MAX;
-    let mut client = MonitorClient { connection, until, ends: &shared.ends };
-    let mut head = Vec::new();
-    let mut part = [0; 1024];
-    while !head.windows(4).any(|end| end == b"\r\n\r\n") && head.len() < HEAD_BYTES_MAX {
-        match client.read(&mut part)? {
-            0 => break,
-            count => head.extend_from_slice(part.get(..count).unwrap_or_default()),
-        }
-    }
-    let head = String::from_utf8_lossy(&head);
-    let mut lines = head.split("\r\n");
-    let target = lines.next().unwrap_or_default();
-    let status = shared.status.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let (code, kind, body) = match target.split(' ').take(2).collect::<Vec<_>>()[..] {
-        _ if !lines.take_while(|line| !line.is_empty()).all(names_an_address) => (
-            "421 Misdirected Request",
-            "text/plain",
-            "ask for this port by its address or as localhost, not by another host name\n".to_owned(),
-        ),
-        ["GET", "/status" | "/"] => match serde_json::to_string(&status) {
-            Ok(json) => ("200 OK", "application/json", json + "\n"),
-            Err(error) => ("500 Internal Server Error", "text/plain", format!("{error}\n")),
-        },
-        ["GET", "/metrics"] => ("200 OK", "text/plain; version=0.0.4", metrics(&status)),
-        ["GET", _] => ("404 Not Found", "text/plain", "not found; use /status or /metrics\n".to_owned()),
-        _ => ("405 Method Not Allowed", "text/plain", "only GET is understood\n".to_owned()),
-    };
-    let length = body.len();
-    write!(
-        client,
-        "HTTP/1.1 {code}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nCache-Control: no-store\r\n\
-         Connection: close\r\n\r\n{body}"
-    )?;
+async fn serve(mut client: TcpStream, status: &Mutex<CrawlStatus>) {
+    let service = service_fn(|request| ready(Ok::<_, Infallible>(answer(&request, status))));
+    // A client that disconnects early or does not speak HTTP does not affect the crawl.
+    let _ = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(HEAD_BYTES_MAX)
+        .serve_connection(TokioIo::new(&mut client), service)
+        .await;
     // Closing with unread bytes would discard the answer to a client that sent too many.
-    client.connection.shutdown(Shutdown::Write)?;
-    io::copy(&mut client.take(UNREAD_BYTES_MAX), &mut io::sink())?;
-    Ok(())
+    let _ = copy(&mut client.take(UNREAD_BYTES_MAX), &mut sink()).await;
 }
 
-/// Whether a line of a head is no `Host` field, or one with an address or localhost.
-fn names_an_address(line: &str) -> bool {
-    let Some((name, host)) = line.split_once(':') else { return true };
-    !name.eq_ignore_ascii_case("host") || names_this_machine(host.trim())
+fn answer(request: &Request<Incoming>, status: &Mutex<CrawlStatus>) -> Response<String> {
+    let names_an_address = |host: &HeaderValue| host.to_str().is_ok_and(names_this_machine);
+    let status = status.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let (code, kind, body) = match (request.method(), request.uri().path()) {
+        _ if !request.headers().get_all(HOST).iter().all(names_an_address) => {
+            let what = "ask for this port by its address or as localhost, not by another host name\n";
+            (StatusCode::MISDIRECTED_REQUEST, "text/plain", what.to_owned())
+        }
+        (&Method::GET, "/status" | "/") => match serde_json::to_string(&status) {
+            Ok(json) => (StatusCode::OK, "application/json", json + "\n"),
+            Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, "text/plain", format!("{error}\n")),
+        },
+        (&Method::GET, "/metrics") => (StatusCode::OK, "text/plain; version=0.0.4", metrics(&status)),
+        (&Method::GET, _) => {
+            (StatusCode::NOT_FOUND, "text/plain", "not found; use /status or /metrics\n".to_owned())
+        }
+        _ => (StatusCode::METHOD_NOT_ALLOWED, "text/plain", "only GET is understood\n".to_owned()),
+    };
+    let mut response = Response::new(body);
+    *response.status_mut() = code;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
 }
 
 /// Formats the metrics in the Prometheus text format, version 0.0.4.
@@ -236,7 +193,7 @@ fn metrics(status: &CrawlStatus) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::Monitor;
+    use super::{HEAD_BYTES_MAX, Monitor};
     use crate::CrawlStatus;
     use std::io::{Read, Write};
     use std::net::TcpStream;
@@ -272,7 +229,9 @@ mod tests {
         );
         assert!(ask(&monitor, "GET /x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert!(ask(&monitor, "POST /status HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405"));
-        assert!(ask(&monitor, &"x".repeat(10_000)).starts_with("HTTP/1.1 405"));
+        let head = |bytes: usize| format!("GET /status HTTP/1.1\r\nA: {}\r\n\r\n", "x".repeat(bytes - 29));
+        assert!(ask(&monitor, &head(HEAD_BYTES_MAX)).starts_with("HTTP/1.1 200"));
+        assert!(ask(&monitor, &head(3 * HEAD_BYTES_MAX)).starts_with("HTTP/1.1 431"));
     }
 
     #[test]

@@ -67,7 +67,11 @@ pub(super) fn record_digest(
 }
 
 /// Returns the page that led to a URL, and the kinds of links from a seed to it.
-pub(super) fn way(state: &State, id: UrlId, page: &Page) -> Result<(Option<String>, String), CreditError> {
+pub(super) fn discovery_path(
+    state: &State,
+    id: UrlId,
+    page: &Page,
+) -> Result<(Option<String>, String), CreditError> {
     let via = page.via.filter(|via| *via != id);
     let mut letters = Vec::new();
     let mut step = *page;

@@ -145,7 +145,7 @@ impl ReplayRequest<'_> {
             return;
         };
         let media = media_type(&stated).unwrap_or_default();
-        let written = self.way(&media, &body, modifier);
+        let written = self.rewriting(&media, &body, modifier);
         let is_short = recorded.long.is_none() && body.len() <= REWRITTEN_BYTES_MAX;
         let is_led = Cell::new(false);
         let (new, media_type) = match written {
@@ -186,7 +186,7 @@ impl ReplayRequest<'_> {
     }
 
     /// Decides how to rewrite a body: by how it was requested, then by its type.
-    fn way(&self, media: &str, body: &[u8], modifier: Modifier) -> Rewriting {
+    fn rewriting(&self, media: &str, body: &[u8], modifier: Modifier) -> Rewriting {
         // The worker requests pages with the destination `empty`, and what scripts request as `mp_`.
         let is_page = self.request.destination.is_none_or(|destination| match destination {
             "document" | "iframe" | "frame" | "object" | "embed" | NAVIGATED => true,

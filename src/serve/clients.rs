@@ -155,7 +155,7 @@ impl Clients {
         let mut all = self.all();
         // It is removed at once, so that the next connection does not choose the same one.
         if let Some(client) = least_worthy(&all, is_one).and_then(|number| remove(&mut all, number)) {
-            client.drop_it();
+            client.disconnect();
         }
     }
 }
@@ -215,7 +215,7 @@ impl Client {
     }
 
     /// Notes that it has proved who it is.
-    pub(super) fn is_proved(&self) {
+    pub(super) fn mark_known(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
 
@@ -225,7 +225,7 @@ impl Client {
     }
 
     /// Notes the task that serves it.
-    pub(super) fn is_served_by(&self, task: AbortHandle) {
+    pub(super) fn set_task(&self, task: AbortHandle) {
         let task = self.serving.get_or_init(|| task);
         // It may have had to make room before.
         if self.is_dropped.load(Ordering::SeqCst) {
@@ -233,7 +233,7 @@ impl Client {
         }
     }
 
-    fn drop_it(&self) {
+    fn disconnect(&self) {
         self.is_dropped.store(true, Ordering::SeqCst);
         self.serving.get().into_iter().for_each(AbortHandle::abort);
     }
@@ -431,7 +431,7 @@ mod tests {
         let address = "192.0.2.1".parse().unwrap();
         let first = clients.admit(address, false).await.unwrap();
         let second = clients.admit(address, false).await.unwrap();
-        second.client.is_proved();
+        second.client.mark_known();
         serve(first);
         let third = clients.admit(address, false).await.unwrap();
         assert_eq!(clients.all().len(), 2);
@@ -446,7 +446,7 @@ mod tests {
             std::future::pending::<()>().await;
             drop(place);
         });
-        client.is_served_by(serving.abort_handle());
+        client.set_task(serving.abort_handle());
     }
 
     #[tokio::test]

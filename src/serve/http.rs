@@ -107,7 +107,7 @@ pub(super) async fn accept(
             let _ = connection.await;
             drop(place);
         });
-        served.is_served_by(serving.abort_handle());
+        served.set_task(serving.abort_handle());
     }
 }
 
@@ -212,7 +212,7 @@ async fn answered(
     };
     let (who, address) = (request.enter(shared).await?, request.address(shared));
     if who.name.is_some() {
-        client.is_proved();
+        client.mark_known();
     }
     // Request bodies are read only after the client is authenticated, and only as many as are answered concurrently.
     let (mut ask, mut asking, mut sent) = (None, None, None);

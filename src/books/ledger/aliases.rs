@@ -273,7 +273,7 @@ fn forget(state: &mut State, id: UrlId, page: &mut Page) -> Result<(), StateErro
 
 impl Credits {
     /// Opens, closes or merges the account of a page that was just captured, as its answer demands.
-    pub(super) fn stand(
+    pub(super) fn update_account(
         &mut self,
         state: &mut State,
         id: UrlId,

@@ -264,7 +264,7 @@ impl Credits {
     pub fn add_seeds(&mut self, state: &mut State, seeds: &[String]) -> Result<Vec<UrlId>, CreditError> {
         let mut ids = Vec::with_capacity(seeds.len());
         for url in seeds {
-            let id = self.know(state, url, url_hash(url))?;
+            let id = self.intern(state, url, url_hash(url))?;
             let mut page = state.page(id)?;
             if !page.flags.has_any(flags::SEED) {
                 self.remark(state, id, remarks::SEED);
@@ -284,7 +284,7 @@ impl Credits {
     ///
     /// # Errors
     /// When the store fails.
-    pub fn know(&mut self, state: &mut State, url: &str, hash: u64) -> Result<UrlId, CreditError> {
+    pub fn intern(&mut self, state: &mut State, url: &str, hash: u64) -> Result<UrlId, CreditError> {
         let (id, is_new) = state.intern(url, hash)?;
         if is_new {
             let mut page = state.page(id)?;
@@ -309,9 +309,9 @@ impl Credits {
         candidates: &mut Vec<Candidate>,
     ) -> Result<CaptureId, CreditError> {
         let name = outcome.name();
-        let id = self.know(state, &name, url_hash(&name))?;
+        let id = self.intern(state, &name, url_hash(&name))?;
         if outcome.facts.erased.is_some() {
-            return Self::bury(state, id, outcome, location);
+            return Self::record_tombstone(state, id, outcome, location);
         }
         self.enter(state, id, outcome)?;
         let is_late = Self::is_late(state, id, outcome)?;
@@ -340,7 +340,7 @@ impl Credits {
             self.take_dates(state, id, outcome)?;
         }
         if !is_silent {
-            self.stand(state, id, outcome)?;
+            self.update_account(state, id, outcome)?;
         }
         let page = state.page(id)?;
         let begun = Instant::now();
@@ -513,7 +513,7 @@ impl Credits {
         outcome: &FetchOutcome,
     ) -> Result<(), CreditError> {
         let CrawlerFacts { via, hops, .. } = &outcome.facts;
-        let via = via.as_ref().map(|via| self.know(state, via, url_hash(via))).transpose()?;
+        let via = via.as_ref().map(|via| self.intern(state, via, url_hash(via))).transpose()?;
         let steps = hops.chars().filter(|hop| matches!(hop, 'L' | 'M' | 'X')).count();
         let is_page = hops.chars().all(|hop| matches!(hop, 'L' | 'M' | 'X' | 'R'));
         let mention = Mention {

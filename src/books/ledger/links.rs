@@ -75,7 +75,7 @@ impl Credits {
             };
             let may_test = unfollowed.is_none() && facts.imported.is_none() && !facts.robots;
             let (url, hash, proposed) = self.link_meant(state, link, may_test)?;
-            let target = self.know(state, &url, hash)?;
+            let target = self.intern(state, &url, hash)?;
             if matches!(url, Cow::Owned(_)) && met.is_none() {
                 met = Some(targets.iter().map(|target: &CreditedLink| target.link).collect());
             }

@@ -132,7 +132,7 @@ impl Credits {
         if !self.would_contain(url) {
             return Ok(None);
         }
-        let id = self.know(state, url, url_hash(url))?;
+        let id = self.intern(state, url, url_hash(url))?;
         let mut page = state.page(id)?;
         if page.flags.has_any(flags::ROBOTS) {
             return Ok(None);

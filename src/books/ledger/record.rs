@@ -96,7 +96,7 @@ impl Credits {
 impl Credits {
     /// Records a tombstone: that there was a capture, but nothing of its content. An erased page is not fetched again
     /// automatically.
-    pub(super) fn bury(
+    pub(super) fn record_tombstone(
         state: &mut State,
         id: UrlId,
         outcome: &FetchOutcome,

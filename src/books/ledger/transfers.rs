@@ -388,9 +388,9 @@ impl Credits {
         }
         transfers.marks.received.entry(from).or_default().count(batch, bytes);
         for named in &batch.pages {
-            let id = self.know(state, &named.url, url_hash(&named.url))?;
+            let id = self.intern(state, &named.url, url_hash(&named.url))?;
             let via = match &named.via {
-                Some(via) => Some(self.know(state, via, url_hash(via))?),
+                Some(via) => Some(self.intern(state, via, url_hash(via))?),
                 None => None,
             };
             let mention = Mention {
@@ -408,7 +408,7 @@ impl Credits {
         }
         for (url, cash) in &batch.again {
             // After a rebuild, the page may be unknown: its cash then belongs to nobody, and it will be named again.
-            let id = self.know(state, url, url_hash(url))?;
+            let id = self.intern(state, url, url_hash(url))?;
             self.take_in(state, id, *cash)?;
             candidates.extend(self.candidate(id, &state.page(id)?));
         }

@@ -115,7 +115,7 @@ impl Credits {
         if why.is_none() && remark.what != remarks::ALLOWED {
             return Ok(());
         }
-        let id = self.know(state, &remark.url, url_hash(&remark.url))?;
+        let id = self.intern(state, &remark.url, url_hash(&remark.url))?;
         if remark.is_overruled_by(state.visit(id)?.and_then(|visit| visit.last_capture)) {
             return Ok(());
         }

@@ -289,7 +289,7 @@ impl EngineRun<'_> {
         let url = self.recorder.state().url(id)?;
         let Ok(url) = Url::parse(&url) else { return Ok(()) };
         let page = self.recorder.state().page(id)?;
-        let (via, hops) = previous::way(self.recorder.state(), id, &page)?;
+        let (via, hops) = previous::discovery_path(self.recorder.state(), id, &page)?;
         let tag = FetchTag {
             host,
             id,

@@ -371,7 +371,7 @@ impl EngineRun<'_> {
                         return Ok(if waits { EndReason::Waiting } else { EndReason::Complete });
                     }
                 }
-                _ => self.is_busy(),
+                _ => self.set_busy(),
             }
             let wake = self.next_wake().filter(|_| ending.is_none() && !is_paused);
             let wait =

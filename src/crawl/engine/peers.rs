@@ -268,7 +268,7 @@ impl EngineRun<'_> {
     }
 
     /// Notes that this partition is not idle.
-    pub(super) fn is_busy(&mut self) {
+    pub(super) fn set_busy(&mut self) {
         if let Some(peers) = &mut self.peers {
             peers.exchange.set_busy();
         }

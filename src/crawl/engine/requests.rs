@@ -183,7 +183,7 @@ impl EngineRun<'_> {
             self.counted.begin(self.recorder.state(), host)?;
         }
         let contents = self.recorder.state().host(host)?.extension;
-        let (via, hops) = previous::way(self.recorder.state(), id, &page)?;
+        let (via, hops) = previous::discovery_path(self.recorder.state(), id, &page)?;
         if let Some(page) = via.as_deref().filter(|_| page.flags.has_any(flags::REQUISITE)) {
             Url::parse(page).iter().for_each(|page| request.set_referer(page));
         }

@@ -164,7 +164,7 @@ impl EngineRun<'_> {
     ) -> Result<(), CrawlError> {
         let (name, is_own) = (name_as_robots_txt(url), is_own_robots_txt(url));
         let (credits, state) = self.recorder.books();
-        let id = credits.know(state, &name, url_hash(&name))?;
+        let id = credits.intern(state, &name, url_hash(&name))?;
         let mut page = self.recorder.state().page(id)?;
         if let Some(before) = before.filter(|_| !is_own) {
             (page.via, page.hop) = (self.recorder.state().find(&name_as_robots_txt(before))?, b'R');

@@ -77,7 +77,7 @@ impl Frontier {
             if entry.is_to_be_resolved(level) {
                 entry.phase = Phase::Resolving(None);
                 self.ahead.resolving += 1;
-                self.get_ahead(host);
+                self.mark_ahead(host);
                 return Some(host);
             }
             if let Some(site) = entry.site {
@@ -116,12 +116,12 @@ impl Frontier {
         }
         entry.phase = Phase::New;
         self.ahead.resolving -= 1;
-        self.is_asked(host);
+        self.mark_asked(host);
         false
     }
 
     /// Notes that something is requested from a host, or never will be.
-    pub(super) fn is_asked(&mut self, host: HostId) {
+    pub(super) fn mark_asked(&mut self, host: HostId) {
         let entry = &mut self.hosts[host.index()];
         if !std::mem::take(&mut entry.ahead) {
             return;
@@ -136,7 +136,7 @@ impl Frontier {
     }
 
     /// Notes that a host is ahead.
-    pub(super) fn get_ahead(&mut self, host: HostId) {
+    pub(super) fn mark_ahead(&mut self, host: HostId) {
         let entry = &mut self.hosts[host.index()];
         if std::mem::replace(&mut entry.ahead, true) {
             return;

@@ -410,7 +410,7 @@ impl Frontier {
         if let Some(entry) = self.hosts.get_mut(host.index()) {
             (entry.robots_until, entry.robots_under_way) = (Some(now + holds), false);
             if entry.queue.is_empty() {
-                self.is_asked(host);
+                self.mark_asked(host);
             }
             self.offer(host, now);
         }
@@ -448,7 +448,7 @@ impl Frontier {
         entry.next = after(entry.last, entry.delay.unwrap_or(self.politeness.host_delay));
         let (phase, has_asked) = (entry.phase, entry.robots_until.is_some());
         if !has_asked && self.top_level(host).is_some() {
-            self.get_ahead(host);
+            self.mark_ahead(host);
         }
         let Phase::At(number, _) = phase else { return };
         let address = &mut self.addresses[number];
@@ -479,7 +479,7 @@ impl Frontier {
     /// Drops `host` for the rest of this run; its URLs leave the frontier and are returned.
     pub fn give_up(&mut self, host: HostId, why: Refusal) -> Vec<UrlId> {
         self.grow(host);
-        self.is_asked(host);
+        self.mark_asked(host);
         let entry = &mut self.hosts[host.index()];
         entry.phase = Phase::GivenUp(why);
         entry.awake_level = None;

@@ -140,7 +140,7 @@ impl Frontier {
                 entry.robots_under_way = true;
                 Pick::Robots(host, address)
             };
-            self.is_asked(host);
+            self.mark_asked(host);
             let entry = &mut self.hosts[host.index()];
             self.hosts_active += usize::from(entry.active == 0);
             entry.active += 1;

@@ -199,7 +199,7 @@ fn carry_out(
         intent.dictionaries = Some(dictionaries::holding(&store, &intent)?);
         intent.save(path)?;
     }
-    bury(&mut store, &intent, &mut done, progress)?;
+    write_tombstones(&mut store, &intent, &mut done, progress)?;
     let first = first_time(store.state(), &intent)?;
     let urls = urls(store.state(), &intent)?;
     renew_state(store, &intent, &urls)?;
@@ -242,7 +242,7 @@ fn first_time(state: &State, intent: &EraseIntent) -> Result<Option<DateTime<Utc
 }
 
 /// Replaces the captures by tombstones.
-fn bury(
+fn write_tombstones(
     store: &mut Store,
     intent: &EraseIntent,
     done: &mut Done,

@@ -121,7 +121,7 @@ impl<'a> FieldNames<'a> {
     }
 
     /// The columns shown if a query selects none.
-    pub(crate) fn usual(&self, scored: bool) -> Vec<&'static str> {
+    pub(crate) fn default_columns(&self, scored: bool) -> Vec<&'static str> {
         let columns: &[&str] = match self.target {
             QueryRows::Pages => &["importance", "url", "title", "type", "captures", "last_seen"],
             QueryRows::Sites => {

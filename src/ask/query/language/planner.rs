@@ -130,7 +130,7 @@ impl Planner<'_, '_> {
             select.push((heading, typed.expr));
         }
         if select.is_empty() {
-            for name in self.checker.typing.columns.usual(self.is_scored) {
+            for name in self.checker.typing.columns.default_columns(self.is_scored) {
                 let is_of_today = |path: FieldPath| path.column.is_of_today();
                 if self.checker.typing.is_past
                     && self.checker.typing.columns.find(name).is_ok_and(is_of_today)

@@ -122,7 +122,7 @@ impl Credits {
         meant: &str,
     ) -> Result<Option<Candidate>, CreditError> {
         let mut page = state.page(id)?;
-        let target = self.know(state, meant, url_hash(meant))?;
+        let target = self.intern(state, meant, url_hash(meant))?;
         let mention = Mention {
             url: meant,
             via: page.via,
@@ -251,7 +251,7 @@ impl Credits {
         if page.flags.has_any(flags::FETCHED) || !is_wanted(page.flags) {
             return Ok(());
         }
-        let other = self.know(state, &without, url_hash(&without))?;
+        let other = self.intern(state, &without, url_hash(&without))?;
         self.note_mention(state, other, &Mention { url: &without, ..*mention })?;
         if other == target || !is_wanted(state.page(other)?.flags) {
             return Ok(());

@@ -16,7 +16,7 @@ impl RandomOrder {
         Self { numbers: fastrand::Rng::with_seed(seed), known: PerPage::default() }
     }
 
-    fn know(&mut self, page: u32, queue: &mut dyn PageQueue) {
+    fn enqueue(&mut self, page: u32, queue: &mut dyn PageQueue) {
         if !std::mem::replace(self.known.at(page), true) {
             queue.put(page, self.numbers.u64(..) as f64);
         }
@@ -25,11 +25,11 @@ impl RandomOrder {
 
 impl DownloadOrder for RandomOrder {
     fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
-        seeds.iter().for_each(|&seed| self.know(seed, queue));
+        seeds.iter().for_each(|&seed| self.enqueue(seed, queue));
     }
 
     fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
-        links.iter().for_each(|link| self.know(link.target, queue));
+        links.iter().for_each(|link| self.enqueue(link.target, queue));
     }
 }
 
@@ -40,7 +40,7 @@ pub struct BreadthFirst {
 }
 
 impl BreadthFirst {
-    fn know(&mut self, page: u32, queue: &mut dyn PageQueue) {
+    fn enqueue(&mut self, page: u32, queue: &mut dyn PageQueue) {
         if !std::mem::replace(self.known.at(page), true) {
             queue.put(page, 1.0);
         }
@@ -49,11 +49,11 @@ impl BreadthFirst {
 
 impl DownloadOrder for BreadthFirst {
     fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
-        seeds.iter().for_each(|&seed| self.know(seed, queue));
+        seeds.iter().for_each(|&seed| self.enqueue(seed, queue));
     }
 
     fn downloaded(&mut self, _page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
-        links.iter().for_each(|link| self.know(link.target, queue));
+        links.iter().for_each(|link| self.enqueue(link.target, queue));
     }
 }
 
@@ -69,7 +69,7 @@ pub struct Depth {
 }
 
 impl Depth {
-    fn know(&mut self, page: u32, depth: u32, queue: &mut dyn PageQueue) {
+    fn enqueue(&mut self, page: u32, depth: u32, queue: &mut dyn PageQueue) {
         if *self.stages.at(page) == PageStage::Downloaded {
             return;
         }
@@ -84,14 +84,14 @@ impl Depth {
 
 impl DownloadOrder for Depth {
     fn begin(&mut self, seeds: &[u32], queue: &mut dyn PageQueue) {
-        seeds.iter().for_each(|&seed| self.know(seed, 0, queue));
+        seeds.iter().for_each(|&seed| self.enqueue(seed, 0, queue));
     }
 
     fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PageQueue) {
         *self.stages.at(page) = PageStage::Downloaded;
         let next = self.depths.get(page);
         for link in links {
-            self.know(link.target, if link.between_hosts { 0 } else { next }, queue);
+            self.enqueue(link.target, if link.between_hosts { 0 } else { next }, queue);
         }
     }
 }

@@ -2,8 +2,7 @@
 
 use archive_books::search::Find;
 use archive_grammar::TEXT_BYTES_MAX;
-
-use crate::query::PageType;
+use archive_web::parse::PAGE_TYPES;
 
 /// The minus sign, which marks unwanted words just as `-` does.
 pub const MINUS: char = '\u{2212}';
@@ -62,7 +61,7 @@ pub enum TypedError {
 }
 
 fn types() -> String {
-    PageType::EACH.map(PageType::name).join(", ")
+    PAGE_TYPES.join(", ")
 }
 
 /// One part of the text typed.
@@ -192,7 +191,7 @@ fn condition(name: &str, part: &SearchTerm<'_>) -> Result<String, TypedError> {
             format!("(site = \"{name}\" or host = \"{name}\")")
         }
         "type" => {
-            let is_known = PageType::EACH.iter().any(|kind| kind.name().eq_ignore_ascii_case(part.text));
+            let is_known = PAGE_TYPES.iter().any(|kind| kind.eq_ignore_ascii_case(part.text));
             if !is_known {
                 return Err(TypedError::Type { column, found });
             }

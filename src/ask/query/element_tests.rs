@@ -8,7 +8,7 @@ use archive_books::search::{
     IndexOptions, IndexView, IndexWriterOwner, IndexedVersion, SearchReader, elements,
 };
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
-use archive_web::parse::{self, FetchedDocument, ParseLimits, Structure, parse, with_elements};
+use archive_web::parse::{self, DocumentKind, FetchedDocument, ParseLimits, Structure, parse, with_elements};
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -35,7 +35,7 @@ impl Library {
             id: UrlId(id),
             host: HostId(0),
             site: SiteId(0),
-            kind: Some(PageType::Xml),
+            kind: Some(DocumentKind::Xml),
             status: Some(200),
             content_status: Some(200),
             importance: 1.0,

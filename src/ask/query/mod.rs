@@ -49,7 +49,6 @@ pub use elements::tree::NODES_LOOKED_AT_MAX;
 pub use language::error::{Error, Late, RowsError};
 pub use language::fields::{ColumnKind, IMPORTANCE_TODAY};
 pub use language::help::{FieldHelp, fields, functions};
-pub use language::page_type::PageType;
 pub use language::plan::{Context, Heading, Plan};
 pub use language::times::Zone;
 pub use language::value::Value;

@@ -10,14 +10,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
+use archive_web::parse::DocumentKind;
 use chrono::{DateTime, TimeDelta, TimeZone, Utc};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use self::naive::{answer, as_float};
 use super::{
-    CaptureRow, Context, Error, Limits, LinkRow, MEMORY_USUAL, PageRow, PageText, PageType, Plan, Rows,
-    RowsError, Running, SiteRow, Value, Zone,
+    CaptureRow, Context, Error, Limits, LinkRow, MEMORY_USUAL, PageRow, PageText, Plan, Rows, RowsError,
+    Running, SiteRow, Value, Zone,
 };
 
 #[derive(Clone, Debug)]
@@ -88,7 +89,7 @@ fn row_of(page: usize, captures: &[&Capture]) -> PageRow {
         row.captures += 1;
         row.first_seen = row.first_seen.or(time);
         (row.last_seen, row.failing_since) = (time, None);
-        row.kind = Some(PageType::Html);
+        row.kind = Some(DocumentKind::Html);
         if capture.kind != "not-modified" {
             row.content_status = row.status;
         }

@@ -5,11 +5,12 @@ use std::fmt::Write as _;
 
 use archive_books::search::TextQuery;
 use archive_storage::{HostId, SiteId, UrlId};
+use archive_web::parse::DocumentKind;
 use chrono::{DateTime, TimeZone, Utc};
 
 use super::{
-    Answer, Context, Error, FullText, Limits, PageRow, PageText, PageType, Plan, Rows, RowsError, Running,
-    SiteRow, Value, Zone, score,
+    Answer, Context, Error, FullText, Limits, PageRow, PageText, Plan, Rows, RowsError, Running, SiteRow,
+    Value, Zone, score,
 };
 
 /// A page, its URL, title and text.
@@ -26,7 +27,7 @@ fn day(month: u32, day: u32) -> DateTime<Utc> {
 }
 
 fn web() -> Web {
-    let page = |id: u32, kind: PageType, importance: f64, month: u32| PageRow {
+    let page = |id: u32, kind: DocumentKind, importance: f64, month: u32| PageRow {
         id: UrlId(id),
         host: HostId(id / 3),
         site: SiteId(id / 3),
@@ -57,14 +58,19 @@ fn web() -> Web {
         last_answer: None,
         last_attempt: None,
         changed: None,
-        ..page(5, PageType::Html, 0.5, 1)
+        ..page(5, DocumentKind::Html, 0.5, 1)
     };
     let pages: Vec<Page> = vec![
-        (page(0, PageType::Html, 5.0, 6), "http://a.example/", Some("Open Access"), "open access journals"),
-        (page(1, PageType::Xml, 2.5, 5), "http://a.example/data.xml", Some("Data"), "open data"),
-        (page(2, PageType::Feed, 0.1, 4), "http://a.example/archive/feed", None, "news of open access"),
-        (page(3, PageType::Html, 1.0, 3), "http://b.example/", Some("été"), "nothing"),
-        (page(4, PageType::Other, 1.0, 2), "http://b.example/Archive/x.pdf", Some("Lost"), ""),
+        (
+            page(0, DocumentKind::Html, 5.0, 6),
+            "http://a.example/",
+            Some("Open Access"),
+            "open access journals",
+        ),
+        (page(1, DocumentKind::Xml, 2.5, 5), "http://a.example/data.xml", Some("Data"), "open data"),
+        (page(2, DocumentKind::Feed, 0.1, 4), "http://a.example/archive/feed", None, "news of open access"),
+        (page(3, DocumentKind::Html, 1.0, 3), "http://b.example/", Some("été"), "nothing"),
+        (page(4, DocumentKind::Other, 1.0, 2), "http://b.example/Archive/x.pdf", Some("Lost"), ""),
         (unseen, "http://b.example/later", None, ""),
     ];
     let site = |id: u32, name: &str, importance: f64, pages: u64| SiteRow {

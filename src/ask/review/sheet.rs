@@ -4,10 +4,11 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use archive_storage::{SiteId, UrlId};
+use archive_web::parse::DocumentKind;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
-use crate::query::{Error, PageRow, PageText, PageType, Plan, Rows, SiteRow};
+use crate::query::{Error, PageRow, PageText, Plan, Rows, SiteRow};
 
 /// Maximum number of sample pages per site.
 pub const SAMPLES_MAX: usize = 5;
@@ -92,17 +93,8 @@ pub fn samples_of(
 
 /// Whether a page is representative of its site: captured successfully, and readable.
 fn is_document(page: &PageRow) -> bool {
-    let readable = matches!(
-        page.kind,
-        Some(
-            PageType::Html
-                | PageType::Xml
-                | PageType::Feed
-                | PageType::Pdf
-                | PageType::Text
-                | PageType::Other
-        )
-    );
+    use DocumentKind::{Css, Image, Script, Sitemap};
+    let readable = page.kind.is_some_and(|kind| !matches!(kind, Sitemap | Css | Script | Image));
     page.captures > 0 && readable && page.content_status.is_some_and(|status| (200..300).contains(&status))
 }
 

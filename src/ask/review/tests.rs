@@ -4,11 +4,12 @@ use std::borrow::Cow;
 
 use archive_base::decisions::DecisionVerdict;
 use archive_storage::{HostId, SiteId, UrlId};
+use archive_web::parse::DocumentKind;
 use chrono::{DateTime, TimeZone, Utc};
 
 use super::csv::{guarded, unguarded};
 use super::{RATINGS_BYTES_MAX, Rating, Score, Sheet, read_ratings};
-use crate::query::{Context, PageRow, PageText, PageType, Plan, Rows, RowsError, SiteRow};
+use crate::query::{Context, PageRow, PageText, Plan, Rows, RowsError, SiteRow};
 
 /// Pages that would be harmful if they were not escaped, on sites of different sizes.
 struct HarmfulWeb;
@@ -42,7 +43,7 @@ impl Rows for HarmfulWeb {
             id: UrlId(id),
             host: HostId(0),
             site: SiteId(0),
-            kind: Some(if id == 6 { PageType::Image } else { PageType::Html }),
+            kind: Some(if id == 6 { DocumentKind::Image } else { DocumentKind::Html }),
             status: Some(200),
             content_status: Some(200),
             importance: if id == 6 { 99.0 } else { f64::from(10 - id) },

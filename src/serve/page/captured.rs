@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use archive_ask::query::{ArchiveRows, CaptureRow, PageType, Rows};
+use archive_ask::query::{ArchiveRows, CaptureRow, Rows};
 use archive_books::change::is_version;
 use archive_choose::{UrlStory, Weights};
 use archive_grammar::Quoted;
 use archive_storage::address::canonical;
 use archive_storage::{LinkList, UrlId};
+use archive_web::parse::DocumentKind;
 use chrono::{DateTime, Datelike, Local, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
@@ -106,7 +107,7 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
             .page(id)
             .map_err(|error| PageProblem::of(&error))?
             .and_then(|page| page.kind)
-            .map(PageType::name),
+            .map(DocumentKind::page_type),
         why: archive_choose::why(store, access, id, Weights::kept(store)?, None, Utc::now(), *asked.speech)?,
         links,
         linked,

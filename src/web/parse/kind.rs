@@ -68,6 +68,10 @@ const KINDS: [(DocumentKind, &str); 17] = {
     ]
 };
 
+/// Types of pages in queries and answers, fewer than kinds of documents: [`DocumentKind::page_type`].
+pub const PAGE_TYPES: [&str; 10] =
+    ["html", "xml", "feed", "sitemap", "style", "script", "image", "text", "pdf", "other"];
+
 /// Bytes of a body that are sniffed.
 const SNIFFED_BYTES: usize = 1024;
 
@@ -99,6 +103,18 @@ impl DocumentKind {
     #[must_use]
     pub fn name(self) -> &'static str {
         KINDS[usize::from(self.code())].1
+    }
+
+    /// The type in queries and answers of a page whose newest capture is of this kind: one of [`PAGE_TYPES`].
+    #[must_use]
+    pub fn page_type(self) -> &'static str {
+        match self {
+            Self::OaiPmh => Self::Xml.name(),
+            Self::Css => "style",
+            Self::Json => Self::Text.name(),
+            Self::Audio | Self::Video | Self::Font | Self::Archive | Self::Office => Self::Other.name(),
+            kind => kind.name(),
+        }
     }
 
     /// Whether the document is XML in the sense of this project: XHTML is not.
@@ -342,6 +358,8 @@ fn looks_like_html(head: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -352,6 +370,8 @@ mod tests {
         }
         assert_eq!(DocumentKind::from_code(255), DocumentKind::Other);
         assert_eq!(DocumentKind::OaiPmh.name(), "oai-pmh");
+        let types: HashSet<_> = DocumentKind::all().map(DocumentKind::page_type).collect();
+        assert_eq!(types, PAGE_TYPES.into());
     }
 
     #[test]

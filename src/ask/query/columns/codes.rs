@@ -3,9 +3,10 @@
 use archive_books::ledger::{Refusal, capture_flags, language, page_flags};
 use archive_books::prepared::{self, Column as Stored};
 use archive_storage::MimeId;
+use archive_web::parse::DocumentKind;
 
 use crate::query::columns::context::FilterContext;
-use crate::query::language::{CAPTURE_KINDS, CHANGES, Column, Found, PageType, yes_no};
+use crate::query::language::{CAPTURE_KINDS, CHANGES, Column, Found, yes_no};
 
 /// Returns the column of a field, and the result of a function for the text that each number stands for; other numbers
 /// have no text.
@@ -34,7 +35,8 @@ pub(crate) fn coded<T>(
             (Stored::Site, sites.collect::<Result<_, _>>()?)
         }
         Column::Type => {
-            let name = |value| prepared::kind(value).map(PageType::from_code).map(PageType::name);
+            let name =
+                |value| prepared::kind(value).map(DocumentKind::from_code).map(DocumentKind::page_type);
             (Stored::Kind, (0..prepared::KINDS_END).map(|value| of(name(value))).collect())
         }
         Column::Kind => {

@@ -4,12 +4,13 @@ use archive_base::access::Access;
 use archive_books::change::with_tree;
 use archive_grammar::QueryRows;
 use archive_storage::{Store, UrlId};
+use archive_web::parse::DocumentKind;
 use rayon::prelude::*;
 
 use crate::query::columns::archive::ArchiveRows;
 use crate::query::columns::captures::{capture_row, unreadable};
 use crate::query::elements::tree;
-use crate::query::language::{Filter, Found, NOT_MODIFIED, PageType, Plan, Search};
+use crate::query::language::{Filter, Found, NOT_MODIFIED, Plan, Search};
 use crate::query::rows::Hits;
 
 impl ArchiveRows<'_> {
@@ -36,7 +37,7 @@ impl ArchiveRows<'_> {
             columnar.filter.prepare()?;
         }
         let pages = columnar.of(&pages)?;
-        let has_elements = |kind| matches!(PageType::from_code(kind), PageType::Xml | PageType::Feed);
+        let has_elements = |kind| DocumentKind::from_code(kind).has_elements();
         let pages = pages.into_iter().filter(|(_, facts)| facts.kind.is_some_and(has_elements));
         let pages: Vec<UrlId> = pages.map(|(id, _)| id).collect();
         let (store, access, running) = (self.store, &self.access, &self.running);

@@ -3,9 +3,9 @@
 
 use archive_books::prepared::Facts;
 use archive_storage::{Page, State, StateError, UrlId, Visit};
+use archive_web::parse::DocumentKind;
 use chrono::{DateTime, Utc};
 
-use crate::query::language::PageType;
 use crate::query::rows::PageRow;
 
 /// Some pages, sorted by id.
@@ -48,7 +48,7 @@ pub(crate) fn row(id: UrlId, facts: &Facts) -> PageRow {
         id,
         host: facts.host,
         site: facts.site,
-        kind: facts.kind.map(PageType::from_code),
+        kind: facts.kind.map(DocumentKind::from_code),
         status: Some(facts.status).filter(|status| *status > 0),
         content_status: Some(facts.content_status).filter(|status| *status > 0),
         importance: facts.importance,

@@ -6,12 +6,12 @@ use std::time::Instant;
 use archive_books::prepared::{self, Column as Stored};
 use archive_books::search::Structures;
 use archive_storage::{CaptureId, MimeId};
-use archive_web::parse::{Structure, Validity};
+use archive_web::parse::{DocumentKind, Structure, Validity};
 use rayon::prelude::*;
 
 use crate::query::columns::archive::ArchiveRows;
 use crate::query::elements::{can_be_xml, known_value};
-use crate::query::language::{Column, FieldPath, Filter, Found, Given, PageType, Value};
+use crate::query::language::{Column, FieldPath, Filter, Found, Given, Value};
 use crate::query::rows::Hits;
 
 /// Whether a condition holds for a structure: without validity, then with each validity. `None` where the document has
@@ -60,8 +60,8 @@ impl ArchiveRows<'_> {
         for (page, structure) in hits.structures.each() {
             of_page.get_mut(page.index()).into_iter().for_each(|of_page| *of_page = Some(structure as u32));
         }
-        let kinds = (0..prepared::KINDS_END).map(|value| prepared::kind(value).map(PageType::from_code));
-        let kinds: Vec<Option<PageType>> = kinds.collect();
+        let kinds = (0..prepared::KINDS_END).map(|value| prepared::kind(value).map(DocumentKind::from_code));
+        let kinds: Vec<Option<DocumentKind>> = kinds.collect();
         let can_be_xml = |kind: u64, mime: u64| {
             let mime = MimeId(u16::try_from(mime).unwrap_or_default());
             can_be_xml(self.state.mime(mime), kinds.get(kind as usize).copied().flatten())

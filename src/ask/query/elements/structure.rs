@@ -1,8 +1,8 @@
 //! Fields of whole XML documents.
 
-use archive_web::parse::{Structure, Validity, is_definition};
+use archive_web::parse::{DocumentKind, Structure, Validity, is_definition};
 
-use crate::query::language::{Column, PageType, Value, yes_no};
+use crate::query::language::{Column, Value, yes_no};
 
 /// A field of an XML document's structure.
 pub(crate) fn value(structure: &Structure, column: Column) -> Value {
@@ -27,7 +27,7 @@ pub(crate) fn known_value(structure: &Structure, column: Column) -> Option<Value
 }
 
 /// Whether a document can be XML, going by its content type or its kind.
-pub(crate) fn can_be_xml(content_type: &str, kind: Option<PageType>) -> bool {
-    let is_xml = content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is(PageType::Xml));
+pub(crate) fn can_be_xml(content_type: &str, kind: Option<DocumentKind>) -> bool {
+    let is_xml = content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is_xml());
     is_xml && !is_definition(content_type)
 }

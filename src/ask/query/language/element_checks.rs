@@ -6,13 +6,13 @@ use archive_books::search;
 use archive_grammar::{
     Check, Condition, Expr as Written, Literal, Path, Quantifier, QueryRows, Spanned, Test,
 };
+use archive_web::parse::DocumentKind;
 
 use crate::query::language::checks::{Checker, negate};
 use crate::query::language::element_path::{Content, ElementPath, ElementStep};
 use crate::query::language::expr::PlannedExpr;
 use crate::query::language::fields::{Column, ColumnKind, plural};
 use crate::query::language::filter::{Filter, Ranges, TextTest, TextTestKind};
-use crate::query::language::page_type::PageType;
 use crate::query::language::plan::Search;
 use crate::query::language::types::{Checked, TypedExpr};
 
@@ -146,7 +146,7 @@ impl Checker<'_> {
 /// The condition that a page's newest capture has a document whose elements can be queried: see `RowSubject::document`.
 fn has_document() -> Filter {
     let found = Bound::Included(200.0);
-    let types = [PageType::Xml, PageType::Feed].map(|known| known.name().to_owned()).to_vec();
+    let types = [DocumentKind::Xml, DocumentKind::Feed].map(|known| known.page_type().to_owned()).to_vec();
     let is_xml = TextTest { kind: TextTestKind::Is(types), folds_case: true };
     let status = || PlannedExpr::Field(Column::ContentStatus.into());
     Filter::All(vec![

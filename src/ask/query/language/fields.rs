@@ -2,7 +2,7 @@
 
 use archive_base::decisions::DecisionVerdict;
 use archive_grammar::QueryRows;
-use archive_web::parse::Validity;
+use archive_web::parse::{PAGE_TYPES, Validity};
 
 /// A field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -426,9 +426,7 @@ impl Column {
     /// The possible values of a [`ColumnKind::Choice`] field.
     pub(crate) fn choices(self) -> Vec<&'static str> {
         match self {
-            Self::Type => crate::query::language::page_type::PageType::EACH
-                .map(crate::query::language::page_type::PageType::name)
-                .to_vec(),
+            Self::Type => PAGE_TYPES.to_vec(),
             Self::Content | Self::Seed | Self::Nofollow | Self::Template | Self::WellFormed => {
                 YES_NO.to_vec()
             }

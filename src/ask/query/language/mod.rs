@@ -11,7 +11,6 @@ pub(crate) mod filter;
 pub(crate) mod glob;
 pub(crate) mod help;
 pub(crate) mod names;
-pub(crate) mod page_type;
 pub(crate) mod plan;
 pub(crate) mod planner;
 pub(crate) mod searches;
@@ -29,7 +28,6 @@ pub(crate) use fields::{
     RESOURCE, Via, plural, yes_no,
 };
 pub(crate) use filter::{Filter, Ranges, TextTest, TextTestKind};
-pub(crate) use page_type::PageType;
 pub(crate) use plan::{Context, GroupPlan, Heading, Plan, Scores, Search};
 pub(crate) use times::{Instant, Zone};
 pub(crate) use value::{Value, by_texts};

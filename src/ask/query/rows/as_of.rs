@@ -7,9 +7,10 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use archive_storage::{SiteId, UrlId};
+use archive_web::parse::DocumentKind;
 use chrono::TimeDelta;
 
-use crate::query::language::{ERASED, FAILED, Found, Instant, NOT_MODIFIED, PageType};
+use crate::query::language::{ERASED, FAILED, Found, Instant, NOT_MODIFIED};
 use crate::query::rows::details::{CaptureRow, Record};
 use crate::query::rows::{Each, PageRow, PageText, Rows, SiteRow};
 
@@ -81,7 +82,7 @@ impl AsOf<'_> {
             let content_type = content_type.unwrap_or_default();
             let is_todays = self.rows.text(&page, PageText::ContentType)?.unwrap_or_default() == content_type;
             let is_unknown = is_todays || content_type.is_empty();
-            row.kind = page.kind.filter(|_| is_unknown).or(Some(PageType::of(&content_type)));
+            row.kind = page.kind.filter(|_| is_unknown).or(Some(DocumentKind::of(&content_type, &[])));
         }
         Ok(then)
     }
@@ -155,8 +156,8 @@ impl Rows for AsOf<'_> {
                 });
                 sum.pages += 1;
                 sum.captures += u64::from(page.captures);
-                sum.html += u64::from(page.kind == Some(PageType::Html));
-                sum.xml += u64::from(page.kind.is_some_and(|kind| kind.is(PageType::Xml)));
+                sum.html += u64::from(page.kind == Some(DocumentKind::Html));
+                sum.xml += u64::from(page.kind.is_some_and(DocumentKind::is_xml));
                 sum.first_seen = sum.first_seen.min(page.first_seen);
                 sum.last_seen = sum.last_seen.max(page.last_seen);
             }

@@ -23,10 +23,10 @@ use std::collections::HashSet;
 use archive_base::decisions::Decisions;
 use archive_grammar::Relation;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
-use archive_web::parse::{Structure, Validity};
+use archive_web::parse::{DocumentKind, Structure, Validity};
 use chrono::{DateTime, Utc};
 
-use crate::query::language::{Context, Found, PageType, Plan, RowsError, Value, Zone};
+use crate::query::language::{Context, Found, Plan, RowsError, Value, Zone};
 
 pub(crate) use as_of::AsOf;
 pub(crate) use details::{CaptureRow, HostRow, LinkRow, PageDetail, Record, ResponseField, seconds};
@@ -54,7 +54,7 @@ pub struct PageRow {
     /// The host's site.
     pub site: SiteId,
     /// Type of the newest content; `None` without one.
-    pub kind: Option<PageType>,
+    pub kind: Option<DocumentKind>,
     /// HTTP status of the newest answer; `None` without one.
     pub status: Option<u16>,
     /// HTTP status of the newest content; `None` without one, or if it came without an answer.

@@ -8,12 +8,12 @@ use std::rc::Rc;
 use archive_base::decisions::{self, CurrentDecisions};
 use archive_storage::address::method_of;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
-use archive_web::parse::{Structure, Validity};
+use archive_web::parse::{DocumentKind, Structure, Validity};
 
 use crate::query::elements::{structure, tree};
 use crate::query::language::{
-    CHANGES, Column, ElementPath, FieldPath, Filter, Found, Instant, LINK_KINDS, PageType, RESOURCE,
-    RowsError, Subject, Value, Via, expr, yes_no,
+    CHANGES, Column, ElementPath, FieldPath, Filter, Found, Instant, LINK_KINDS, RESOURCE, RowsError,
+    Subject, Value, Via, expr, yes_no,
 };
 use crate::query::rows::ahead::Ahead;
 use crate::query::rows::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record, ResponseField};
@@ -173,7 +173,7 @@ impl<'a> World<'a> {
 
     /// A structure field of a capture's document, if it is XML and was fetched successfully. Feeds may be served as
     /// HTML: then `kind` tells.
-    fn of_document(&self, capture: &CaptureRow, kind: Option<PageType>, column: Column) -> Found<Value> {
+    fn of_document(&self, capture: &CaptureRow, kind: Option<DocumentKind>, column: Column) -> Found<Value> {
         if !capture.has_document() || !structure::can_be_xml(&capture.content_type, kind) {
             return Ok(Value::Empty);
         }
@@ -222,7 +222,7 @@ impl<'a> World<'a> {
             Column::FirstSeen => page.first_seen.into(),
             Column::LastSeen => page.last_seen.into(),
             Column::Changed => page.changed.into(),
-            Column::Type => page.kind.map(PageType::name).into(),
+            Column::Type => page.kind.map(DocumentKind::page_type).into(),
             Column::Url => text(PageText::Url)?,
             Column::Method => {
                 let url = self.rows.text(page, PageText::Url)?.unwrap_or_default();
@@ -423,7 +423,7 @@ impl RowSubject<'_> {
     /// Passes the row's XML document to a function, if it has one.
     fn document(&self, read: &mut DocumentReader<'_>) -> Found<()> {
         let capture = match self.row {
-            Row::Page(page) if matches!(page.kind, Some(PageType::Xml | PageType::Feed)) => {
+            Row::Page(page) if page.kind.is_some_and(DocumentKind::has_elements) => {
                 newest(self.world.rows, page)?
             }
             Row::Capture(capture) => Some(capture.clone()),

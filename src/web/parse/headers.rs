@@ -72,10 +72,16 @@ fn text_of(value: &[u8]) -> Cow<'_, str> {
     }
 }
 
+/// Returns a media type in lower case, without parameters; empty if there is none. Servers state types that no standard
+/// allows, so nothing is checked.
+pub(crate) fn media_type(content_type: Option<&str>) -> String {
+    let stated = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
+    stated.trim().to_ascii_lowercase()
+}
+
 impl HeadFacts {
     fn set_content_type(&mut self, content_type: &str) {
-        let media_type = content_type.split([';', ',']).next().unwrap_or_default();
-        self.media_type = media_type.trim().to_ascii_lowercase();
+        self.media_type = media_type(Some(content_type));
         self.charset = charset::charset_parameter(content_type).map(str::to_owned);
     }
 

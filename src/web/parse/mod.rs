@@ -43,8 +43,7 @@ pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, decode_content};
 pub use self::dates::{http_date, parse_date};
 pub use self::directives::RobotsDirectives;
 use self::document::Document;
-pub use self::kind::is_definition;
-pub use self::kind::{DocumentKind, PAGE_TYPES};
+pub use self::kind::{DocumentKind, PAGE_TYPES, is_definition};
 pub use self::link::{Link, LinkKind};
 pub use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
@@ -310,8 +309,7 @@ pub fn with_xml_tree<T>(
     limits: &ParseLimits,
     read: impl FnOnce(&roxmltree::Document<'_>) -> T,
 ) -> Option<T> {
-    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
-    let (text, _) = charset::decode(body, &charset);
+    let (text, _) = decoded(body, content_type);
     xml::with_tree(text.trim_start(), limits, |tree, _, _| read(tree)).ok()
 }
 
@@ -323,8 +321,9 @@ pub fn with_elements<T>(
     read: impl FnOnce(&roxmltree::Document<'_>) -> T,
 ) -> Option<T> {
     let (text, _) = xml_text(body, content_type)?;
-    let read =
-        |tree: &roxmltree::Document<'_>, text: &str, _| xml::has_elements(tree, text).then(|| read(tree));
+    let read = |tree: &roxmltree::Document<'_>, text: &str, _| {
+        xml::kind_of(tree, text).has_elements().then(|| read(tree))
+    };
     xml::with_tree(text.trim_start(), limits, read).ok().flatten()
 }
 
@@ -399,19 +398,20 @@ pub fn xpath(
 /// Returns the text of an external part of a definition.
 #[must_use]
 pub fn external_text(body: &[u8], content_type: Option<&str>) -> String {
-    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
-    charset::decode(body, &charset).0.into_owned()
+    decoded(body, content_type).0.into_owned()
+}
+
+/// Returns the text of a body in its encoding, which is looked for as in XML, and whether some bytes were invalid.
+fn decoded<'b>(body: &'b [u8], content_type: Option<&str>) -> (Cow<'b, str>, bool) {
+    let charset = charset::detect(body, content_type.and_then(charset_parameter), true);
+    charset::decode(body, &charset)
 }
 
 /// Returns the text of an XML document, and whether some bytes were invalid; none for other documents.
 fn xml_text<'b>(body: &'b [u8], content_type: Option<&str>) -> Option<(Cow<'b, str>, bool)> {
-    let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
-    let media_type = media_type.trim().to_ascii_lowercase();
-    if is_definition(&media_type) || DocumentKind::of(&media_type, body) != DocumentKind::Xml {
-        return None;
-    }
-    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
-    Some(charset::decode(body, &charset))
+    let media_type = headers::media_type(content_type);
+    let is_xml = !is_definition(&media_type) && DocumentKind::of(&media_type, body) == DocumentKind::Xml;
+    is_xml.then(|| decoded(body, content_type))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use url::Url;
 
 use super::{CallerReader, DocumentKey};
+use crate::parse::headers::media_type;
 use crate::parse::{
     self, DocumentKind, FetchedDocument, ParseLimits, ParseProblem, ParsedDocument, decode_content,
 };
@@ -32,8 +33,8 @@ pub struct RawPage {
 impl CallerReader {
     /// Decodes and parses a page. If it cannot be read, its problems say why.
     pub fn page(&self, page: &RawPage) -> ParsedDocument {
-        let media_type = content_type(&page.head).split([';', ',']).next().unwrap_or_default();
-        let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), &page.payload);
+        let media_type = media_type(Some(content_type(&page.head)));
+        let kind = DocumentKind::of(&media_type, &page.payload);
         let read = || read_page(page, &self.desk.shared.limits);
         let is_parsed = kind.is_parsed() || page.head.get("Content-Encoding").is_some();
         if !is_parsed || (300..400).contains(&page.status) {

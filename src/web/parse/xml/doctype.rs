@@ -1,7 +1,7 @@
 //! The document type declaration: its external parts and its entities.
 //!
 //! Nothing external is ever loaded from here: external subsets and entities are reported as links, which the crawler
-//! fetches (or refuses to fetch) like any other, and [`super::outside`] takes them from the archive. Only this module reads the declaration: the parser receives the
+//! fetches (or refuses to fetch) like any other, and [`super::external`] takes them from the archive. Only this module reads the declaration: the parser receives the
 //! document without it.
 
 use std::collections::HashMap;

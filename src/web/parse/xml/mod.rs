@@ -4,18 +4,18 @@
 //! ([`entities`]), the document type is removed ([`doctype`]), and the cost of parsing is estimated in advance
 //! ([`limits`]). A document that is not well-formed is repaired as far as possible ([`repair`]); in one that exceeds
 //! the limits, tags and texts are read one by one ([`pieces`], [`tolerant`]). External resources are never loaded, only
-//! listed as links; whoever reads a document from the archive has put its external entities in place ([`outside`]).
+//! listed as links; whoever reads a document from the archive has put its external entities in place ([`external`]).
 
 mod bases;
 mod doctype;
 mod dtd;
 mod elements;
 mod entities;
+mod external;
 mod feed;
 mod generic;
 mod limits;
 mod oai;
-mod outside;
 mod pieces;
 pub(super) mod readable;
 mod repair;
@@ -34,7 +34,7 @@ use self::doctype::Doctype;
 pub use self::dtd::Fetch;
 pub use self::elements::{ELEMENT_NAMES_MAX, Elements, WHOLE_BYTES_MAX};
 use self::entities::Plain;
-pub(super) use self::outside::with_entities;
+pub(super) use self::external::with_entities;
 use self::pieces::{XmlPiece, XmlPieces};
 pub use self::structure::Structure;
 pub(super) use self::validate::validate;
@@ -202,38 +202,40 @@ fn is_html(root: Node<'_, '_>, text: &str) -> bool {
         && root.tag_name().name() == "html"
 }
 
-/// Whether the elements of a tree's document can be queried.
-pub(super) fn has_elements(tree: &Tree<'_>, text: &str) -> bool {
-    let root = tree.root_element();
-    !is_html(root, text) && !sitemap::is_root(root)
+/// What a tree's document is, by its root element.
+pub(super) fn kind_of(tree: &Tree<'_>, text: &str) -> DocumentKind {
+    match tree.root_element() {
+        root if is_html(root, text) => DocumentKind::Html,
+        root if feed::is_root(root) => DocumentKind::Feed,
+        root if sitemap::is_root(root) => DocumentKind::Sitemap,
+        root if oai::is_root(root) => DocumentKind::OaiPmh,
+        _ => DocumentKind::Xml,
+    }
 }
 
 fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document: &mut Document<'_>) {
-    let root = tree.root_element();
-    if is_html(root, text) {
-        document.parsed.kind = DocumentKind::Html;
+    let kind = kind_of(tree, text);
+    document.parsed.kind = kind;
+    if kind == DocumentKind::Html {
         return document.read_html_text(text, encoding, MarkupSyntax::Xml);
     }
     if document.parsed.language.is_none() {
-        let declared = root.attribute((XML, "lang")).or_else(|| {
+        let declared = tree.root_element().attribute((XML, "lang")).or_else(|| {
             tree.descendants().find(|node| node.tag_name().name() == "language").and_then(|node| node.text())
         });
         document.parsed.language =
             declared.map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty() && tag.len() <= 35);
     }
-    if feed::is_root(root) {
-        document.parsed.kind = DocumentKind::Feed;
+    if kind == DocumentKind::Feed {
         let facts = feed::read(tree, encoding, &mut document.outlinks);
         document.parsed.title = one_line(&facts.title, TITLE_BYTES_MAX);
         document.parsed.entries = facts.entries;
         document.set_text(facts.text, TextMarks::default());
-    } else if sitemap::is_root(root) {
-        document.parsed.kind = DocumentKind::Sitemap;
+    } else if kind == DocumentKind::Sitemap {
         document.outlinks.allow(document.limits.sitemap_links_max);
         document.parsed.entries = sitemap::read(tree, &mut document.outlinks);
     } else {
-        if oai::is_root(root) {
-            document.parsed.kind = DocumentKind::OaiPmh;
+        if kind == DocumentKind::OaiPmh {
             document.parsed.entries = oai::read(tree, &mut document.outlinks);
         }
         generic::read(tree, encoding, &mut document.outlinks);
@@ -245,7 +247,7 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
         document.set_text(text, TextMarks::default());
         document.parsed.text_has_all = has_all && document.parsed.text.len() == bytes;
     }
-    if document.parsed.kind.has_elements() {
+    if kind.has_elements() {
         document.parsed.elements = elements::elements(tree, document.limits.text_bytes_max);
     }
     document.parsed.signature = tree::signature(tree);

@@ -4,9 +4,9 @@ use roxmltree::Node;
 use serde::Serialize;
 
 use super::super::html::one_line;
-use super::super::{DocumentKind, ParseLimits, charset};
+use super::super::{DocumentKind, ParseLimits, decoded, headers};
 use super::walk::{child, children, text_of};
-use super::{feed, is_html, sitemap, with_tree};
+use super::{feed, kind_of, sitemap, with_tree};
 
 /// Maximum bytes of a document that is shown.
 const BYTES_MAX: usize = 16 << 20;
@@ -125,10 +125,9 @@ pub fn readable(body: &[u8], content_type: Option<&str>) -> Result<Readable, Not
     if body.len() > BYTES_MAX {
         return Err(NotReadable::TooLong);
     }
-    let media_type = content_type.and_then(|value| value.split([';', ',']).next()).unwrap_or_default();
-    let kind = DocumentKind::of(&media_type.trim().to_ascii_lowercase(), body);
-    let charset = charset::detect(body, content_type.and_then(charset::charset_parameter), true);
-    let (text, _) = charset::decode(body, &charset);
+    let media_type = headers::media_type(content_type);
+    let kind = DocumentKind::of(&media_type, body);
+    let (text, _) = decoded(body, content_type);
     if kind == DocumentKind::Text && sitemap::is_list(&text) {
         let urls = text.lines().map(str::trim).filter(|line| !line.is_empty());
         let place = |url: &str| SitemapUrl { url: short(url), ..SitemapUrl::default() };
@@ -142,17 +141,16 @@ pub fn readable(body: &[u8], content_type: Option<&str>) -> Result<Readable, Not
     }
     let read = with_tree(text.trim_start(), &ParseLimits::default(), |tree, text, _| {
         let root = tree.root_element();
-        if is_html(root, text) {
-            Err(NotReadable::NotXml)
-        } else if feed::is_root(root) {
-            Ok(feed_of(root))
-        } else if sitemap::is_root(root) {
-            Ok(sitemap_of(root))
-        } else {
-            let mut room = ELEMENTS_MAX;
-            let count = tree.descendants().filter(Node::is_element).count();
-            let root = element(root, 0, &mut room);
-            Ok(Readable::Tree { root, shown: ELEMENTS_MAX - room, count })
+        match kind_of(tree, text) {
+            DocumentKind::Html => Err(NotReadable::NotXml),
+            DocumentKind::Feed => Ok(feed_of(root)),
+            DocumentKind::Sitemap => Ok(sitemap_of(root)),
+            _ => {
+                let mut room = ELEMENTS_MAX;
+                let count = tree.descendants().filter(Node::is_element).count();
+                let root = element(root, 0, &mut room);
+                Ok(Readable::Tree { root, shown: ELEMENTS_MAX - room, count })
+            }
         }
     });
     read.unwrap_or(Err(NotReadable::NotXml))

@@ -6,7 +6,7 @@ use super::super::ParseLimits;
 use super::doctype::Doctype;
 use super::dtd::{self, Dtd, Entity, Fetch};
 use super::entities::Plain;
-use super::outside::with_entities;
+use super::external::with_entities;
 use super::{PROBLEM_BYTES_MAX, offset_of, one_line, parse};
 
 /// A mistake in an XML document. Positions refer to the document after its entities are expanded.

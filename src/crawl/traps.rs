@@ -88,7 +88,7 @@ impl Variations {
         if self.counts.is_none() {
             self.read(state)?;
         }
-        let is_new = self.has_new_value(page, query) || self.add(page, most);
+        let is_new = self.note_values(page, query) || self.add(page, most);
         Ok((!is_new).then_some(Refusal::QueryVariations))
     }
 
@@ -98,7 +98,7 @@ impl Variations {
         state.scan_urls(0..state.url_count(), |id, url| {
             if let Some((page, query)) = varied_page(url)
                 && state.page(id)?.flags.has_any(flags::FETCHED)
-                && !self.has_new_value(page, query)
+                && !self.note_values(page, query)
             {
                 self.add(page, u32::MAX);
             }
@@ -106,8 +106,8 @@ impl Variations {
         })
     }
 
-    /// Whether the page has not had one of these parameters with its value.
-    fn has_new_value(&mut self, page: &str, query: &str) -> bool {
+    /// Notes the values of a page's parameters; returns whether one is new.
+    fn note_values(&mut self, page: &str, query: &str) -> bool {
         let mut is_new = false;
         for pair in query.split('&') {
             let value = self.hasher.hash_one((page, pair));
@@ -180,7 +180,7 @@ mod tests {
             assert_eq!(variations.add(list, 3), number < 3);
             assert!(variations.add(&format!("{list}/{number}"), 3));
         }
-        let mut is_new = |query: &str| variations.has_new_value(list, query);
+        let mut is_new = |query: &str| variations.note_values(list, query);
         assert!(is_new("sort=name&colour=red&page=7") && is_new("sort=name&colour=blue&page=8"));
         assert!(!is_new("sort=name&colour=red&page=8"), "a combination of what was there");
     }

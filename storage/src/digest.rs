@@ -136,6 +136,12 @@ impl Digest {
         prefix
     }
 
+    /// The first 16 bytes in hex: enough to make collisions practically impossible.
+    #[must_use]
+    pub fn short_hex(&self) -> String {
+        hex(&self.prefix())
+    }
+
     /// Whether `data` has this digest.
     #[must_use]
     pub fn matches(&self, data: &[u8]) -> bool {
@@ -199,7 +205,8 @@ impl<'de> Deserialize<'de> for Digest {
 }
 
 /// Lowercase hex, as in every record.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = |byte: &u8| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
     bytes.iter().flat_map(digits).map(char::from).collect()
@@ -260,10 +267,12 @@ fn from_base32(text: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-fn from_hex(text: &str) -> Option<Vec<u8>> {
+/// Decodes hex in any case.
+#[must_use]
+pub fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digit = |symbol: u8| char::from(symbol).to_digit(16);
     text.as_bytes()
-        .chunks_exact(2)
+        .chunks(2)
         .map(|pair| match pair {
             [high, low] => Some((digit(*high)? * 16 + digit(*low)?) as u8),
             _ => None,

@@ -50,20 +50,15 @@ pub(super) fn feed(
 
 /// Atom identifier of a watch. The query distinguishes watches with the same name in different archives.
 fn identifier(watch: &Watch) -> String {
-    format!("urn:archive:watch:{}:{}", watch.name, short_digest(&watch.query))
-}
-
-/// Enough of a digest to make collisions practically impossible.
-fn short_digest(text: &str) -> String {
-    let prefix = Digest::sha256(text.as_bytes()).prefix();
-    prefix.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("urn:archive:watch:{}:{}", watch.name, Digest::sha256(watch.query.as_bytes()).short_hex())
 }
 
 fn put_entry(watch: &Watch, report: &WatchReport, page: &PageNews, out: &mut String) {
     out.push_str("<entry>\n");
     let title = page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(&page.url);
     put_element("title", &format!("{}: {title}", page.news.name()), out);
-    let id = format!("{}:{}:{}", identifier(watch), report.until.timestamp(), short_digest(&page.url));
+    let page_id = Digest::sha256(page.url.as_bytes()).short_hex();
+    let id = format!("{}:{}:{page_id}", identifier(watch), report.until.timestamp());
     put_element("id", &id, out);
     put_element("updated", &data_time(page.seen), out);
     out.push_str("<link rel=\"alternate\" href=\"");

@@ -174,21 +174,17 @@ impl Notice {
     /// File name of the notice: it depends on the content, not on the time.
     fn name(&self) -> String {
         let said = serde_json::json!([self.kind, self.urls, self.proof]).to_string();
-        format!("{}-{}.json", self.host(), short(&said))
+        format!("{}-{}.json", self.host(), Digest::sha256(said.as_bytes()).short_hex())
     }
 
     fn host(&self) -> String {
         let url = self.urls.first().and_then(|url| Url::parse(url).ok());
-        short(url.as_ref().map_or("", host_of))
+        Digest::sha256(url.as_ref().map_or("", host_of).as_bytes()).short_hex()
     }
 }
 
 fn host_of(url: &Url) -> &str {
     &url[Position::BeforeHost..Position::AfterPort]
-}
-
-fn short(text: &str) -> String {
-    Digest::sha256(text.as_bytes()).prefix().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether a notice was queued, or had been before.

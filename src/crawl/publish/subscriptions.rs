@@ -13,6 +13,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use archive_base::files::{self, WholeFile, make_folder, refuse_link};
+use archive_storage::digest::{from_hex, hex};
 use chrono::{DateTime, TimeDelta, Utc};
 use ring::hmac;
 use serde::{Deserialize, Serialize};
@@ -286,15 +287,7 @@ fn remove(archive: &Path, id: &str) -> io::Result<()> {
 fn random<const BYTES: usize>() -> io::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
-}
-
-fn from_hex(digits: &str) -> Option<Vec<u8>> {
-    let pairs = digits.as_bytes().chunks(2).map(|pair| {
-        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    pairs.collect()
+    Ok(hex(&bytes))
 }
 
 #[cfg(test)]
@@ -367,9 +360,7 @@ mod tests {
         let (archive, now) = (folder.path(), now());
         let known = subscribed(archive, now);
         let key = hmac::Key::new(hmac::HMAC_SHA256, known.secret.as_bytes());
-        let tag: String =
-            hmac::sign(&key, b"body").as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-        let signature = format!("sha256={tag}");
+        let signature = format!("sha256={}", hex(hmac::sign(&key, b"body").as_ref()));
         let sent =
             |signature: Option<&str>, now| deliver(archive, &known.id, signature, b"body", now).unwrap();
         assert_eq!(sent(Some(&signature), now), Delivered::Ignored, "before the hub has asked");

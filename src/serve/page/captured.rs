@@ -7,6 +7,7 @@ use archive_books::change::is_version;
 use archive_choose::{UrlStory, Weights};
 use archive_grammar::Quoted;
 use archive_storage::address::canonical;
+use archive_storage::digest::hex;
 use archive_storage::{LinkList, UrlId};
 use archive_web::parse::DocumentKind;
 use chrono::{DateTime, Datelike, Local, Utc};
@@ -145,7 +146,7 @@ fn row(asked: &ArchiveRequest<'_>, url: &str, capture: CaptureRow) -> Result<Cap
         },
         content_type: capture.content_type,
         bytes: capture.size,
-        digest: capture.digest.iter().map(|byte| format!("{byte:02x}")).collect(),
+        digest: hex(&capture.digest),
         segment: segment.0,
         file: state.segment(segment).map(|entry| entry.file.clone()).unwrap_or_default(),
         offset: stored.location.offset,

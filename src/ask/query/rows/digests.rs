@@ -1,6 +1,7 @@
 //! Content digests, and their text form in queries.
 
 use archive_storage::UrlId;
+use archive_storage::digest::hex;
 
 /// The digest of a capture's content; all zeros if there is none.
 pub type FoundDigest = [u8; 16];
@@ -9,13 +10,7 @@ pub type PageDigest = (FoundDigest, UrlId);
 
 /// Formats a digest as hexadecimal text; empty if there is none.
 pub(crate) fn hexadecimal(digest: &FoundDigest) -> String {
-    let digit = |digit: u8| char::from(b"0123456789abcdef"[usize::from(digit & 15)]);
-    if *digest == FoundDigest::default() {
-        return String::new();
-    }
-    let mut text = String::with_capacity(2 * digest.len());
-    text.extend(digest.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]));
-    text
+    if *digest == FoundDigest::default() { String::new() } else { hex(digest) }
 }
 
 /// Parses the hexadecimal form of a digest.

@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::HeaderMap;
 use hyper::body::Incoming;
 
-use super::opened::RoleView;
+use super::opener::RoleView;
 use super::page::Reply;
 use super::unsent::{FileRoom, Unsent};
 
@@ -70,7 +70,7 @@ fn write(
     out: &mut Unsent,
 ) -> Result<(), AskError> {
     let mut out = BufWriter::new(out);
-    let kept = Some(seen.lately.kept());
+    let kept = Some(seen.cache.kept());
     let folder = AskedFolder { store: seen.store, access: &seen.access, limits: limits(), kept };
     Ask::read(request)?.answer(&folder, origins.map(String::clone), &mut |line| {
         out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(into)

@@ -15,7 +15,7 @@ use chrono::{DateTime, Utc};
 use lru::LruCache;
 
 use super::ask;
-use super::opened::RoleView;
+use super::opener::RoleView;
 use super::page::{SiteView, StartPage};
 
 /// Maximum number of cached answers of each kind, and maximum size of the texts of each in bytes.
@@ -24,7 +24,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 
 /// Cached data of an archive.
 #[derive(Debug, Default)]
-pub(super) struct Lately {
+pub(super) struct ArchiveCache {
     searches: AnswerCache<SearchRange, Results>,
     pub(super) start: AnswerCache<(), StartPage>,
     pub(super) times: AnswerCache<(), Option<CaptureTimes>>,
@@ -68,7 +68,7 @@ impl<K: Hash + Eq, V> Default for AnswerCache<K, V> {
     }
 }
 
-impl Lately {
+impl ArchiveCache {
     pub(super) fn new(kept: Arc<find::PageTextCache>) -> Self {
         Self { kept, ..Self::default() }
     }

@@ -12,7 +12,7 @@ use archive_books::cluster::Partition;
 use archive_peers::nodes::{AskError, Http, LeafArchive, Missing, Node, Root, Roster};
 
 use super::ServerState;
-use super::opened::ArchiveOpener;
+use super::opener::ArchiveOpener;
 
 /// How long to remember which archives answer, and for which sites. A node that failed is left alone for this time.
 const KNOWN_FOR: Duration = Duration::from_secs(10);

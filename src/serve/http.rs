@@ -1,11 +1,11 @@
 //! HTTP: connections, limits for requests, and header fields of all responses.
 
 use std::convert::Infallible;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_books::ledger::{host_name, names_this_machine};
+use archive_books::ledger::names_this_machine;
 use archive_storage::warc::SentRequest;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
@@ -18,6 +18,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::TcpListener;
 
+use super::addresses::with_port;
 use super::ask;
 use super::clients::{Client, Watched};
 use super::events;
@@ -28,7 +29,7 @@ use super::page::{self, PageRequest as Page, Reply, Speech};
 use super::people::{AuditKind, Event, Who};
 use super::pings::{self, Pings};
 use super::sending::{self, SentBody as Body, Shares};
-use super::{OpenError, Served, ServedAddresses, ServerState};
+use super::{OpenError, Served, ServerState};
 
 /// Time limit for receiving the head of a request, and for an idle connection.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(10);
@@ -408,56 +409,6 @@ impl ReceivedRequest {
     }
 }
 
-impl ServedAddresses {
-    /// Whether this is the address of a web server in front, which names its clients.
-    pub(super) fn trusts(&self, peer: IpAddr) -> bool {
-        peer.is_loopback() && self.public.is_some()
-    }
-
-    /// Whether `host` is the public name of one of the two origins.
-    fn is_public(&self, host: &str) -> bool {
-        self.public
-            .iter()
-            .flatten()
-            .any(|origin| origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host)))
-    }
-
-    /// Origins of the application and the replay: as configured, or else derived from the name in the request.
-    pub(super) fn origins(&self, host: &str) -> [String; 2] {
-        self.public.clone().unwrap_or_else(|| self.local_origins(host))
-    }
-
-    /// Origins without a web server in front.
-    pub(super) fn local_origins(&self, host: &str) -> [String; 2] {
-        let named = |host: &str, address: SocketAddr| format!("http://{}", with_port(host, address.port()));
-        if let Some(own) = &self.own_names {
-            let is_of_replay = host_name(host).eq_ignore_ascii_case(&own[1]);
-            let application = if is_of_replay { &own[0] } else { host };
-            return [named(application, self.application), named(&own[1], self.replay)];
-        }
-        [self.application, self.replay].map(|address| match address.ip() {
-            ip if self.application.ip() == self.replay.ip() || ip.is_unspecified() => named(host, address),
-            _ => format!("http://{address}"),
-        })
-    }
-
-    /// Names of two origins without public ones, see [`ServedAddresses::own_names`].
-    pub(super) fn names_at([application, replay]: [SocketAddr; 2]) -> Option<[String; 2]> {
-        let ip = application.ip();
-        let is_named = ip == IpAddr::from(Ipv4Addr::LOCALHOST) || ip == IpAddr::from(Ipv6Addr::LOCALHOST);
-        (ip == replay.ip() && is_named)
-            .then(|| [host_name(&application.to_string()).to_owned(), "localhost".to_owned()])
-    }
-}
-
-impl ServerState {
-    /// The other archives served, with the origins of their applications.
-    pub(super) fn others(&self, host: &str) -> Vec<(String, String)> {
-        let others = self.places.iter().filter(|place| place.replay != self.place.replay);
-        others.map(|place| (place.name.clone(), place.origins(host)[0].clone())).collect()
-    }
-}
-
 /// Builds a response with the header fields that every response has.
 fn response(origin: Origin, reply: Reply) -> HttpAnswer {
     let mut response = Response::new(sending::full(reply.body));
@@ -483,26 +434,4 @@ fn response(origin: Origin, reply: Reply) -> HttpAnswer {
         set("cache-control", "no-cache");
     }
     response
-}
-
-/// Replaces the port of a host.
-fn with_port(host: &str, port: u16) -> String {
-    format!("{}:{port}", host_name(host))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{names_this_machine, with_port};
-
-    #[test]
-    fn only_addresses_and_localhost_name_this_machine() {
-        for host in ["127.0.0.1:8070", "localhost", "LOCALHOST:1", "[::1]:8070", "[::1]"] {
-            assert!(names_this_machine(host), "{host}");
-        }
-        for host in ["evil.test:8070", "127.0.0.1.evil.test", "", ":8070", "::1", "localhost.evil.test"] {
-            assert!(!names_this_machine(host), "{host}");
-        }
-        assert_eq!(with_port("localhost:8070", 8071), "localhost:8071");
-        assert_eq!(with_port("[::1]", 8071), "[::1]:8071");
-    }
 }

@@ -9,16 +9,17 @@
 //! newest checkpoint (`opened`). Nothing is ever fetched, and nothing can be changed except people's decisions, if
 //! enabled ([`ReviewOptions`]), and the queue of notices for the next run ([`PingRules`]).
 
+mod addresses;
 mod ask;
+mod cache;
 mod clients;
 mod events;
 mod front;
 mod gate;
 mod http;
 mod lanes;
-mod lately;
 mod long_heads;
-mod opened;
+mod opener;
 mod options;
 mod page;
 mod people;
@@ -43,12 +44,13 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::{Semaphore, watch};
 
+use self::addresses::ServedAddresses;
 use self::clients::Clients;
 use self::front::Front;
 use self::lanes::Lanes;
 pub use self::lanes::lower_priority;
-use self::opened::ArchiveOpener;
-pub use self::opened::OpenError;
+use self::opener::ArchiveOpener;
+pub use self::opener::OpenError;
 pub use self::options::{
     AUDIT, FrontOptions, PingRules, ReviewOptions, ServeError, ServeOptions, ServedPeople, share_a_host,
 };
@@ -157,19 +159,6 @@ impl ServerState {
     fn archive(&self) -> Option<&ArchiveOpener> {
         if let Served::Archive(archive) = &self.held { Some(archive) } else { None }
     }
-}
-
-/// Name and addresses of an archive.
-#[derive(Clone, Debug)]
-struct ServedAddresses {
-    name: String,
-    /// Addresses of the listeners.
-    application: SocketAddr,
-    replay: SocketAddr,
-    public: Option<[String; 2]>,
-    /// Names under which browsers see application and replay if both listen at the same address of this machine. A
-    /// browser sends all cookies of a host to each of its ports, so archived pages need another name.
-    own_names: Option<[String; 2]>,
 }
 
 /// Limits shared by all archives.

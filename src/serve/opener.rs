@@ -17,7 +17,7 @@ use archive_books::veil;
 use archive_storage::{Store, StoreError, Veil};
 use chrono::Utc;
 
-use super::lately::Lately;
+use super::cache::ArchiveCache;
 
 /// How long requests share the open archive if no checkpoint announces itself: on a full disk it cannot.
 const SHARED: Duration = Duration::from_secs(2);
@@ -104,7 +104,7 @@ pub(super) struct RoleView<'a> {
     /// Number of access rules, whomever they concern.
     pub(super) rules: usize,
     /// Cache of recent answers.
-    pub(super) lately: &'a Lately,
+    pub(super) cache: &'a ArchiveCache,
 }
 
 /// Opens an archive for requests.
@@ -113,7 +113,7 @@ pub(super) struct ArchiveOpener {
     path: PathBuf,
     current: Mutex<Option<CurrentArchive>>,
     /// Cache of recent answers.
-    pub(super) lately: Lately,
+    pub(super) cache: ArchiveCache,
     /// The veils of the last checkpoint, by role.
     veils: Mutex<[Option<MadeVeil>; VIEWS]>,
 }
@@ -152,7 +152,7 @@ impl CurrentArchive {
 impl ArchiveOpener {
     pub(super) fn new(path: &Path, kept: Arc<PageTextCache>) -> Self {
         let (current, veils) = (Mutex::default(), Mutex::default());
-        Self { path: path.to_owned(), current, lately: Lately::new(kept), veils }
+        Self { path: path.to_owned(), current, cache: ArchiveCache::new(kept), veils }
     }
 
     /// The archive's folder.
@@ -189,10 +189,10 @@ impl ArchiveOpener {
         opened: &'a OpenedArchive,
         role: Option<Role>,
     ) -> Result<RoleView<'a>, OpenError> {
-        let (access, lately) = (opened.access.to(role), &self.lately);
+        let (access, cache) = (opened.access.to(role), &self.cache);
         let rules = access.rules().len();
         if access.is_unlimited() {
-            return Ok(RoleView { store: &opened.store, access, rules, lately });
+            return Ok(RoleView { store: &opened.store, access, rules, cache });
         }
         let place = role.map_or(0, |role| 1 + role as usize);
         let view = match opened.views[place].get() {
@@ -203,9 +203,9 @@ impl ArchiveOpener {
             }
         };
         Ok(match &view.store {
-            Some(store) => RoleView { store, access, rules, lately },
+            Some(store) => RoleView { store, access, rules, cache },
             // As without rules, it is answered from columns and caches.
-            None => RoleView { store: &opened.store, access: Access::unlimited().to(role), rules, lately },
+            None => RoleView { store: &opened.store, access: Access::unlimited().to(role), rules, cache },
         })
     }
 

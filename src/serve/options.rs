@@ -11,7 +11,7 @@ use archive_books::ledger::host_name;
 use archive_peers::nodes::{self, AskError, Node};
 use hyper::header::HeaderName;
 
-use super::opened::OpenError;
+use super::opener::OpenError;
 
 /// Name of the audit log in an archive's folder.
 pub const AUDIT: &str = "audit.jsonl";

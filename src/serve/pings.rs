@@ -22,7 +22,7 @@ use tokio::sync::Semaphore;
 use url::form_urlencoded;
 
 use super::lanes::LaneKind;
-use super::opened::ArchiveOpener;
+use super::opener::ArchiveOpener;
 use super::page::Reply;
 use super::{PingRules, ServerState};
 

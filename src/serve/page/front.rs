@@ -12,8 +12,8 @@ use serde::Serialize;
 use url::Url;
 
 use super::{PageProblem, PageRequest, Reply, Speech, query, search};
+use crate::serve::cache::SearchRange;
 use crate::serve::front::Front;
-use crate::serve::lately::SearchRange;
 
 #[derive(Serialize)]
 struct FrontStart<'a> {

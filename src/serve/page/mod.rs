@@ -39,7 +39,7 @@ use archive_choose::utc;
 
 use super::front::Front;
 use super::http::ReceivedRequest;
-use super::opened::RoleView;
+use super::opener::RoleView;
 use super::people::Who;
 use super::unsent::UnsentFile;
 use super::{ReviewOptions, ServerState};

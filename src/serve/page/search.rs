@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::times::{self, CalendarStep};
 use super::{ArchiveRequest, PageProblem, PageRequest, Reply, Speech, front, utc};
-use crate::serve::lately::SearchRange;
+use crate::serve::cache::SearchRange;
 
 /// Number of results per page. Most of the time of a search is spent on the texts of its results.
 const RESULTS: usize = 10;
@@ -92,7 +92,7 @@ struct HitView {
 
 pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let t = asked.speech;
-    let find = |wanted: SearchRange, typed: &ParsedSearch| match asked.opened.lately.find(
+    let find = |wanted: SearchRange, typed: &ParsedSearch| match asked.opened.cache.find(
         asked.opened,
         wanted,
         typed,
@@ -114,7 +114,7 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let opened = asked.opened;
     let times = || {
         let count = || CaptureTimes::searched(opened.store, opened.access.clone());
-        Ok(opened.lately.times.of(opened, (), |_| 0, count)?.iter().cloned().collect())
+        Ok(opened.cache.times.of(opened, (), |_| 0, count)?.iter().cloned().collect())
     };
     search(asked, find, times)
 }

@@ -81,7 +81,7 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
         let page = |page: &SitePage| page.url.len() + page.title.as_ref().map_or(0, String::len);
         site.most_important.iter().map(page).sum()
     };
-    let data = asked.opened.lately.sites.of(asked.opened, name.to_owned(), bytes, || held(asked, name))?;
+    let data = asked.opened.cache.sites.of(asked.opened, name.to_owned(), bytes, || held(asked, name))?;
     let all = t.query_of(&format!("page site = {} order by importance limit 1000", Quoted(name)));
     let package = t.address("/wacz", &[("site", &data.site)]);
     Ok(asked.reply(&data.site, &*data, || {

@@ -66,7 +66,7 @@ fn held(asked: &ArchiveRequest<'_>) -> Result<StartPage, PageProblem> {
 }
 
 pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
-    let data = asked.opened.lately.start.of(asked.opened, (), |_| 0, || held(asked))?;
+    let data = asked.opened.cache.start.of(asked.opened, (), |_| 0, || held(asked))?;
     let t = asked.speech;
     let others = asked.server.others(asked.host);
     Ok(asked.reply(t.say("Start"), &*data, || {

@@ -16,10 +16,11 @@ use serde_json::Value;
 use crate::prepared::{answers, prepare_in_blocks};
 use crate::support::Archive;
 use crate::support::answers::{Answers, html, nothing, plain, redirect, whole};
+use crate::support::prepared::prepared;
 use crate::support::program::start;
 
 /// Number of pages of the web.
-const PAGES: usize = 60;
+const PAGES: usize = 40;
 
 /// Returns header lines with the server, some of them odd: missing, empty, two lines, Latin-1, given twice, and too
 /// long to be noted.
@@ -111,11 +112,13 @@ fn refresh(archive: &Archive, served: &Answers, round: &AtomicUsize) {
 
 /// Returns the archive of a crawl and two more rounds.
 fn three_rounds() -> Archive {
-    let (archive, (served, round)) = (Archive::new(), served());
-    crawl(&archive, &served);
-    refresh(&archive, &served, &round);
-    refresh(&archive, &served, &round);
-    archive
+    prepared("answered", || {
+        let (archive, (served, round)) = (Archive::new(), served());
+        crawl(&archive, &served);
+        refresh(&archive, &served, &round);
+        refresh(&archive, &served, &round);
+        archive
+    })
 }
 
 /// Conditions on details of answers, alone and combined.

@@ -583,7 +583,7 @@ fn copies_of_two_archives_are_not_mixed() {
 
 #[test]
 fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
-    let served = TestWeb::start(lively(911, 6, 300));
+    let served = TestWeb::start(lively(911, 6, 150));
     let archive = Archive::new();
     let (_, url) = place(&archive);
     let urls = served.web.seeds(6);
@@ -592,7 +592,7 @@ fn beside_a_crawl_every_copy_is_the_archive_of_some_checkpoint() {
     let options = CrawlOptions {
         sync_every: Duration::from_millis(20),
         checkpoint_every: Duration::from_millis(200),
-        politeness: Politeness { host_delay: Duration::from_millis(60), ..Politeness::at_once(1, 6) },
+        politeness: Politeness { host_delay: Duration::from_millis(120), ..Politeness::at_once(1, 6) },
         full_text: true,
         ..served.options()
     };

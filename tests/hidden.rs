@@ -15,7 +15,7 @@ use crate::accounts::{account, basic, password};
 use crate::imports::import;
 use crate::support::served::{Answer, Served, ask};
 use crate::support::warc::{answer, member, response};
-use crate::support::{Archive, Dice};
+use crate::support::{Archive, Dice, in_full};
 
 /// A site that nobody may see, a folder for reviewers, what is newer than a day for operators, and what is of one year for
 /// nobody.
@@ -38,8 +38,9 @@ const HOSTS: [&[&str]; 2] = [&["open.test", "secret.test", "other.test"], &["new
 const PEOPLE: [(&str, Clearance); 4] =
     [("anybody", EVERYBODY), ("reader", EVERYBODY), ("reviewer", REVIEWER), ("operator", OPERATOR)];
 
-/// Of each address, everybody asks so many paths of each archive and of the front; together, they ask all.
-const PATHS_EACH: usize = 6;
+/// Of each address, everybody asks so many paths of each archive and of the front, or more; together, they ask a third of all,
+/// or in whole runs all.
+const PATHS_EACH: usize = 4;
 
 /// A web with hidden captures, and what can be asked about it.
 #[derive(Default)]
@@ -334,12 +335,16 @@ fn people(archive: &Archive) -> PathBuf {
     archive.folder().join("people")
 }
 
-/// An answer without what must differ.
-fn told(answer: &Answer, served: &Served) -> String {
-    // Dates, lengths of what is compared here, and numbers of captures, which show that there are others.
+/// The fields of an answer without dates, lengths of what is compared here, and numbers of captures, which show that there
+/// are others.
+fn fields(answer: &Answer) -> Vec<String> {
     let left_out = ["date", "content-length", "x-archive-capture", "content-disposition"];
     let fields = answer.fields.iter().filter(|(name, _)| !left_out.contains(&name.as_str()));
-    let fields: Vec<String> = fields.map(|(name, value)| format!("{name}: {value}")).collect();
+    fields.map(|(name, value)| format!("{name}: {value}")).collect()
+}
+
+/// An answer without what must differ.
+fn told(answer: &Answer, served: &Served) -> String {
     // Ports are given by the system.
     let neutral =
         |text: &str| {
@@ -356,7 +361,7 @@ fn told(answer: &Answer, served: &Served) -> String {
             Err(_) => text_told(&body),
         },
     };
-    format!("{}\n{}\n{body}", answer.status, neutral(&fields.join("\n")))
+    format!("{}\n{}\n{body}", answer.status, neutral(&fields(answer).join("\n")))
 }
 
 /// Where records lie and how long their files are depends on the others. Through which of several shown links a page was
@@ -461,12 +466,11 @@ struct Inquiry<'a> {
 impl Inquiry<'_> {
     /// What the two answer differently, or should not tell.
     fn faults(&self) -> Vec<String> {
-        let fields: Vec<&str> = self.fields.iter().map(String::as_str).collect();
+        let asker: Vec<&str> = self.fields.iter().map(String::as_str).collect();
         let answers = |served: &Served| {
             let addresses = places(served)[self.place];
             let of = |(is_replay, path): &(bool, &String)| {
-                let answer = ask(addresses[usize::from(*is_replay)], "GET", path, &fields);
-                (told(&answer, served), String::from_utf8_lossy(&answer.body).into_owned())
+                ask(addresses[usize::from(*is_replay)], "GET", path, &asker)
             };
             // The front knows what all know.
             let known = places(served).into_iter().enumerate().filter(|(place, _)| match self.place {
@@ -474,7 +478,7 @@ impl Inquiry<'_> {
                 own => *place == own,
             });
             let known: BTreeSet<String> =
-                known.flat_map(|(_, [address, _])| names(address, &fields)).collect();
+                known.flat_map(|(_, [address, _])| names(address, &asker)).collect();
             (known, self.asked.iter().map(of).collect::<Vec<_>>())
         };
         let [(known, hidden), (expected, never)] = thread::scope(|scope| {
@@ -488,12 +492,20 @@ impl Inquiry<'_> {
         let untold = self.web.told.iter().filter(|(_, level)| *level > self.level).map(|(word, _)| word);
         let untold: Vec<&String> = untold.chain(unknown).collect();
         let mut faults = Vec::new();
-        for ((_, path), ((hidden, body), (never, _))) in self.asked.iter().zip(hidden.iter().zip(&never)) {
+        for ((_, path), (hidden, never)) in self.asked.iter().zip(hidden.iter().zip(&never)) {
             let is_asked = |text: &String| path.contains(text.as_str()) || path.contains(&encoded(text));
             let what = format!("{path} (asked by {} at {})", self.name, self.place);
+            let body = String::from_utf8_lossy(&hidden.body);
             if let Some(told) = untold.iter().find(|text| body.contains(text.as_str()) && !is_asked(text)) {
                 faults.push(format!("{what} tells {told}"));
-            } else if hidden != never {
+                continue;
+            }
+            let whole = |answer: &Answer| (answer.status, fields(answer));
+            if whole(hidden) == whole(never) && hidden.body == never.body {
+                continue;
+            }
+            let [hidden, never] = [told(hidden, self.served[0]), told(never, self.served[1])];
+            if hidden != never {
                 faults.push(format!("{what} differs\n--- hidden\n{hidden}\n--- never\n{never}\n"));
             }
         }
@@ -509,12 +521,13 @@ fn shares(web: &Web, dice: &mut Dice, count: usize) -> Vec<Vec<(bool, String)>> 
         let mut paths = web.paths(&address);
         all += paths.len();
         paths.sort_by_cached_key(|_| dice.below(1 << 30));
-        let each = paths.len().div_ceil(count).max(PATHS_EACH.min(paths.len()));
+        let each = paths.len().div_ceil(count * in_full(3, 1)).max(PATHS_EACH.min(paths.len()));
         let mut paths = paths.iter().cycle();
         for share in &mut shares {
             share.extend(paths.by_ref().take(each).map(|path| (address.is_replay, path.clone())));
         }
     }
+    println!("{all} paths, {} questions", shares.iter().map(Vec::len).sum::<usize>());
     assert!(all > 500, "{all}");
     shares
 }

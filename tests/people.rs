@@ -1,6 +1,7 @@
 //! The pages as people use them: with sufficient contrast, on small screens, by keyboard only, without scripts.
 
 use std::fs;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::thread;
@@ -12,6 +13,7 @@ use crate::imports::import;
 use crate::runs::slow;
 use crate::support::browser::Browser;
 use crate::support::judges;
+use crate::support::prepared::prepared;
 use crate::support::program::start;
 use crate::support::served::Served;
 use crate::support::warc::answer;
@@ -23,39 +25,44 @@ const ENTER: &str = "\u{e007}";
 const WIDTHS: [u32; 3] = [360, 800, 1400];
 const THEMES: [&str; 2] = ["light", "dark"];
 
-/// Number of browsers that judge pages at the same time.
-const BROWSERS: usize = 2;
-
 /// The fonts that most systems have, one of them as its own. `tests/run` installs them.
 const FONTS: [&str; 3] = ["DejaVu Sans", "Liberation Sans", "Noto Sans"];
 
-/// Shows the page in a font; returns whether it is installed.
+/// A page is judged in so many ways: at the smallest width in each theme, with the other theme at the largest, and in each
+/// font.
+const TURNS: usize = THEMES.len() * FONTS.len();
+
+/// Shows the page in a font, or in its own; returns whether it is installed.
 const IN_FONT: &str = r#"
-const pen = document.createElement("canvas").getContext("2d");
-const width = family => { pen.font = `40px ${family}`; return pen.measureText("mmmWWWiiilll").width; };
-const sheet = new CSSStyleSheet();
-sheet.replaceSync(`body, input, textarea, button, select { font-family: "${arguments[0]}", sans-serif !important; }`);
-document.adoptedStyleSheets = [sheet];
-return width(`"${arguments[0]}", monospace`) !== width("monospace");
+const inFont = font => {
+  const pen = document.createElement("canvas").getContext("2d");
+  const width = family => { pen.font = `40px ${family}`; return pen.measureText("mmmWWWiiilll").width; };
+  const sheet = new CSSStyleSheet();
+  if (font) sheet.replaceSync(`body, input, textarea, button, select { font-family: "${font}", sans-serif !important; }`);
+  document.adoptedStyleSheets = [sheet];
+  return !font || width(`"${font}", monospace`) !== width("monospace");
+};
 "#;
 
-/// Runs rules of axe-core on a page: those given, or all, including that for the size of click targets; returns serious
-/// violations.
+/// Runs all rules of axe-core on a page, including that for the size of click targets; returns serious violations.
 pub(crate) const JUDGE: &str = r#"
-const [rules, done] = arguments.length > 1 ? arguments : [null, arguments[0]];
-const asked = rules ? { runOnly: rules } : { rules: { "target-size": { enabled: true } } };
-axe.run(document, { iframes: false, resultTypes: ["violations"], ...asked })
+const [done] = arguments;
+axe.run(document, { iframes: false, resultTypes: ["violations"], rules: { "target-size": { enabled: true } } })
   .then(({ violations }) => done(violations.filter(({ impact }) => ["serious", "critical"].includes(impact))
     .flatMap(({ id, nodes }) => nodes.slice(0, 3).map(({ html, any }) => `${id}: ${html} ${any.map(({ message }) => message)}`))),
   error => done([String(error)]));
 "#;
 
-/// Returns the elements that are wider than the page and do not scroll by themselves.
+/// Returns the elements that are wider than the page and do not scroll by themselves, in its own font and in others.
 const TOO_WIDE: &str = r#"
-const { clientWidth, scrollWidth } = document.documentElement;
-if (scrollWidth <= clientWidth) return [];
-return [...document.querySelectorAll("body *")].filter(it =>
-  it.getBoundingClientRect().right > clientWidth + 1 && !it.closest(".wide, .skip, pre, svg")).map(it => `too wide: ${it.outerHTML.slice(0, 200)}`);
+return ["", ...arguments[0]].flatMap(font => {
+  inFont(font);
+  const { clientWidth, scrollWidth } = document.documentElement;
+  if (scrollWidth <= clientWidth) return [];
+  return [...document.querySelectorAll("body *")].filter(it =>
+    it.getBoundingClientRect().right > clientWidth + 1 && !it.closest(".wide, .skip, pre, svg"))
+    .map(it => `too wide ${font}: ${it.outerHTML.slice(0, 200)}`);
+});
 "#;
 
 /// Returns the name of the focused element, and what is wrong with how its focus is shown.
@@ -75,7 +82,11 @@ const BOOKS: &str = "<books><book id=\"1\"><title>Βιβλίο</title></book></b
 
 /// Returns an archive with content for every page of the application: a crawl and a refresh, versions, decisions of two
 /// people.
-pub(crate) fn archive() -> Archive {
+fn archive() -> Archive {
+    prepared("people", made)
+}
+
+fn made() -> Archive {
     let archive = Archive::new();
     start(archive.command("demo").args(["--pages", "300", "--hosts", "12"])).wait().succeeded();
     import(&archive, &[("versions.warc", versions())]);
@@ -170,10 +181,10 @@ pub(crate) fn addresses(archive: &Archive) -> Vec<String> {
     addresses
 }
 
-/// Returns the violations that axe-core finds on a page, and the elements that do not fit, at all widths, in both themes
-/// and in all fonts. Unless in whole runs, axe-core does not judge the middle width, which has the styles of the largest,
-/// and judges targets in other fonts only at the smallest, where they are nearest to each other.
-pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
+/// Returns the elements that do not fit on a page, at all widths and in all fonts, and the violations that axe-core finds in
+/// some turns, or in whole runs in all. Unless in whole runs, it does not judge the middle width, which has the styles of
+/// the largest.
+pub(crate) fn judged(browser: &Browser, axe: &str, url: &str, turns: Range<usize>) -> Vec<String> {
     browser.go(url);
     browser.run(axe, &json!([]));
     let mut found = Vec::new();
@@ -181,44 +192,39 @@ pub(crate) fn judged(browser: &Browser, axe: &str, url: &str) -> Vec<String> {
         found.extend(what.as_array().unwrap().iter().map(|line| format!("{how} {url}: {line}")));
     };
     for width in WIDTHS {
-        let (is_judged, is_narrow) = (in_full(width != WIDTHS[1], true), in_full(width == WIDTHS[0], true));
-        // A theme changes nothing but colours.
-        for (theme, rules) in THEMES.iter().zip([json!([]), json!([["color-contrast"]])]) {
+        browser.show(width, THEMES[0]);
+        note(&width.to_string(), browser.run(&format!("{IN_FONT}{TOO_WIDE}"), &json!([FONTS])));
+    }
+    for turn in in_full(turns, 0..TURNS) {
+        let font = FONTS[turn % FONTS.len()];
+        if browser.run(&format!("{IN_FONT} return inFont(arguments[0])"), &json!([font])) != true {
+            crate::support::skip(&format!("the font {font} is not installed"));
+            continue;
+        }
+        for (place, width) in WIDTHS.into_iter().enumerate().step_by(in_full(2, 1)) {
+            let theme = THEMES[(turn + place / 2) % THEMES.len()];
             browser.show(width, theme);
-            photograph(browser, &format!("{width} {theme} {url}"));
-            if is_judged {
-                note(&format!("{width} {theme}"), browser.run_later(JUDGE, &rules));
-            }
+            photograph(browser, &format!("{width} {theme} {font} {url}"));
+            note(&format!("{width} {theme} {font}"), browser.run_later(JUDGE, &json!([])));
         }
-        for font in FONTS {
-            if browser.run(IN_FONT, &json!([font])) != true {
-                crate::support::skip(&format!("the font {font} is not installed"));
-                continue;
-            }
-            note(&format!("{width} {font}"), browser.run(TOO_WIDE, &json!([])));
-            if is_narrow {
-                note(&format!("{width} {font}"), browser.run_later(JUDGE, &json!([["target-size"]])));
-            }
-        }
-        browser.run("document.adoptedStyleSheets = []", &json!([]));
-        note(&format!("{width}"), browser.run(TOO_WIDE, &json!([])));
     }
     found
 }
 
-/// Judges pages with several browsers.
-fn judged_by_several(axe: &str, urls: Vec<String>) -> Vec<String> {
-    let todo = Mutex::new(urls.into_iter());
-    let judge = || {
-        let (browser, mut found) = (Browser::start(true).unwrap(), Vec::new());
-        while let Some(url) = { todo.lock().unwrap().next() } {
-            found.extend(judged(&browser, axe, &url));
+/// Judges pages with a browser and a second one, each page in the turn after that of the page before.
+fn judged_by_two(browser: &Browser, axe: &str, urls: Vec<String>) -> Vec<String> {
+    let todo = Mutex::new(urls.into_iter().enumerate());
+    let judge = |browser: &Browser| {
+        let mut found = Vec::new();
+        while let Some((number, url)) = { todo.lock().unwrap().next() } {
+            let turn = number % TURNS;
+            found.extend(judged(browser, axe, &url, turn..turn + 1));
         }
         found
     };
     thread::scope(|scope| {
-        let browsers = [(); BROWSERS].map(|()| scope.spawn(judge));
-        browsers.into_iter().flat_map(|browser| browser.join().unwrap()).collect()
+        let second = scope.spawn(|| judge(&Browser::start(true).unwrap()));
+        [judge(browser), second.join().unwrap()].concat()
     })
 }
 
@@ -243,15 +249,15 @@ fn every_page_can_be_used_by_everybody() {
     for site in sites(&archive).iter().take(2) {
         paths.extend([format!("/site?name={site}"), format!("/review/site?name={site}&by=anna")]);
     }
-    let shown = ["/", "/web/2026/http://none.test/", "/nothing"];
-    let urls = paths.iter().map(|path| format!("http://{}{path}", served.application));
-    let urls = urls.chain(shown.map(|path| format!("http://{}{path}", served.replay)));
-    let mut found = judged_by_several(&axe, urls.collect());
     let web = TestWeb::start(crate::crawl::lively(315, 4, 300));
     let crawled = Archive::new();
     let crawl = slow(&web, &crawled);
     let running = Served::of(&crawled);
-    found.extend(judged(&browser, &axe, &format!("http://{}/runs/current", running.application)));
+    let shown = ["/", "/web/2026/http://none.test/", "/nothing"];
+    let mut urls = vec![format!("http://{}/runs/current", running.application)];
+    urls.extend(paths.iter().map(|path| format!("http://{}{path}", served.application)));
+    urls.extend(shown.map(|path| format!("http://{}{path}", served.replay)));
+    let found = judged_by_two(&browser, &axe, urls);
     crawl.kill();
     assert!(found.is_empty(), "{}", found.join("\n"));
     // The check itself finds violations.
@@ -265,7 +271,8 @@ fn every_page_can_be_used_by_everybody() {
     browser.run(&axe, &json!([]));
     browser.show(WIDTHS[0], THEMES[0]);
     assert!(browser.run_later(JUDGE, &json!([])).to_string().contains("image-alt"));
-    assert!(browser.run(TOO_WIDE, &json!([])).to_string().contains("3000px"));
+    let too_wide = browser.run(&format!("{IN_FONT}{TOO_WIDE}"), &json!([[]]));
+    assert!(too_wide.to_string().contains("3000px"));
 }
 
 /// Returns the name of the focused element, which must be visible.

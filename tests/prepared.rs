@@ -16,8 +16,9 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::change;
 use crate::crawl::lively;
+use crate::support::prepared::prepared;
 use crate::support::program::start;
-use crate::support::{Archive, Dice, TestWeb};
+use crate::support::{Archive, Dice, TestWeb, in_full};
 
 /// All kinds of conditions that columns can decide, and some that they cannot.
 const CONDITIONS: [&str; 148] = [
@@ -392,20 +393,32 @@ fn decide(archive: &Archive) {
     archive.run("rank", &["--save", "weight"]).succeeded();
 }
 
-fn crawled() -> (TestWeb, Archive) {
-    let served = TestWeb::start(lively(91, 6, 400));
-    let archive = Archive::new();
-    let options = [served.at_once(), vec!["--limit".into(), "300".into()]].concat();
+fn web() -> TestWeb {
+    TestWeb::start(lively(91, 6, 400))
+}
+
+/// Crawls so many pages of the web.
+fn crawl(archive: &Archive, served: &TestWeb, limit: &str) {
+    let options = [served.at_once(), vec!["--limit".into(), limit.into()]].concat();
     start(&mut archive.crawl(&served.web.seeds(3), &options)).wait().succeeded();
-    (served, archive)
+}
+
+fn crawled() -> Archive {
+    prepared("crawled", || {
+        let archive = Archive::new();
+        crawl(&archive, &web(), "300");
+        archive
+    })
 }
 
 /// Number of queries drawn at random in each test; other seeds draw others.
-const DRAWN: u64 = 130;
+fn drawn() -> u64 {
+    in_full(60, 130)
+}
 
 /// Returns an archive after two refreshes, another one by another program, and decisions.
 fn refreshed() -> Archive {
-    let (served, archive) = change::crawled(lively(91, 6, 200));
+    let (served, archive) = change::crawled(lively(91, 6, 100));
     for _ in 0..2 {
         served.web.clock().advance(TimeDelta::days(20));
         let mut command = archive.command("refresh");
@@ -437,7 +450,7 @@ fn refresh_with_another(served: &TestWeb, archive: &Archive) {
 #[test]
 fn queries_on_pages_answer_the_same_with_prepared_columns() {
     let mut dice = Dice::new("prepared columns of pages");
-    let drawn = (0..DRAWN).map(|number| {
+    let drawn = (0..drawn()).map(|number| {
         let condition = condition(&mut dice, number % 4);
         match dice.below(4) {
             0 => format!("page {condition} select url, importance limit 9 offset {}", dice.below(3)),
@@ -455,7 +468,7 @@ fn queries_on_pages_answer_the_same_with_prepared_columns() {
 #[test]
 fn queries_on_captures_answer_the_same_with_prepared_columns() {
     let mut dice = Dice::new("prepared columns of captures");
-    let drawn = (0..DRAWN).map(|number| {
+    let drawn = (0..drawn()).map(|number| {
         let mut one_of = |texts: &[&'static str]| texts[dice.below(texts.len() as u64) as usize];
         let parts = [one_of(&OF_CAPTURES), one_of(&OF_CAPTURES)];
         let condition = match number % 5 {
@@ -480,7 +493,7 @@ fn queries_on_captures_answer_the_same_with_prepared_columns() {
 
 /// Fails unless queries have the same answers from tables and with columns.
 fn answers_stay_the_same(questions: Vec<String>) {
-    let archive = refreshed();
+    let archive = prepared("refreshed", refreshed);
     let (middle, digest) = (middle(&archive), digest(&archive));
     let named = |text: String| text.replace("MIDDLE", &middle).replace("DIGEST", &digest);
     let questions: Vec<String> = questions.into_iter().map(named).collect();
@@ -498,7 +511,7 @@ fn answers_stay_the_same(questions: Vec<String>) {
 
 #[test]
 fn explanations_name_the_columns_that_decide() {
-    let (_served, archive) = crawled();
+    let archive = crawled();
     prepare(&archive);
     for (condition, columns) in [
         ("url = \"http://h1.s1.test/\" or status = 404", "url, status"),
@@ -519,7 +532,7 @@ fn explanations_name_the_columns_that_decide() {
 /// Search results are counted, grouped and ordered with columns, too.
 #[test]
 fn searches_answer_the_same_with_prepared_columns() {
-    let (_served, archive) = crawled();
+    let archive = crawled();
     let conditions = [
         "text contains any (library, archive, a)",
         "not text contains the",
@@ -572,7 +585,7 @@ fn searches_answer_the_same_with_prepared_columns() {
 
 #[test]
 fn the_sample_says_what_the_tables_say() {
-    let (_served, archive) = crawled();
+    let archive = crawled();
     prepare(&archive);
     let store = Store::read_only(&archive.path).unwrap();
     let credits = Credits::open(store.state()).unwrap();
@@ -610,7 +623,7 @@ fn the_sample_says_what_the_tables_say() {
 
 #[test]
 fn pages_are_weighed_by_columns_as_by_tables() {
-    let (_served, archive) = crawled();
+    let archive = crawled();
     let known = |store: &Store| KnownPages::read(store.state(), store.path()).unwrap();
     assert!(known(&Store::read_only(&archive.path).unwrap()).is_none(), "small archives have no columns");
     prepare(&archive);
@@ -637,7 +650,7 @@ fn pages_are_weighed_by_columns_as_by_tables() {
 /// Blocks of captures without changes are copied from the previous file; the result equals a new file.
 #[test]
 fn captures_that_have_not_changed_are_kept() {
-    let (_served, archive) = crawled();
+    let archive = crawled();
     prepare_in_blocks(&archive, 7);
     let path = archive.path.join(prepared::CAPTURES_FILE);
     let before = fs::read(&path).unwrap();
@@ -669,12 +682,11 @@ fn captures_that_have_not_changed_are_kept() {
 
 #[test]
 fn columns_of_another_checkpoint_do_not_count_and_damage_is_reported_and_repaired() {
-    let (served, archive) = crawled();
+    let archive = crawled();
     prepare(&archive);
     let counted = ["count pages captures > 0".to_owned()];
     let before = answers(&archive, &counted);
-    let options = [served.at_once(), vec!["--limit".into(), "30".into()]].concat();
-    start(&mut archive.crawl(&served.web.seeds(3), &options)).wait().succeeded();
+    crawl(&archive, &web(), "30");
     assert_ne!(answers(&archive, &counted), before, "there is more now");
 
     prepare(&archive);
@@ -696,7 +708,7 @@ fn columns_of_another_checkpoint_do_not_count_and_damage_is_reported_and_repaire
 /// A URL is looked up; a glob without stars scans every page.
 #[test]
 fn a_page_is_found_by_its_url_as_by_looking_at_all() {
-    let (_served, archive) = crawled();
+    let archive = crawled();
     let text = |value: &serde_json::Value| value["url"].as_str().unwrap().to_owned();
     let urls: Vec<String> =
         archive.json("query", &["page importance > 0 select url limit 40"]).iter().map(text).collect();

@@ -301,25 +301,6 @@ fn no_way_leads_out_of_a_replayed_page() {
     let folder = Archive::new();
     let place = folder.folder().to_str().unwrap();
 
-    // The ways are ways: the same page on the live web takes them.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let page = format!("http://{}/page", listener.local_addr().unwrap());
-    live(listener, documents(&open));
-    let (mut names, mut missing) =
-        (BTreeSet::new(), vec!["preconnect", "dns", "img", "fetch", "beacon", "hint", "name", "frame"]);
-    for _ in 0..LIVE_VISITS_MAX {
-        names.extend(visit(&open, &format!("{place}/live.json"), std::slice::from_ref(&page)));
-        missing.retain(|way| {
-            !["leak", "look"].iter().any(|kind| names.contains(&format!("{way}-page.{kind}.test")))
-        });
-        if missing.is_empty() {
-            break;
-        }
-    }
-    let [connections, datagrams] = open.counts();
-    println!("live: {} names, {connections} connections, {datagrams} datagrams: {names:?}", names.len());
-    assert!(missing.is_empty() && connections > 10 && datagrams > 0, "{missing:?} are no ways any more");
-
     import(&folder, &[("all.warc", records(&closed))]);
     let served = Served::of(&folder);
     let addresses = addresses(&closed, &format!("http://{}/web/", served.replay));
@@ -330,9 +311,31 @@ fn no_way_leads_out_of_a_replayed_page() {
     };
     let names: BTreeSet<String> = thread::scope(|scope| {
         let browsers: [_; BROWSERS] = std::array::from_fn(|number| scope.spawn(move || visited(number)));
+        ways_are_ways(&open, place);
         browsers.into_iter().flat_map(|browser| browser.join().unwrap()).collect()
     });
     assert_eq!((names, closed.counts()), (BTreeSet::new(), [0, 0]));
+}
+
+/// Fails unless the same page on the live web takes the ways.
+fn ways_are_ways(open: &Listeners, place: &str) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let page = format!("http://{}/page", listener.local_addr().unwrap());
+    live(listener, documents(open));
+    let (mut names, mut missing) =
+        (BTreeSet::new(), vec!["preconnect", "dns", "img", "fetch", "beacon", "hint", "name", "frame"]);
+    for _ in 0..LIVE_VISITS_MAX {
+        names.extend(visit(open, &format!("{place}/live.json"), std::slice::from_ref(&page)));
+        missing.retain(|way| {
+            !["leak", "look"].iter().any(|kind| names.contains(&format!("{way}-page.{kind}.test")))
+        });
+        if missing.is_empty() {
+            break;
+        }
+    }
+    let [connections, datagrams] = open.counts();
+    println!("live: {} names, {connections} connections, {datagrams} datagrams: {names:?}", names.len());
+    assert!(missing.is_empty() && connections > 10 && datagrams > 0, "{missing:?} are no ways any more");
 }
 
 /// The documents as a WARC file.

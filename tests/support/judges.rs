@@ -4,10 +4,14 @@
 //! They are installed in a Python environment whose program folder is `$ARCHIVE_TEST_JUDGES`; `tests/run` creates one.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use archive_storage::Digest;
+use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{files_with, skip};
 
@@ -103,6 +107,29 @@ impl Judges {
         let records: Records = serde_json::from_slice(&read.stdout).unwrap();
         assert!(records.wrong.is_empty(), "{:#?}", records.wrong);
         records
+    }
+
+    /// Lets pywb replay captures from files, in a new folder; fails if one of them has another time or content.
+    pub(crate) fn replay<S: AsRef<OsStr>>(
+        &self,
+        folder: &Path,
+        files: &[S],
+        captures: &[(String, DateTime<Utc>, Digest)],
+    ) {
+        std::fs::create_dir(folder).unwrap();
+        let asked = captures.iter().map(|(url, time, _)| format!("{} {url}\n", time.format("%Y%m%d%H%M%S")));
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/support/replay.py");
+        let mut command = self.program("python");
+        let output =
+            succeed(command.arg(script).arg(folder).args(files), &asked.collect::<Vec<_>>().concat());
+        let replayed: Vec<Value> = output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(replayed.len(), captures.len());
+        for ((url, time, digest), replayed) in captures.iter().zip(&replayed) {
+            let second = time.format("%a, %d %b %Y %H:%M:%S GMT").to_string();
+            assert_eq!(replayed["time"], second, "{url}");
+            let theirs = format!("sha256:{}", replayed["sha256"].as_str().unwrap());
+            assert_eq!(digest.to_string(), theirs, "{url} at {time}");
+        }
     }
 }
 

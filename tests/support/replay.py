@@ -1,7 +1,7 @@
 """Replays captures with pywb and prints what a browser would get, one JSON object a line.
 
-Usage: replay.py COLLECTIONS < lines of "TIMESTAMP URL". COLLECTIONS is a folder that `wb-manager` made with the
-collection `archive` in it; TIMESTAMP has 14 digits. The modifier `id_` asks pywb for the page as it was captured.
+Usage: replay.py FOLDER [--unpack-wacz] FILE... < lines of "TIMESTAMP URL". The files are added to a new collection in
+FOLDER; TIMESTAMP has 14 digits. The modifier `id_` asks pywb for the page as it was captured.
 """
 
 import hashlib
@@ -14,17 +14,19 @@ from gevent import monkey
 monkey.patch_all()
 
 from pywb.apps.frontendapp import FrontEndApp  # noqa: E402
+from pywb.manager.manager import main  # noqa: E402
 from werkzeug.test import Client  # noqa: E402
 
-# What pywb says while it starts is no answer.
+# What pywb says by itself is no answer.
 answers, sys.stdout = sys.stdout, sys.stderr
 os.chdir(sys.argv[1])
+main(["init", "archive"])
+main(["add", "archive", *sys.argv[2:]])
 client = Client(FrontEndApp())
 for line in sys.stdin:
     timestamp, url = line.split()
     answer = client.get(f"/archive/{timestamp}id_/{url}")
     replayed = {
-        "status": answer.status_code,
         "time": answer.headers.get("Memento-Datetime", ""),
         "sha256": hashlib.sha256(answer.get_data()).hexdigest(),
     }

@@ -32,7 +32,7 @@ const LONG_BYTES: usize = 24 << 20;
 const LONG_FILES: usize = 4;
 
 /// Number of copies made during a crawl that are checked: the last ones.
-const COPIES_LOOKED_AT: usize = 3;
+const COPIES_LOOKED_AT: usize = 2;
 
 /// Returns a place for copies next to an archive, as folder and URL.
 pub(crate) fn place(archive: &Archive) -> (PathBuf, String) {

@@ -305,49 +305,59 @@ fn keys_alone_lead_everywhere_with_scripts_and_without() {
     let served = Served::with(&archive, &["--review", "--by", "anna"]);
     let home = format!("http://{}", served.application);
     let site = archive.json("query", &["site limit 1 select site"])[0]["site"].as_str().unwrap().to_owned();
-    for (has_scripts, by) in [(true, "dora"), (false, "emil")] {
-        let Some(browser) = Browser::start(has_scripts) else { return };
-        browser.go(&home);
-        let stops: Vec<String> = (0..9)
-            .map(|_| {
-                browser.press(TAB);
-                focused(&browser)
-            })
-            .collect();
-        assert_eq!(
-            stops,
-            ["Skip to content", "archive", "Query", "Runs", "Pictures", "Settings", "Review", "q", "Search"]
-        );
-        // From a search to a result, its page, and the differences between its versions.
-        browser.go(&format!("{home}/search"));
-        tab_to(&browser, "q");
-        browser.press(&format!("τέσσερα{ENTER}"));
-        browser.wait_for("<mark>");
-        skip(&browser);
-        browser.press(TAB);
-        assert_eq!(focused(&browser), "Δύο εκδόσεις");
-        browser.press(ENTER);
-        browser.wait_for("Captures by month");
-        skip(&browser);
-        tab_to(&browser, "Compare the two that are chosen");
-        browser.press(ENTER);
-        browser.wait_for("<ins>");
-        // From the list of sites to a site and to one of its pages.
-        browser.go(&home);
-        skip(&browser);
-        tab_to(&browser, &site);
-        browser.press(ENTER);
-        browser.wait_for("Most important pages");
-        skip(&browser);
-        browser.press(&format!("{TAB}{TAB}{ENTER}"));
-        browser.wait_for("Captures by month");
-        // A decision.
-        browser.go(&format!("{home}/review/site?name=versions.test&by={by}"));
-        skip(&browser);
-        tab_to(&browser, "never");
-        browser.press(ENTER);
-        browser.wait_for(&format!("never ({by})"));
-    }
+    thread::scope(|scope| {
+        // Nobody may decide on what another one has decided on meanwhile.
+        for (has_scripts, by, on) in [(true, "dora", "versions.test"), (false, "emil", &site)] {
+            let (home, site) = (&home, &site);
+            scope.spawn(move || {
+                let Some(browser) = Browser::start(has_scripts) else { return };
+                keys_lead(&browser, home, site);
+                browser.go(&format!("{home}/review/site?name={on}&by={by}"));
+                skip(&browser);
+                tab_to(&browser, "never");
+                browser.press(ENTER);
+                browser.wait_for(&format!("never ({by})"));
+            });
+        }
+    });
+}
+
+/// Goes by keys alone from the start page to results, sites and pages.
+fn keys_lead(browser: &Browser, home: &str, site: &str) {
+    browser.go(home);
+    let stops: Vec<String> = (0..9)
+        .map(|_| {
+            browser.press(TAB);
+            focused(browser)
+        })
+        .collect();
+    assert_eq!(
+        stops,
+        ["Skip to content", "archive", "Query", "Runs", "Pictures", "Settings", "Review", "q", "Search"]
+    );
+    // From a search to a result, its page, and the differences between its versions.
+    browser.go(&format!("{home}/search"));
+    tab_to(browser, "q");
+    browser.press(&format!("τέσσερα{ENTER}"));
+    browser.wait_for("<mark>");
+    skip(browser);
+    browser.press(TAB);
+    assert_eq!(focused(browser), "Δύο εκδόσεις");
+    browser.press(ENTER);
+    browser.wait_for("Captures by month");
+    skip(browser);
+    tab_to(browser, "Compare the two that are chosen");
+    browser.press(ENTER);
+    browser.wait_for("<ins>");
+    // From the list of sites to a site and to one of its pages.
+    browser.go(home);
+    skip(browser);
+    tab_to(browser, site);
+    browser.press(ENTER);
+    browser.wait_for("Most important pages");
+    skip(browser);
+    browser.press(&format!("{TAB}{TAB}{ENTER}"));
+    browser.wait_for("Captures by month");
 }
 
 #[test]

@@ -42,7 +42,7 @@ const ALSO_SHOWN: [&str; 4] = [
 const GOT_EVERY: usize = 6;
 
 /// Of so many days one is asked for again at the end.
-const AGAIN_EVERY: usize = 3;
+const AGAIN_EVERY: usize = 4;
 
 /// Shares that are not 1. All others must be: this town changes at known times and is looked at often enough, so of its parts
 /// not 95 % are right, but all. How many are where parts change at random, and what bytes that costs, is measured by

@@ -13,8 +13,10 @@ use chrono::Utc;
 
 use crate::change::crawled;
 use crate::crawl::lively;
+use crate::imports::import;
 use crate::support::Archive;
 use crate::support::program::{start, within};
+use crate::support::warc::response;
 
 /// Memory in bytes for a small part of the links of a small web.
 const LITTLE: usize = 20_000;
@@ -76,9 +78,25 @@ fn waiting(archive: &Archive, query: &str, files: &str) -> std::process::Child {
     child
 }
 
+/// Returns an archive of links that take more than a megabyte of memory, and more than a pipe holds.
+fn linked() -> Archive {
+    let archive = Archive::new();
+    let pages = (0..20).map(|page| {
+        let links: String = (0..400).map(|link| format!("<a href=/{page}/{link}>{link}</a>")).collect();
+        response(
+            &format!("urn:test:{page}"),
+            &format!("http://a.test/{page}"),
+            "2024-01-01T00:00:00Z",
+            &links,
+        )
+    });
+    import(&archive, &[("links.warc", pages.collect::<Vec<_>>().concat())]);
+    archive
+}
+
 #[test]
 fn an_interrupted_query_ends_at_once_and_leaves_nothing() {
-    let (_, archive) = crawled(lively(743, 8, 1200));
+    let archive = linked();
     let files = archive.folder().join("files");
     fs::create_dir(&files).unwrap();
     let files = files.to_str().unwrap();

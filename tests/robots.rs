@@ -138,7 +138,7 @@ fn rules_are_fetched_again_when_they_are_a_day_old() {
         served.take_asked();
         let clock =
             (begun + TimeDelta::seconds(24 * 60 * 60 - 4)).to_rfc3339_opts(SecondsFormat::Micros, true);
-        let options = ["--no-full-text", "--delay", "400ms", "--clock", &clock].map(str::to_owned);
+        let options = ["--no-full-text", "--delay", "250ms", "--clock", &clock].map(str::to_owned);
         let options = [&options[..], &served.connection()].concat();
         start(&mut archive.crawl(&seeds, &options)).wait();
         let asked = served.take_asked();

@@ -57,7 +57,7 @@ fn robots_and_delays_hold_over_both_schemes_together() {
     let seeds =
         web.served.web.seeds(web.served.web.sites()).iter().map(|url| secure(url)).collect::<Vec<_>>();
     let text = |delay: Duration| format!("{}ms", delay.as_millis());
-    let delays = ["--delay", &text(HOST_DELAY), "--address-delay", &text(ADDRESS_DELAY), "--limit", "30"];
+    let delays = ["--delay", &text(HOST_DELAY), "--address-delay", &text(ADDRESS_DELAY), "--limit", "20"];
     start(&mut archive.crawl(&seeds, &web.with(&delays))).wait().succeeded();
 
     let arrivals = web.arrivals();

@@ -16,7 +16,7 @@ use super::{Failure, Hear, JobEvent};
 /// run.
 const KEYS_TIME: (Duration, u32) = (Duration::from_secs(60), 10);
 
-/// Longest wait for the server of a key file that says "later".
+/// Longest wait for the server of a key file that says "later"; a run with less patience waits less.
 const KEYS_PATIENCE: Duration = Duration::from_secs(5);
 
 /// As `KEYS_TIME` in a cluster, where addresses are first announced to other nodes and may have to take turns.
@@ -38,7 +38,7 @@ pub(super) fn settle(
         let time = options.time.map_or(most, |time| (time / part).min(most));
         // Key files are not part of a harvest.
         let harvest = HarvestRules::default();
-        let patience = Some(time.min(KEYS_PATIENCE));
+        let patience = Some(options.patience.map_or(KEYS_PATIENCE, |own| own.min(KEYS_PATIENCE)).min(time));
         let account = Some(RunReport::begins("pings", options.fetch.clock.now()));
         let options =
             CrawlOptions { account, time: Some(time), patience, limit: None, harvest, ..options.clone() };

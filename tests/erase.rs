@@ -13,6 +13,7 @@ use archive_testweb::Config;
 use serde_json::Value;
 
 use crate::copies;
+use crate::support::prepared::prepared;
 use crate::support::program::start;
 use crate::support::warc::{member, record, response};
 use crate::support::{Archive, Dice, TestWeb, judges, kills, ledger_balances};
@@ -105,11 +106,13 @@ fn import(archive: &Archive, codec: &str, file: &Path) {
 
 /// Returns an archive of all rounds, with at least one segment each.
 fn imported(codec: &str) -> Archive {
-    let archive = Archive::new();
-    for round in 0..ROUNDS {
-        import(&archive, codec, &file(&archive, round));
-    }
-    archive
+    prepared(&format!("rounds-{codec}"), || {
+        let archive = Archive::new();
+        for round in 0..ROUNDS {
+            import(&archive, codec, &file(&archive, round));
+        }
+        archive
+    })
 }
 
 /// Returns all files of a folder.

@@ -121,7 +121,7 @@ fn traps_do_not_keep_a_crawl_from_its_end() {
     let mut seeds: Vec<String> = traps::ENTRANCES.iter().map(|url| (*url).to_owned()).collect();
     seeds.retain(|url| !url.contains("farm"));
     let mut options = served.at_once();
-    options.extend(["--query-variations", "40", "--same-content", "60"].map(str::to_owned));
+    options.extend(["--query-variations", "20", "--same-content", "30"].map(str::to_owned));
     let (ended, Usage { peak_mib: peak, .. }) = start(&mut archive.crawl(&seeds, &options)).measure();
     let ended = ended.succeeded();
     assert!(ended.errors.contains("nothing left to fetch"), "{}", ended.errors);

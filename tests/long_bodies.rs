@@ -12,12 +12,12 @@ use crate::support::program::{Usage, start};
 use crate::support::{captures, judges};
 
 /// Bytes of each body.
-const BODY_BYTES: usize = 220 << 20;
+const BODY_BYTES: usize = 150 << 20;
 
 /// Number of simultaneous bodies.
 const BODIES: usize = 2;
 
-/// Limit for the memory of the crawl, in MiB; the bodies are twice as large.
+/// Limit for the memory of the crawl, in MiB; the bodies are half as large again.
 const MEMORY_MIB: u64 = 200;
 
 /// Returns a block that compresses to half its size; blocks differ by their number.

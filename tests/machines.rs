@@ -72,7 +72,7 @@ impl<'a> Machines<'a> {
 
 #[test]
 fn machines_share_partitions_and_continue_those_of_one_that_leaves() {
-    let served = TestWeb::start(still(416, 800, 20));
+    let served = TestWeb::start(still(416, 500, 20));
     let expected = alone(&served);
     let machines = Machines::new(&served, 3);
     // A crawl that was killed at its start leaves a folder without an archive.
@@ -110,7 +110,7 @@ fn machines_that_begin_together_take_nothing_from_each_other() {
 
 #[test]
 fn a_machine_that_is_added_gets_its_share_of_what_waits() {
-    let served = TestWeb::start(Config { sites: 32, ..still(417, 1000, 20) });
+    let served = TestWeb::start(Config { sites: 32, ..still(417, 500, 20) });
     let expected = alone(&served);
     let machines = Machines::new(&served, 6);
     let from = served.server.requests();

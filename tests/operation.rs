@@ -18,7 +18,7 @@ use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
 /// A slow web, so that its crawl can be controlled.
 fn slow_web(seed: u64) -> TestWeb {
-    TestWeb::start(Config { latency: Duration::from_millis(20), ..lively(seed, 8, 500) })
+    TestWeb::start(Config { latency: Duration::from_millis(20), ..lively(seed, 8, 300) })
 }
 
 fn says(log: &Path, words: &str) -> bool {

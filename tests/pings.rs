@@ -244,7 +244,7 @@ fn a_crawl_takes_turns_for_the_key_files_that_it_fetches_first() {
     assert_eq!(get(&served.application, &indexnow("http://a.test/fresh", KEY)).status, 202);
 
     let (begun, before) = (Instant::now(), site.requests());
-    let mut running = crawl(&["--delay", "200ms", "--address-delay", "200ms", "--for", "16s"]);
+    let mut running = crawl(&["--delay", "200ms", "--address-delay", "200ms", "--for", "60s"]);
     assert!(running.wait_until(|| site.requests() > before));
     // As long as another node may not yet know that the address is requested here, too.
     assert!(begun.elapsed() > Duration::from_secs(4), "{:?}", begun.elapsed());
@@ -254,7 +254,10 @@ fn a_crawl_takes_turns_for_the_key_files_that_it_fetches_first() {
         told[0]["told"][usize::from(number) - 1].clone()
     };
     assert_eq!(status()["activity"], "running");
-    let finished = running.wait().succeeded();
+    assert!(running.wait_until(|| site.asked.lock().unwrap().contains(&"/fresh".to_owned())));
+    running.signal("-TERM");
+    let finished = running.wait();
+    assert_eq!(finished.code, Some(4), "it was stopped");
     assert!(finished.errors.contains("1 page to be fetched first"), "{}", finished.errors);
     assert!(finished.errors.contains("partition ") && finished.errors.contains("epoch 3"), "{finished:?}");
     assert_eq!((captures(&archive, "/fresh"), waiting(&archive).len()), (1, 0));

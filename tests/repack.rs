@@ -37,7 +37,7 @@ pub(crate) fn refreshed_web(codec: &str) -> (Archive, TestWeb) {
 }
 
 fn changing() -> TestWeb {
-    let config = lively(501, 5, 120);
+    let config = lively(501, 5, 80);
     let changes = ChangeRates { median_per_day: 0.3, ..config.changes };
     TestWeb::start(Config { changes, ..config })
 }
@@ -50,7 +50,7 @@ fn make(codec: &str) -> Archive {
     for _ in 0..REFRESHES {
         served.web.clock().advance(EVERY);
         let mut refresh = archive.command("refresh");
-        let options = ["--budget", "100", "--shortest", "0s"];
+        let options = ["--budget", "70", "--shortest", "0s"];
         start(refresh.args(options).args(served.at_once()).args(clock(&served))).wait().succeeded();
     }
     archive
@@ -77,7 +77,7 @@ fn answers(archive: &Archive) -> Vec<Vec<Value>> {
         ["page order by importance desc, url limit 200", "page text contains \"a\" order by url limit 100"];
     let mut answers: Vec<Vec<Value>> = queries.map(|query| archive.json("query", &[query])).into();
     let urls = captures(&archive.path).urls();
-    answers.extend(urls.iter().take(10).map(|url| archive.json("history", &[url])));
+    answers.extend(urls.iter().take(5).map(|url| archive.json("history", &[url])));
     for row in answers.iter_mut().flatten().filter_map(Value::as_object_mut) {
         // Only the location of its record may change.
         row.retain(|name, _| name != "segment" && name != "offset");

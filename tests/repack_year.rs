@@ -14,7 +14,7 @@ use crate::support::program::start;
 use crate::support::{Archive, TestWeb, files_with};
 
 /// Number of hours, unless `ARCHIVE_HOURS` overrides it: 8760 for a year.
-const HOURS: u64 = 36;
+const HOURS: u64 = 24;
 /// Hours between two repacks.
 const NIGHT: u64 = 12;
 /// Number of pages fetched per hour.

@@ -62,9 +62,7 @@ pub struct CrawlsOfMachine<'a> {
 /// Receives sentences about what happens, for people.
 type Say<'a> = dyn FnMut(&str) + 'a;
 
-/// Interval at which the cluster and the crawls are checked, and the delay before the check that follows the start of a
-/// crawl.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
+/// Delay before the check that follows the start of a crawl, and the longest time until a stop is noticed.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
 /// Crawls partitions until no machine has anything left to do, or until a stop, which leaves them to other machines.
@@ -79,11 +77,13 @@ pub fn run(
 ) -> Result<bool, SupervisorError> {
     let (vacancies, slots) = (Vacancies::of(machine.member), SlotsOfMachine::new(machine.requests_max));
     let (crawls, resting) = (BTreeMap::new(), BTreeMap::new());
+    // As often as the nodes themselves look.
+    let look_every = machine.member.spans().poll();
     let mut supervisor = Supervisor { machine, vacancies, slots, crawls, resting };
     let mut is_leaving = false;
     loop {
         supervisor.check_crawls(say)?;
-        let mut pause = LOOK_EVERY;
+        let mut pause = look_every;
         if control.is_stopped() {
             if supervisor.crawls.is_empty() {
                 return Ok(true);
@@ -95,7 +95,7 @@ pub fn run(
                 Ok(Step::Begun) => pause = LOOK_AGAIN,
                 Ok(Step::Nothing) => {}
                 Err(error) if error.is_passing() => {
-                    say(&format!("{error}; looking again in {} s", LOOK_EVERY.as_secs()));
+                    say(&format!("{error}; looking again in {} s", look_every.as_secs_f32()));
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -24,7 +24,8 @@ use chrono::TimeDelta;
 use fastrand::Rng;
 use support::now;
 
-const SEEDS_DEFAULT: u64 = 130;
+/// Seeds of one run, usually and if `ARCHIVE_TEST_WHOLE` is set.
+const SEEDS: [u64; 2] = [70, 130];
 const ARCHIVE: &str = "/archive";
 
 /// A capture that was handed to the store.
@@ -347,7 +348,8 @@ fn acknowledged_captures_survive_every_crash() {
         run(seed);
         return;
     }
-    for seed in 0..number("ARCHIVE_CRASH_SEEDS").unwrap_or(SEEDS_DEFAULT) {
+    let usual = SEEDS[usize::from(std::env::var_os("ARCHIVE_TEST_WHOLE").is_some())];
+    for seed in 0..number("ARCHIVE_CRASH_SEEDS").unwrap_or(usual) {
         if catch_unwind(AssertUnwindSafe(|| run(seed))).is_err() {
             panic!(
                 "seed {seed} fails; again: ARCHIVE_CRASH_SEED={seed} cargo test -p archive-storage --test crash_segments"

@@ -8,6 +8,10 @@ use std::sync::LazyLock;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use archive_ask::watch;
+use archive_base::error::Failure;
+use archive_storage::Verified;
+use archive_vault::verify;
 use serde_json::Value;
 
 /// Timeout of a test's command in seconds, after which it counts as hanging. `$ARCHIVE_TEST_PATIENCE` overrides it for
@@ -90,11 +94,17 @@ impl Archive {
         start(self.command(command).arg("--json").args(arguments)).wait().succeeded().json()
     }
 
-    /// Verifies every record against its digests and returns the number of captures.
+    /// Verifies every record against its digests, as `archive verify` does, and returns the number of captures.
     pub(crate) fn verify(&self) -> u64 {
-        let finished = start(self.command("verify").arg("--json")).wait();
-        assert_eq!(finished.code, Some(0), "verify: {}{}", finished.text(), finished.errors);
-        finished.json().last().and_then(|summary| summary["captures"].as_u64()).unwrap()
+        let verified = self.verified().unwrap();
+        assert!(verified.findings.is_empty(), "verify: {verified:?}");
+        verified.captures
+    }
+
+    /// Returns what a verification finds.
+    pub(crate) fn verified(&self) -> Result<Verified, Failure> {
+        let watches: verify::FileCheck = |path| watch::check(path).err().map(|error| error.to_string());
+        verify::run(&self.path, 1, &[watches], &mut |_| {})
     }
 }
 

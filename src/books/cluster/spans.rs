@@ -45,7 +45,8 @@ impl Spans {
     }
 
     /// Interval between two looks at what others have sent, while there is work.
-    pub(super) fn poll(self) -> Duration {
+    #[must_use]
+    pub fn poll(self) -> Duration {
         self.lease / 5
     }
 

@@ -20,14 +20,9 @@ const OUTBOX_BYTES_MAX: usize = 64 << 20;
 /// Interval between announcements of new addresses to the others.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(1);
 
-/// An idle partition gets what waits for it after this time. The time doubles while it stays idle, because then it got
-/// nothing new.
-const FEED_AFTER: Duration = Duration::from_secs(2);
+/// An idle partition gets what waits for it after the interval at which it looks. The time doubles while it stays idle,
+/// because then it got nothing new.
 const FEED_AFTER_MAX: Duration = Duration::from_secs(30);
-
-/// Minimum interval between reports that this partition is idle: if it receives single pages, it is idle again and
-/// again.
-const REST_EVERY: Duration = Duration::from_secs(1);
 
 /// The checkpoints made for idle partitions take at most one part in this many of the time.
 const FEED_PART: u32 = 20;
@@ -40,6 +35,8 @@ pub(super) struct Peers {
     trouble: Option<String>,
     /// When addresses were last announced.
     announced_at: Option<Instant>,
+    /// Interval at which the nodes look at what others have sent.
+    poll: Duration,
     /// Idle partitions; `told` is the time of the last report to others, and `feed_after` the minimum interval to the
     /// next.
     hungry: BTreeSet<u16>,
@@ -82,9 +79,10 @@ impl EngineRun<'_> {
             exchange: ExchangeState::default(),
             trouble: None,
             announced_at: None,
+            poll: member.spans().poll(),
             hungry: BTreeSet::new(),
             told: None,
-            feed_after: FEED_AFTER,
+            feed_after: member.spans().poll(),
             rested: None,
             is_drained: false,
         });
@@ -119,7 +117,7 @@ impl EngineRun<'_> {
             NodeEvent::Begun => peers.has_begun = true,
             NodeEvent::Trouble(trouble) => peers.trouble = trouble,
             NodeEvent::Hungry(hungry) => {
-                peers.feed_after = FEED_AFTER;
+                peers.feed_after = peers.poll;
                 peers.hungry = hungry;
             }
             NodeEvent::Drain => {
@@ -283,7 +281,8 @@ impl EngineRun<'_> {
             Some(Mode::Crossover) => return self.cross_over(),
             Some(Mode::Firewall) | None => return Ok(true),
         }
-        if peers.rested.is_some_and(|rested| rested.elapsed() < REST_EVERY) {
+        // A partition that receives single pages is idle again and again.
+        if peers.rested.is_some_and(|rested| rested.elapsed() < peers.poll / 2) {
             return Ok(false);
         }
         let credits = self.recorder.credits();

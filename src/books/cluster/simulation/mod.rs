@@ -29,8 +29,8 @@ use super::audit::audit_in;
 use super::store::{Cluster, ClusterStore};
 use super::{ClusterError, Mode, Partition};
 
-/// Number of seeds to try, unless `ARCHIVE_SEEDS` is set.
-const SEEDS: u64 = 250;
+/// Number of seeds to try, unless `ARCHIVE_SEEDS` is set: usually, and if `ARCHIVE_TEST_WHOLE` is.
+const SEEDS: [u64; 2] = [120, 250];
 
 /// Simulated time at which a run fails if it is not over.
 const END_MAX: Duration = Duration::from_secs(7200);
@@ -418,7 +418,8 @@ fn a_cluster_loses_nothing_and_doubles_nothing_whatever_goes_wrong() {
         println!("{:?}", run(seed.parse().unwrap(), true));
         return;
     }
-    let seeds = env::var("ARCHIVE_SEEDS").map_or(SEEDS, |seeds| seeds.parse().unwrap());
+    let usual = SEEDS[usize::from(env::var_os("ARCHIVE_TEST_WHOLE").is_some())];
+    let seeds = env::var("ARCHIVE_SEEDS").map_or(usual, |seeds| seeds.parse().unwrap());
     let (begun, threads) =
         (Instant::now(), thread::available_parallelism().map_or(1, |count| count.get() as u64));
     let part = |first: u64| {

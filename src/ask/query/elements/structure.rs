@@ -28,6 +28,6 @@ pub(crate) fn known_value(structure: &Structure, column: Column) -> Option<Value
 
 /// Whether a document can be XML, going by its content type or its kind.
 pub(crate) fn can_be_xml(content_type: &str, kind: Option<DocumentKind>) -> bool {
-    let is_xml = content_type.ends_with("xml") || kind.is_some_and(|kind| kind.is_xml());
+    let is_xml = content_type.ends_with("xml") || kind.is_some_and(DocumentKind::is_xml);
     is_xml && !is_definition(content_type)
 }

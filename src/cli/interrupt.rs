@@ -21,18 +21,19 @@ const DOUBLED_WITHIN: Duration = Duration::from_secs(1);
 /// Interval at which a waiting command checks for signals.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Listens for signals and forwards them to the returned control.
+/// Listens for signals, from now on, and forwards them to the returned control.
 pub(crate) fn install() -> Result<Arc<Control>> {
     let control = Arc::new(Control::default());
     let signalled = Arc::clone(&control);
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .within("cannot listen for signals")?;
-    thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || runtime.block_on(listen(&signalled)))
-        .within("cannot listen for signals")?;
+    let listening = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        // A signal must not end the program because the thread has not begun yet.
+        let signals = runtime.block_on(async { HeardSignals::register() })?;
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(move || runtime.block_on(signals.forward(&signalled)))
+    };
+    listening().within("cannot listen for signals")?;
     Ok(control)
 }
 
@@ -65,24 +66,35 @@ pub(crate) fn wait(control: &Control, time: Duration) -> bool {
     !control.is_stopped()
 }
 
-async fn listen(control: &Control) {
-    let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup), Ok(mut pause), Ok(mut resume)) = (
-        signal(SignalKind::interrupt()),
-        signal(SignalKind::terminate()),
-        hangup(),
-        signal(SignalKind::user_defined1()),
-        signal(SignalKind::user_defined2()),
-    ) else {
-        return;
-    };
-    let mut asked = None;
-    loop {
-        tokio::select! {
-            _ = interrupt.recv() => stop(control, &mut asked),
-            _ = terminate.recv() => stop(control, &mut asked),
-            Some(()) = async { hangup.as_mut()?.recv().await } => stop(control, &mut asked),
-            _ = pause.recv() => control.pause(),
-            _ = resume.recv() => control.resume(),
+struct HeardSignals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Option<Signal>,
+    pause: Signal,
+    resume: Signal,
+}
+
+impl HeardSignals {
+    fn register() -> std::io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: hangup()?,
+            pause: signal(SignalKind::user_defined1())?,
+            resume: signal(SignalKind::user_defined2())?,
+        })
+    }
+
+    async fn forward(mut self, control: &Control) {
+        let mut asked = None;
+        loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => stop(control, &mut asked),
+                _ = self.terminate.recv() => stop(control, &mut asked),
+                Some(()) = async { self.hangup.as_mut()?.recv().await } => stop(control, &mut asked),
+                _ = self.pause.recv() => control.pause(),
+                _ = self.resume.recv() => control.resume(),
+            }
         }
     }
 }

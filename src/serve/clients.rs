@@ -169,15 +169,19 @@ fn remove(all: &mut HashMap<u64, Arc<Client>>, number: u64) -> Option<Arc<Client
 
 /// The connection that makes room: rather a stranger's than one of somebody who has logged in; of these, one of the
 /// address with the most connections; rather one that has been answered than a new one, which otherwise would leave before
-/// its request is read while others ask over and over; rather one whose client is to act than one that waits for the
-/// server; and the one that has been still for the longest time.
+/// its request is read while others ask over and over, and of new ones the oldest; rather one whose client is to act than
+/// one that waits for the server; and the one that has been still for the longest time.
 fn least_worthy(all: &HashMap<u64, Arc<Client>>, is_one: impl Fn(&Client) -> bool) -> Option<u64> {
     let worth = |client: &Client| {
         let is = |fact: &AtomicBool| fact.load(Ordering::Relaxed);
-        let moved = client.moved.load(Ordering::Relaxed);
         let is_new = !is(&client.is_answered) && client.since.elapsed() < NEW_MAX;
         let count = Reverse(client.network.connections.load(Ordering::Relaxed));
-        (is(&client.is_known), count, is_new, is(&client.is_waiting), moved)
+        // What a busy server has not read yet says nothing of a new client.
+        let (is_waiting, still_since) = match is_new {
+            true => (false, client.since.duration_since(client.began).as_millis() as u64),
+            false => (is(&client.is_waiting), client.moved.load(Ordering::Relaxed)),
+        };
+        (is(&client.is_known), count, is_new, is_waiting, still_since)
     };
     let of = all.iter().filter(|(_, client)| is_one(client));
     of.min_by_key(|(_, client)| worth(client)).map(|(number, _)| *number)

@@ -320,7 +320,7 @@ const WEBS: u64 = 6;
 const WEBS_AT_ONCE: usize = 3;
 
 #[test]
-#[ignore = "measures; prints a table and takes ten minutes with a release build"]
+#[ignore = "measures; prints a table and takes ten minutes with a dist build"]
 fn several_nodes_find_importance_as_soon_as_one() {
     let webs = env::var("ARCHIVE_WEBS").map_or(WEBS, |webs| webs.parse().unwrap());
     let pages = env::var("ARCHIVE_PAGES").map_or(PAGES, |pages| pages.parse().unwrap());

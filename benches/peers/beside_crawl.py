@@ -109,7 +109,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
     parser.add_argument("--seeds", type=Path, required=True)
-    parser.add_argument("--program", default="target/release/archive")
+    parser.add_argument("--program", default="target/dist/archive")
     parser.add_argument("--rate", type=float, default=50)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--limit", type=int, default=15000)

@@ -17,7 +17,7 @@ def arguments(text):
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
     parser.add_argument("--pywb", type=lambda text: Path(text).absolute(), required=True, help="folder of pywb's programs")
-    parser.add_argument("--program", default="target/release/archive")
+    parser.add_argument("--program", default="target/dist/archive")
     return parser
 
 

@@ -92,7 +92,7 @@ def main():
     parser.add_argument("--seeds", required=True, type=lambda path: Path(path).resolve())
     parser.add_argument("--out", default="/tmp/peers", type=Path, help="an empty folder for everything that is stored")
     parser.add_argument("--only", help="names of contestants, with commas between")
-    parser.add_argument("--archive", default=str(HERE.parents[1] / "target/release/archive"))
+    parser.add_argument("--archive", default=str(HERE.parents[1] / "target/dist/archive"))
     arguments = parser.parse_args()
     lines = (line.split() for line in arguments.seeds.read_text().splitlines())
     urls = [words[0] for words in lines if words and not words[0].startswith("#")]

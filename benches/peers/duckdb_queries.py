@@ -48,7 +48,7 @@ def timed(work, rounds):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("archive", type=Path)
-    parser.add_argument("--program", default=str(ROOT / "target/release/archive"))
+    parser.add_argument("--program", default=str(ROOT / "target/dist/archive"))
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--table", type=Path, help="a table that was exported before")
     arguments = parser.parse_args()

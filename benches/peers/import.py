@@ -77,7 +77,7 @@ def main():
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--pages", type=Path, help="make a file of the HTML files below this folder")
     parser.add_argument("--limit", type=int, default=20_000, help="pages at most")
-    parser.add_argument("--archive", default=HERE.parents[1] / "target/release/archive", help="this program")
+    parser.add_argument("--archive", default=HERE.parents[1] / "target/dist/archive", help="this program")
     parser.add_argument("--indexer", default=shutil.which("cdxj-indexer"), help="cdxj-indexer")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()

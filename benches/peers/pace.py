@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Crawl a large test web and say whether the crawl slows down as it grows: the speed of every tenth of its captures.
 
-    cargo build --release && cargo build --release --example testweb
+    cargo build --profile dist && cargo build --profile dist --example testweb
     benches/peers/pace.py --pages 2000000 [--hosts N] [--out DIR] [--archive PROGRAM] [--testweb PROGRAM] [-- OPTIONS]
     benches/peers/pace.py --hostile -- --for 60s
 
@@ -33,8 +33,8 @@ def main():
     parser.add_argument("--pages", type=int, default=200_000)
     parser.add_argument("--hosts", type=int, help="one for a thousand pages, unless given")
     parser.add_argument("--out", type=Path, default=Path("/tmp/pace"), help="a folder that is not there yet")
-    parser.add_argument("--archive", default=str(ROOT / "target/release/archive"))
-    parser.add_argument("--testweb", default=str(ROOT / "target/release/examples/testweb"))
+    parser.add_argument("--archive", default=str(ROOT / "target/dist/archive"))
+    parser.add_argument("--testweb", default=str(ROOT / "target/dist/examples/testweb"))
     parser.add_argument("--hostile", action="store_true", help="crawl hosts that attack, too")
     parser.add_argument("options", nargs="*", help="for archive crawl")
     arguments = parser.parse_args()

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`archive-lab subjects` beside scikit-learn: the same halves, words and constants.
 
-    benches/peers/subjects.py ukwa-selected.tsv.gz --lab target/release/archive-lab
+    benches/peers/subjects.py ukwa-selected.tsv.gz --lab target/dist/archive-lab
 
 Needs scikit-learn. Prints for each model the share right and the seconds to learn and to judge, means over the halves.
 """
@@ -61,7 +61,7 @@ def learn(learned, judged, vectors, model):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("selected")
-    parser.add_argument("--lab", default="target/release/archive-lab")
+    parser.add_argument("--lab", default="target/dist/archive-lab")
     parser.add_argument("--halves", type=int, default=3)
     args = parser.parse_args()
     sites = read(args.selected)

@@ -4,7 +4,7 @@
     benches/peers/xml_queries.py FOLDER --basex basex.jar [--testweb PROGRAM] [--program PROGRAM] [--rounds N] [--cold N] [--work DIR]
 
 FOLDER has Mallard documents, as of Debian's `gnome-user-docs` in /usr/share/help; `basex.jar` is in Debian's package `basex`. With
-`--testweb target/release/examples/testweb` it receives the DocBook documents of a test web of 20 000 pages, unless it is there. Each
+`--testweb target/dist/examples/testweb` it receives the DocBook documents of a test web of 20 000 pages, unless it is there. Each
 document is put into a WARC file and imported, and added to a database with all indexes of BaseX (text, attribute, token and full
 text). The same documents have to be found. Both are timed twice, in milliseconds, medians: warm, `archive serve` asked over HTTP and BaseX's
 server over its socket, each on one connection; and cold, as one command, with the start of Java for BaseX.
@@ -185,7 +185,7 @@ def main():
     parser.add_argument("folder", type=Path)
     parser.add_argument("--basex", type=Path, required=True)
     parser.add_argument("--testweb")
-    parser.add_argument("--program", default=str(ROOT / "target/release/archive"))
+    parser.add_argument("--program", default=str(ROOT / "target/dist/archive"))
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--cold", type=int, default=3, help="rounds of commands")
     parser.add_argument("--work", type=Path, help="a folder for both, which is kept")

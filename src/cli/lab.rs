@@ -24,7 +24,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let program = own.with_file_name(PROGRAM);
     let error = Command::new(&program).args(&args.args).exec();
     if error.kind() == io::ErrorKind::NotFound {
-        fail!("{} does not exist: create it with `cargo build --release`", program.display());
+        fail!(
+            "{} does not exist: build it with `cargo build -p archive-lab`, in the profile of this program",
+            program.display()
+        );
     }
     Err(error).within(format_args!("cannot start {}", program.display()))
 }

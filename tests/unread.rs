@@ -13,6 +13,7 @@ use crate::imports::import;
 use crate::support::Archive;
 use crate::support::program::{start, within};
 use crate::support::served::{Served, ask};
+use crate::support::small_disk::SmallDisk;
 use crate::support::warc::{answer, response};
 
 /// Deadline for everything that is waited for.
@@ -279,6 +280,20 @@ fn a_node_that_sends_a_long_record_does_not_read_it_whole() {
         assert!(std::fs::metadata(&output).unwrap().len() > bytes_min, "{name}");
     }
     assert!(peak(&served) < (BYTES >> 20), "{} MiB", peak(&served));
+}
+
+#[test]
+fn an_export_without_room_for_a_long_record_says_so_and_blames_no_record() {
+    let archive = Archive::new();
+    let body = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(LONG_BYTES);
+    import(&archive, &[("a.warc", answer("urn:test:1", LONG, "2024-01-01T00:00:00Z", &[], &body))]);
+    let small = archive.folder().join("small");
+    let Some(_disk) = SmallDisk::mount(small.clone(), "size=4m") else { return };
+    let output = archive.folder().join("all.parquet");
+    let mut export = archive.command("export");
+    export.env("TMPDIR", &small).arg("parquet").arg("--output").arg(&output);
+    let says = format!("{}: No space left on device", small.display());
+    start(&mut export).wait().refused(1, &[&says]);
 }
 
 #[test]

@@ -55,7 +55,7 @@ pub(crate) const RULES_MAX: usize = 1000;
 #[non_exhaustive]
 pub enum AccessError {
     /// The file cannot be read.
-    #[error("cannot read the access rules {0}; nothing is shown until they can be read")]
+    #[error("nothing is shown until the access rules can be read: {0}")]
     Unreadable(#[from] FileError),
     /// The file has a mistake.
     #[error("{}, line {line}, column {column}: {problem}; nothing is shown until it is fixed", path.display())]

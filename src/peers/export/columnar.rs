@@ -135,6 +135,7 @@ fn each_batch<E: From<ExportError>>(
         for record in &mut records {
             if record.header.record_type() != RecordType::Metadata {
                 record.content = Bytes::copy_from_slice(&split(&record.content).0);
+                record.rest = None;
             }
         }
         batch.push((records, RowContext { original, page, text, segment: segment.0, file: file.to_owned() }));

@@ -1,5 +1,7 @@
 //! The records of selected captures, in the order in which they are stored.
 
+use archive_base::files::FileError;
+use archive_base::remote::is_full;
 use archive_storage::warc::{Record, RecordError, RecordType};
 use archive_storage::{Location, SegmentId, Store, StoreError, segment};
 
@@ -80,6 +82,10 @@ fn walk_segment<E: From<ExportError>>(
         for record in records.map_err(ExportError::from)? {
             let record = match record {
                 Ok(record) => record,
+                // What is full is where long contents pass through, not the archive.
+                Err(RecordError::Io(source)) if is_full(&source) => {
+                    return Err(ExportError::Write(FileError::at(&folder)(source)).into());
+                }
                 Err(source) => {
                     // The captures after what cannot be read are exported nevertheless. Where it is the next capture
                     // that cannot be read, this is found out at its place.

@@ -130,7 +130,13 @@ pub(super) fn send(
             out.add(record.header.to_string().as_bytes())?;
             out.add(&record.content)?;
             if let Some(rest) = &record.rest {
-                rest.each_piece(|piece| out.add(piece).map_err(io::Error::other)).map_err(lost)?;
+                let add = |piece: &[u8]| {
+                    out.add(piece).map_err(|error| match error {
+                        ExportError::Lost(source) => source,
+                        error => io::Error::other(error),
+                    })
+                };
+                rest.each_piece(add).map_err(lost)?;
             }
             out.add(RECORD_END)?;
         }

@@ -12,7 +12,7 @@ use archive_books::topics::{
     self, About, Judged, LabelledDocument, Leaf, Lesson, TaxonomyError, judge, learn, read_documents,
 };
 use archive_choose::{CrawlEnd, CrawlPolicy};
-use archive_math::topic::Model;
+use archive_math::focus::Model;
 use archive_storage::address::canonical;
 use archive_storage::{Store, UrlId};
 use chrono::Utc;
@@ -369,7 +369,7 @@ fn show(args: &ShowTopic) -> Result<()> {
         return output::json_line(&object! {
             #[serde(flatten)] about: &topic.about,
             /// How the last crawl ended, if it looked for this topic.
-                                last_crawl,
+            last_crawl,
         });
     }
     print(&topic.about)?;

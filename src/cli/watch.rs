@@ -12,7 +12,7 @@ use archive_storage::Store;
 
 use super::cluster::TurnsArgs;
 use super::fetching::FetchArgs;
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::{ArchiveArgs, ClockArgs, OutputsArgs, duration, named};
 use super::output::Listing;
 use super::progress::{self, ALL_FETCHED};
@@ -196,7 +196,7 @@ fn show(args: &ListWatches) -> Result<()> {
             #[serde(flatten)] watch: &watch,
             due: output::utc(watch.due_at()),
             /// End of the newest report.
-                                reported: last.map(output::utc),
+            reported: last.map(output::utc),
         };
         listing.add(&row, |_| {
             let every = Duration::from_secs(watch.every_seconds);

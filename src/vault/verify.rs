@@ -8,10 +8,10 @@ use archive_base::decisions::Decisions;
 use archive_base::erased;
 use archive_base::error::Failure;
 use archive_base::remarks;
-use archive_books::columns::{self};
+use archive_books::columns;
 use archive_books::prepared;
 use archive_books::search;
-use archive_books::topics::{self};
+use archive_books::topics;
 use archive_storage::{Owner, Store, Verified};
 
 use super::{erase, exports};

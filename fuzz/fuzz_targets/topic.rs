@@ -1,7 +1,7 @@
 //! A topic file with any bytes is read or refused; a topic that was read is written unchanged, and classifies any page.
 #![no_main]
 
-use archive_math::topic::{Knowledge, TopicText};
+use archive_math::focus::{Knowledge, TopicText};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -3,7 +3,7 @@
 
 use archive_base::program;
 use archive_books::ledger::{CreditError, POLICY_SETTING};
-use archive_math::topic::Recall;
+use archive_math::focus::Recall;
 use archive_storage::State;
 use serde::{Deserialize, Serialize};
 

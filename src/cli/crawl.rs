@@ -17,7 +17,7 @@ use indicatif::HumanCount;
 use super::cash::CashArgs;
 use super::cluster::ClusterArgs;
 use super::fetching::{FetchArgs, KEPT};
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs, duration};
 use super::progress::{self, ALL_FETCHED};
 use super::{During, EXIT_STOPPED, Result, interrupt, output, usage};

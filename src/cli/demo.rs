@@ -17,7 +17,7 @@ use archive_storage::{Clock as RecordClock, Store};
 use archive_testweb::{Clock, Config, PageIndex, Server, SiteIndex, Web, truth};
 use chrono::TimeDelta;
 
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::progress::{self, ALL_FETCHED};
 use super::{During, EXIT_STOPPED, Failure, Result, history, interrupt, output, query, review};
 

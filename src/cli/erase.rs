@@ -17,7 +17,7 @@ use chrono::{SubsecRound, Utc};
 use indicatif::{HumanBytes, HumanCount};
 
 use super::cluster::orders::{self, OrderArgs};
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::ArchiveArgs;
 use super::output::Listing;
 use super::{During, Result, find_url, output, url_of, usage};

@@ -9,7 +9,7 @@ use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
 use archive_vault::import::{ImportOptions, ImportStatus};
 use indicatif::{HumanBytes, HumanCount};
 
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs, VersionsArgs, memory};
 use super::{EXIT_STOPPED, Result, interrupt, output, repack};
 

@@ -11,7 +11,7 @@ use archive_crawl::publish::{self, Announcement, BYTES_MAX, PublishError};
 use archive_storage::Store;
 use archive_web::fetch;
 
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::{ArchiveArgs, ClockArgs};
 use super::{During, Failure, Result, output, usage};
 

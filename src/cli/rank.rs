@@ -1,6 +1,6 @@
 //! `archive rank`: computes importance offline, over a complete link graph.
 
-mod sliced;
+mod on_disk;
 mod source;
 mod together;
 
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         columns::check_name(name).map_err(|error| usage(error.to_string()))?;
     }
     if let (Some(memory), Some(graph)) = (args.memory, &args.graph) {
-        return sliced::run(args, graph, memory);
+        return on_disk::run(args, graph, memory);
     }
     let answering: Answering;
     let found = match (args.ask.paths(), &args.graph) {

@@ -7,7 +7,7 @@ use archive_storage::Store;
 use archive_storage::segment::SegmentOptions;
 use archive_vault::rebuild;
 
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::{ArchiveArgs, VersionsArgs};
 use super::{Result, output, progress};
 

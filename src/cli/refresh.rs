@@ -17,7 +17,7 @@ use url::Url;
 
 use super::cluster::TurnsArgs;
 use super::fetching::FetchArgs;
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::{ArchivesArgs, OutputsArgs, duration};
 use super::{EXIT_STOPPED, Result, interrupt, output, progress};
 

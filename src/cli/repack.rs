@@ -11,7 +11,7 @@ use archive_storage::segment::SegmentOptions;
 use archive_vault::repack::RepackOptions;
 use indicatif::HumanBytes;
 
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs};
 use super::{EXIT_STOPPED, Result, interrupt, output};
 

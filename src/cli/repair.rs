@@ -6,7 +6,7 @@ use archive::jobs;
 use archive_storage::segment::SegmentOptions;
 use archive_vault::repair;
 
-use super::hearing::Hearing;
+use super::messages::Hearing;
 use super::options::ArchiveArgs;
 use super::{Result, output, progress};
 

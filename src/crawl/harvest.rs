@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use archive_books::topics::RELEVANT;
 use archive_choose::TopicStatus;
-use archive_math::topic::Recall;
+use archive_math::focus::Recall;
 
 use super::options::EndReason;
 

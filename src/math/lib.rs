@@ -1,5 +1,6 @@
 //! The mathematics of the papers: importance of pages ([`importance`]), graphs to rank ([`graphs`]), rates of change and what
-//! to fetch next ([`refresh`]), and topics ([`topic`], [`learn`]). It needs neither an archive nor a network.
+//! to fetch next ([`refresh`]), focused crawls ([`focus`]), and what is learned from examples ([`learn`]). It needs neither an
+//! archive nor a network.
 //!
 //! # Invariants
 //! * Cash is neither made nor lost: what pages hold, and what is in reserve, adds up to the total at any time.
@@ -16,8 +17,8 @@
 //! assert!(daily[1] > daily[0]);
 //! ```
 
+pub mod focus;
 pub mod graphs;
 pub mod importance;
 pub mod learn;
 pub mod refresh;
-pub mod topic;

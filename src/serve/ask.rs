@@ -15,7 +15,7 @@ use hyper::body::Incoming;
 
 use super::opener::RoleView;
 use super::page::Reply;
-use super::unsent::{FileRoom, Unsent};
+use super::spool::{FileRoom, Unsent};
 
 /// Path of the requests.
 pub(super) const PATH: &str = "/ask";

@@ -14,9 +14,9 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::ServerState;
+use super::bodies::SentBody;
 use super::lanes::LaneKind;
 use super::page::{Reply, Speech, Which, report};
-use super::sending::SentBody;
 
 /// Interval between checks for news.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

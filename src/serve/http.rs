@@ -20,6 +20,7 @@ use tokio::net::TcpListener;
 
 use super::addresses::with_port;
 use super::ask;
+use super::bodies::{self, SentBody as Body, Shares};
 use super::clients::{Client, Watched};
 use super::events;
 use super::gate;
@@ -28,7 +29,6 @@ use super::long_heads::LongHeads;
 use super::page::{self, PageRequest as Page, Reply, Speech};
 use super::people::{AuditKind, Event, Who};
 use super::pings::{self, Pings};
-use super::sending::{self, SentBody as Body, Shares};
 use super::{OpenError, Served, ServerState};
 
 /// Time limit for receiving the head of a request, and for an idle connection.
@@ -315,7 +315,7 @@ async fn with_body(
     let body = match (file, long) {
         (Some(file), _) => sending.file(file, shares),
         // A body that is not sent is not read.
-        (_, Some(_)) if is_head => sending::full(Bytes::new()),
+        (_, Some(_)) if is_head => bodies::full(Bytes::new()),
         (_, Some(long)) => {
             let pieces = long.map(|piece| piece.map_err(std::io::Error::other));
             sending.in_pieces(Box::new(pieces)).await?
@@ -411,7 +411,7 @@ impl ReceivedRequest {
 
 /// Builds a response with the header fields that every response has.
 fn response(origin: Origin, reply: Reply) -> HttpAnswer {
-    let mut response = Response::new(sending::full(reply.body));
+    let mut response = Response::new(bodies::full(reply.body));
     *response.status_mut() = reply.status.try_into().unwrap_or(hyper::StatusCode::INTERNAL_SERVER_ERROR);
     let fields = response.headers_mut();
     for (name, value) in &reply.headers {

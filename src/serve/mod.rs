@@ -6,11 +6,12 @@
 //! application.
 //!
 //! Requests are answered on separate threads, a few of each kind at a time (`lanes`), each from the archive as of its
-//! newest checkpoint (`opened`). Nothing is ever fetched, and nothing can be changed except people's decisions, if
+//! newest checkpoint (`opener`). Nothing is ever fetched, and nothing can be changed except people's decisions, if
 //! enabled ([`ReviewOptions`]), and the queue of notices for the next run ([`PingRules`]).
 
 mod addresses;
 mod ask;
+mod bodies;
 mod cache;
 mod clients;
 mod events;
@@ -24,8 +25,7 @@ mod options;
 mod page;
 mod people;
 mod pings;
-mod sending;
-mod unsent;
+mod spool;
 
 use std::future::poll_fn;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -45,6 +45,7 @@ use tokio::runtime;
 use tokio::sync::{Semaphore, watch};
 
 use self::addresses::ServedAddresses;
+use self::bodies::Sending;
 use self::clients::Clients;
 use self::front::Front;
 use self::lanes::Lanes;
@@ -56,8 +57,7 @@ pub use self::options::{
 };
 use self::options::{following, origins};
 use self::people::People;
-use self::sending::Sending;
-use self::unsent::FileRoom;
+use self::spool::FileRoom;
 
 /// Maximum number of clients that follow runs concurrently; others are refused.
 const LISTENERS_MAX: usize = 16;

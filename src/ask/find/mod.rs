@@ -7,10 +7,10 @@
 
 mod counts;
 mod kept;
+mod parse;
 mod parts;
 mod said;
 mod times;
-mod typed;
 
 use std::collections::HashMap;
 
@@ -23,10 +23,10 @@ use chrono::{DateTime, Utc};
 
 use self::counts::{FacetCounts, counted};
 pub use self::kept::PageTextCache;
+pub use self::parse::{MINUS, ParsedSearch, TypedError};
 pub use self::parts::{BestPages, ChosenPage, Linked, MergedResults, SearchRequest, Shown, WordStatistics};
 pub use self::said::{PagePeriods, SaidPeriod, SaidPeriods, said};
 pub use self::times::CaptureTimes;
-pub use self::typed::{MINUS, ParsedSearch, TypedError};
 use crate::query::{
     self, AsOf, Late, Limits, PageRow, PageText, Plan, Question, Rows, RowsError, Running, Together,
     UnreadRows, unreadable,

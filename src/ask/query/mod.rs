@@ -56,7 +56,7 @@ pub(crate) use rows::as_of::AsOf;
 pub use rows::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record, ResponseField};
 pub use rows::digests::{FoundDigest, PageDigest};
 pub use rows::full_text::FullText;
-pub use rows::running::{Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX, UnreadRows};
+pub use rows::limits::{Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX, UnreadRows};
 pub use rows::score;
 pub use rows::seen::{Seen, Step};
 pub use rows::{Bucket, Chosen, DocumentReader, PageRow, PageText, Row, Rows, SiteRow, Sum};

@@ -5,10 +5,10 @@
 //! the state can be rebuilt and decisions cannot. The current decisions follow from all lines ([`Decisions`]): each
 //! person's newest rating counts, and for everything else the newest statement.
 
+mod current;
 mod effect;
 mod import;
 mod log;
-mod standing;
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
@@ -20,9 +20,9 @@ use url::Url;
 
 use crate::texts::Language;
 
+pub use current::{CurrentDecisions, Rated};
 pub use import::{ComparedImport, DecisionImport, ImportRow};
 pub use log::{Decisions, DecisionsError, FILE, check_name};
-pub use standing::{CurrentDecisions, Rated};
 
 /// Maximum length of a name, tag or collection in bytes.
 pub const NAME_BYTES_MAX: usize = 200;

@@ -15,8 +15,8 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-use super::checked::DefinitionPart;
 use super::text::{Passage, passages};
+use super::validity::DefinitionPart;
 use super::xml::{Delta, Tree};
 use crate::ledger::{CrawlerFacts, capture_flags};
 use crate::prepared::PreparedError;

@@ -4,13 +4,12 @@
 //! documents with text are compared by the sentences of their own text ([`text`]), from which the signature is computed
 //! too. Everything else is compared by bytes only. [`compare`] reads versions from the archive.
 
-mod checked;
 mod compare;
 mod lines;
 pub mod text;
+mod validity;
 pub mod xml;
 
-pub use checked::{CheckedDocument, Checks};
 pub use compare::{
     CutReason, Difference, VersionComparison, VersionError, compare, is_version, parsed, parsed_in_time,
     readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,
@@ -18,3 +17,4 @@ pub use compare::{
 };
 pub use compare::{missing_entities, whole};
 pub use lines::{LineMark, MarkedLine, lines};
+pub use validity::{CheckedDocument, Checks};

@@ -23,10 +23,10 @@ use rayon::prelude::*;
 use super::credit::{CreditError, Credits};
 use super::late::is_page;
 use super::link_code::LinkCode;
+use super::missing::Vanished;
 use super::outcome::FetchOutcome;
 use super::page_flags as flags;
 use super::pay::account;
-use super::vanished::Vanished;
 
 /// Maximum length of a chain of aliases: as many as redirects are followed.
 pub(crate) const ALIASES_MAX: usize = 20;

@@ -17,6 +17,7 @@ use super::facts::CrawlerFacts;
 use super::late::LateCaptures;
 use super::level::LEVEL_SEED;
 use super::links::{CreditedLink, Mention};
+use super::missing::Vanished;
 use super::outcome::FetchOutcome;
 use super::page_flags as flags;
 use super::parameters::Parameters;
@@ -30,8 +31,7 @@ use super::settings::{
     read_favoured_sites, read_policy, read_setting, write_favoured, write_setting,
 };
 use super::transfers::{PartitionError, Transfers};
-use super::vanished::Vanished;
-use super::waiting::Candidate;
+use super::waiting_list::Candidate;
 
 /// Maximum number of consecutive redirects that are followed, as in browsers (Fetch standard, section 4.5,
 /// HTTP-redirect fetch).

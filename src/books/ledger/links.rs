@@ -13,7 +13,7 @@ use super::facts::{CrawlerFacts, LINKS_PER_PAGE_MAX};
 use super::link_code::LinkCode;
 use super::page_flags as flags;
 use super::refusal::Refusal;
-use super::waiting::{hangs_on_links, refuse_in};
+use super::waiting_list::{hangs_on_links, refuse_in};
 use crate::cluster::PART_MAX;
 
 /// Maximum depth of requisites of requisites: a theme's style sheet may import a chain of others, which refer to

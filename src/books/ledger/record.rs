@@ -16,7 +16,7 @@ use super::near_duplicates::NearDuplicates;
 use super::outcome::FetchOutcome;
 use super::page_flags as flags;
 use super::refusal::Refusal;
-use super::waiting::refuse_in;
+use super::waiting_list::refuse_in;
 
 const SECONDS_PER_DAY: f64 = 86_400.0;
 pub(super) const MICROSECONDS_PER_DAY: f64 = SECONDS_PER_DAY * 1e6;

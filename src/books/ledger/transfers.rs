@@ -18,7 +18,7 @@ use super::credit::{CreditError, Credits};
 use super::links::Mention;
 use super::page_flags as flags;
 use super::settings::{read_setting, write_setting};
-use super::waiting::Candidate;
+use super::waiting_list::Candidate;
 use crate::cluster::{Batch, Marks, Mode, Named, Partition, Route};
 
 /// Settings of an archive with a partition: the partition, the marks of batches sent and received, the epoch of its

@@ -18,14 +18,14 @@
 //! the number of URLs, so that audits cost a bounded share of recording. They are also audited whenever accounts were
 //! changed by anything but new captures: after a replay and after settling.
 
-mod checking;
 mod checkpoint_timer;
 mod error;
 mod indexer;
 mod memory;
-mod opening;
+mod open;
 mod syncing;
 mod text;
+mod validation;
 
 use std::thread::Scope;
 use std::time::{Duration, Instant};
@@ -42,13 +42,13 @@ use crate::originals;
 use crate::prepared;
 use crate::search::newest_searched;
 
-pub use checking::check;
-pub use checking::close;
 pub use error::RecorderError;
 pub use indexer::{index_all, index_all_versions, index_versions_again};
 pub use memory::Memory;
-pub use opening::{Opened, open, open_on};
+pub use open::{Opened, open, open_on};
 pub use text::{LinkTextMemory, Text};
+pub use validation::check;
+pub use validation::close;
 
 /// Default interval between checkpoints; bounds what has to be replayed after a crash.
 pub const CHECKPOINT_EVERY: Duration = Duration::from_secs(30);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use archive_storage::{Page, PageFlags, SiteId, State, StateError, Store, UrlId};
 
-use super::joined::JoinError;
+use super::several::JoinError;
 use crate::ledger::{Credits, LinkCode, aliases, known_sites, shown};
 
 /// Receives a page's links that carry importance.

@@ -1,11 +1,11 @@
 //! The graph of what archives have: pages and sites of one archive, or of several that rank together.
 
 mod books;
-mod joined;
+mod one;
 mod outline;
-mod stored;
+mod several;
 
 pub use books::{Books, Entry, Folder};
-pub use joined::{How, JoinError, Joined};
+pub use one::{PageGraph, site_graph};
 pub use outline::{Outline, OutlineError, OutlineRows, send as send_outline};
-pub use stored::{PageGraph, site_graph};
+pub use several::{How, JoinError, Joined};

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::books::{Books, Entry, Folder, See};
-use super::joined::JoinError;
+use super::several::JoinError;
 use crate::ledger::{LinkCode, ends, leads_to, page_flags as flags};
 
 /// Maximum number of URLs of one archive: each takes 29 bytes of memory.
@@ -100,7 +100,7 @@ fn send_urls<E: From<JoinError>, F: FnMut(&[u8]) -> Result<(), E>>(
     let mut urls = folder.state().url_cursor();
     for page in folder.state().pages(UrlId(from)) {
         let (id, page) = page.map_err(JoinError::from)?;
-        if out.is_full() {
+        if !out.begin_row() {
             return out.end(Some(id.0));
         }
         let entry = folder.entry_of(&page);
@@ -133,7 +133,7 @@ fn send_pages<E: From<JoinError>, F: FnMut(&[u8]) -> Result<(), E>>(
     let (mut links, mut hops, mut list) = (state.link_cursor(), state.link_cursor(), LinkList::default());
     for visit in state.visits_with_pages(from..) {
         let (id, page, visit) = visit.map_err(JoinError::from)?;
-        if out.is_full() {
+        if !out.begin_row() {
             return out.end(page.visit.map(|number| number.0));
         }
         let has_account = page.flags.has_any(flags::ACCOUNT);
@@ -167,11 +167,11 @@ struct Pieces<F> {
 }
 
 impl<E, F: FnMut(&[u8]) -> Result<(), E>> Pieces<F> {
-    /// Whether no further row is wanted. At least one row is always sent.
-    fn is_full(&mut self) -> bool {
+    /// Begins a row, or returns false if no further one is wanted. At least one row is always sent.
+    fn begin_row(&mut self) -> bool {
         self.rows += 1;
         let is_late = || self.until.is_some_and(|until| Instant::now() >= until);
-        self.rows > 1 && (self.room == 0 || self.rows.is_multiple_of(ROWS_PER_LOOK) && is_late())
+        self.rows == 1 || (self.room > 0 && !(self.rows.is_multiple_of(ROWS_PER_LOOK) && is_late()))
     }
 
     fn add(&mut self, words: impl Iterator<Item = u32>) -> Result<(), E> {

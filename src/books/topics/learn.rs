@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use archive_base::access::Access;
+use archive_math::focus::{ContextGraph, Knowledge, LabelledPage, Lead, Model, held_out};
 use archive_math::learn::{Platt, log_odds, measures};
-use archive_math::topic::{ContextGraph, Knowledge, LabelledPage, Lead, Model, held_out};
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! Topics that people teach an archive, stored in the archive. What is learned of one, and the orders that follow it, are
-//! mathematics (`archive_math::topic`).
+//! mathematics (`archive_math::focus`).
 //!
 //! A topic is one file, `topics/NAME.topic`: the eight bytes of `MAGIC`, the length of its description (`u32`), the
 //! description ([`About`], JSON), the learned data ([`Knowledge::to_bytes`]), and the XXH3-64 of everything before.
@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive_base::files::{self, FileError, WholeFile, make_folder};
+use archive_math::focus::{Knowledge, Model, TopicText};
 use archive_math::learn::{Platt, log_odds};
-use archive_math::topic::{Knowledge, Model, TopicText};
 use archive_storage::StateError;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -310,7 +310,7 @@ pub fn file(archive: &Path, name: &str) -> Result<PathBuf, TopicError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use archive_math::topic::LabelledPage;
+    use archive_math::focus::LabelledPage;
 
     fn topic(name: &str) -> Topic {
         let text = |i: usize| ["flour oven butter", "minister vote report"][i % 2];

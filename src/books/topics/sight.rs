@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use archive_math::topic::{Lead, TopicText};
+use archive_math::focus::{Lead, TopicText};
 use archive_storage::{State, StateError};
 use archive_web::parse::ParsedDocument;
 

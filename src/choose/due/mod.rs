@@ -6,7 +6,7 @@
 //! archive only pages in due folders are considered (`folders`). Announcements by a sitemap, feed or site master count
 //! as expected changes. Several archives ([`DueArchive`]) are treated as one.
 
-mod decided;
+mod decisions;
 mod folders;
 mod idle;
 mod learned;

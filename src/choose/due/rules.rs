@@ -13,7 +13,7 @@ use archive_storage::{Page, State, UrlId, Visit};
 use archive_web::parse::DocumentKind;
 use serde::{Deserialize, Serialize};
 
-use super::decided::DecisionFactors;
+use super::decisions::DecisionFactors;
 use super::{Discovery, refreshable};
 
 /// Name of the column that [`Weighing::Interest`] uses for HTML pages.

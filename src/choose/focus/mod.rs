@@ -1,6 +1,6 @@
 //! Focused crawls: the priority of a page combines the topic with the cash.
 //!
-//! The orders are those of [`archive_math::topic`], which the lab measures. The score of a page becomes a level, as cash does,
+//! The orders are those of [`archive_math::focus`], which the lab measures. The score of a page becomes a level, as cash does,
 //! and the page waits at the weighted mean of both levels ([`FocusPolicy::weight`]). Both are logarithms, so this is a
 //! product of powers. The cash itself does not change. Every [`EXPLORE_EVERY`]th page is the one known for longest,
 //! whatever its score, so that no page and no host waits forever.
@@ -17,7 +17,7 @@ use std::fmt;
 use archive_books::change::{VersionError, parsed};
 use archive_books::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 use archive_books::topics::{RELEVANT, Sight, Topic, TopicError};
-use archive_math::topic::{FetchedPage, Focus, LevelOutcomes, Recall};
+use archive_math::focus::{FetchedPage, Focus, LevelOutcomes, Recall};
 use archive_storage::{Capture, CaptureId, CaptureKind, State, Store, UrlId};
 use levels::{EXPLORED, FETCHED, FocusLevels, MIDDLE, SeenPages};
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use archive_books::topics::{self, CLASS, Topic, TopicError};
-use archive_math::topic::{Fish, Focus, LearnedFocus, Shark, Soft, Tuning, Tunnel};
+use archive_math::focus::{Fish, Focus, LearnedFocus, Shark, Soft, Tuning, Tunnel};
 use archive_storage::Store;
 use serde::{Deserialize, Serialize};
 

@@ -5,7 +5,7 @@
 //! answer was not an error.
 
 mod belief;
-mod observed;
+mod observations;
 mod parts;
 
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::due::{RefreshRules, Weights};
 
 pub use belief::Belief;
-pub use observed::{Observed, observe};
+pub use observations::{Observed, observe};
 pub use parts::{PartModel, PartsShown};
 
 /// Seconds of a day.

@@ -6,7 +6,6 @@
 
 mod account;
 mod answers;
-mod beginning;
 mod checkpoints;
 mod copies;
 mod focus;
@@ -20,6 +19,7 @@ mod requests;
 mod robots;
 mod slots;
 mod spare_time;
+mod start;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! Asks again for the parts of pages that were captured before (see `selection/requisites`).
+//! Asks again for the parts of pages that were captured before (see `choose/requisites`).
 //!
 //! New parts come as candidates of the capture that names them. The others are looked up in the stored links of each
 //! capture, each at most once in a run, however many pages share it.

@@ -39,7 +39,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cash::{Base, Cash};
-use super::interpolated::Credit;
+use super::interpolation::Credit;
 use super::weight::Weight;
 
 mod estimates;

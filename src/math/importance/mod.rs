@@ -9,7 +9,7 @@
 mod audit;
 mod cash;
 mod graph;
-mod interpolated;
+mod interpolation;
 mod ledger;
 pub mod order;
 pub mod rank;
@@ -20,7 +20,7 @@ mod weight;
 pub use audit::{CashAudit, CashTally, Imbalance};
 pub use cash::{Base, Cash};
 pub use graph::{Graph, GraphBuilder, GraphError};
-pub use interpolated::Credit;
+pub use interpolation::Credit;
 pub use ledger::{CashAccount, ENDOWMENT, Ledger, LedgerNumbers, Payout, Policy, SmallEdge};
 pub use site::SiteAccount;
 pub use weight::{LinkTraits, LinkWeights, Weight};

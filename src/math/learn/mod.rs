@@ -1,5 +1,5 @@
 //! Learning from examples, whatever they are: pure computation without I/O. Every fit is deterministic. What it learns
-//! for focused crawls is in [`crate::topic`].
+//! for focused crawls is in [`crate::focus`].
 //!
 //! [`HashedWords`] and [`TfIdf`] turn texts into sparse vectors. [`Multinomial`] and [`NaiveBayes`] classify them,
 //! [`Binary`] classifies by a few numbers, and [`Platt`] turns scores into probabilities. [`measures`] has measures of

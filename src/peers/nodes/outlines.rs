@@ -1,4 +1,4 @@
-//! Input for a ranking of several archives, possibly on other machines; `graphs/outline` defines what is sent.
+//! Input for a ranking of several archives, possibly on other machines; `stored_graph/outline` defines what is sent.
 //!
 //! It is fetched once and ranked here. If each node swept its own pages instead, it would have to keep its values
 //! between rounds, and the nodes would exchange the flows between them dozens of times.

@@ -6,7 +6,7 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
-use super::{ArchiveRequest, PageProblem, Reply, Speech, captured, utc};
+use super::{ArchiveRequest, PageProblem, Reply, Speech, captures, utc};
 
 /// Maximum number of lines shown, and of bytes in them.
 const LINES_MAX: usize = 1000;
@@ -26,7 +26,7 @@ struct ComparedPage {
 pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let (store, access) = (asked.opened.store, &asked.opened.access);
     let t = asked.speech;
-    let id = captured::find(asked)?;
+    let id = captures::find(asked)?;
     let url = store.state().url(id)?;
     let times = (time(t, asked.parameter("from"))?, time(t, asked.parameter("to"))?);
     let (old, new) = versions_meant(store, access, id, times)?

@@ -1,6 +1,6 @@
 //! Pages of the application: each is data, rendered as HTML, or returned as JSON if the client asks for it.
 
-mod captured;
+mod captures;
 mod compare;
 mod front;
 mod login;
@@ -41,7 +41,7 @@ use super::front::Front;
 use super::http::ReceivedRequest;
 use super::opener::RoleView;
 use super::people::Who;
-use super::unsent::UnsentFile;
+use super::spool::UnsentFile;
 use super::{ReviewOptions, ServerState};
 
 const STYLE: &str = include_str!("style.css");
@@ -354,7 +354,7 @@ pub(super) const ROUTES: &[PageRoute] = &[
     PageRoute::of("/", &[], &["json"], start::page),
     PageRoute::of("/search", &["q", "from", "as-of"], &["json"], search::page),
     PageRoute::of("/query", &["q"], &["json", "csv"], query::page),
-    PageRoute::of("/page", &["url", "from"], &["json"], captured::page),
+    PageRoute::of("/page", &["url", "from"], &["json"], captures::page),
     PageRoute::of("/site", &["name"], &["json"], site::page),
     PageRoute::of("/compare", &["url", "from", "to"], &["json"], compare::page),
     PageRoute::of("/read", &["url", "at"], &["json"], reading::page),

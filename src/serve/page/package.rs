@@ -11,7 +11,7 @@ use archive_peers::export::{self, ExportError, Selection};
 use chrono::Utc;
 
 use super::{ArchiveRequest, PageProblem, Reply, Speech};
-use crate::serve::unsent::Unsent;
+use crate::serve::spool::Unsent;
 
 /// Maximum size of a package in bytes.
 const BYTES_MAX: u64 = 512 << 20;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::{ArchiveRequest, PageProblem, PageRequest, Reply, Speech, front};
 use crate::serve::ask::{TIME_MAX, limits};
-use crate::serve::unsent::Unsent;
+use crate::serve::spool::Unsent;
 
 /// Number of rows shown, unless the query has a limit.
 pub(super) const ROWS: usize = 100;

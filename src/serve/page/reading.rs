@@ -9,7 +9,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::compare::{time, time_of};
-use super::{ArchiveRequest, PageProblem, Reply, Speech, captured, utc};
+use super::{ArchiveRequest, PageProblem, Reply, Speech, captures, utc};
 
 /// Depth down to which elements of a tree are initially open.
 const OPEN_DEPTH: usize = 2;
@@ -26,7 +26,7 @@ struct Read {
 pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let (store, access) = (asked.opened.store, &asked.opened.access);
     let t = asked.speech;
-    let id = captured::find(asked)?;
+    let id = captures::find(asked)?;
     let url = store.state().url(id)?;
     let versions = versions_meant(store, access, id, (None, time(t, asked.parameter("at"))?))?;
     let (_, capture) =

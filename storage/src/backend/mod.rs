@@ -9,7 +9,7 @@
 //!   caller gives up the file (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
 
 mod real;
-mod simulated;
+mod simulation;
 mod spool;
 
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use real::{RealDisk, open_regular};
-pub use simulated::{Faults, SimulatedDisk};
+pub use simulation::{Faults, SimulatedDisk};
 pub use spool::Spool;
 
 /// Bytes of a long file that are read at once.

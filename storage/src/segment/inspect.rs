@@ -12,7 +12,7 @@ use super::name::SegmentName;
 use super::quarantine::{PutAside, put_aside};
 use super::recover::{self, segments};
 use super::rewrite::{self, SwapIntent};
-use super::stated::{Catalogued, SegmentStatements};
+use super::statements::{Catalogued, SegmentStatements};
 use super::survey::{SegmentSurvey, survey};
 use crate::backend::{Disk, OpenMode, RealDisk};
 use crate::ids::SegmentId;

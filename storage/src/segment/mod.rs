@@ -45,7 +45,6 @@
 //! ```
 
 mod append;
-mod checkpointed;
 mod codec;
 mod dictionary;
 mod encode;
@@ -59,6 +58,7 @@ mod ledger;
 mod look_up;
 mod metadata;
 mod name;
+mod of_checkpoint;
 mod options;
 mod order;
 mod origins;
@@ -70,7 +70,7 @@ mod replay;
 mod revisit;
 mod rewrite;
 mod samples;
-mod stated;
+mod statements;
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -78,7 +78,6 @@ mod versions;
 mod writer;
 
 pub use append::{Appended, RotationReason, Segments};
-pub(crate) use checkpointed::checkpointed;
 pub use codec::{Codec, Compressor, FRAME_BYTES_MAX};
 pub use dictionary::{Dictionary, DictionaryBase};
 pub use encode::{CompressionTotals, Encoded, Encoder, Shrinking};
@@ -92,9 +91,9 @@ pub use index::index_line;
 pub use inspect::{Fault, FaultKind, Inspection, inspect};
 pub use ledger::SegmentInfo;
 pub use look_up::{IndexedFacts, LookUp};
+pub(crate) use of_checkpoint::checkpointed;
 pub use options::SegmentOptions;
 pub use order::SKIPPABLE_NUMBER;
-
 pub use pieces::{PayloadPieces, RecordPieces};
 pub use quarantine::{PutAside, QUARANTINE, check_repaired, put_aside, save_put_aside};
 pub use read::{SegmentReader, StoredRecord};
@@ -106,7 +105,7 @@ pub(crate) use rewrite::settle;
 pub use rewrite::{
     Author, HALVINGS_MAX, KeepAll, Moved, REWRITTEN_CAPTURES_MAX, RewriteOptions, Rewriter, Rewritten,
 };
-pub use stated::Catalogued;
+pub use statements::Catalogued;
 pub use survey::{
     BROKEN_MAX, DictionaryRepair, SegmentSurvey, files, records, records_within, restore, survey,
 };

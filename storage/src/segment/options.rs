@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::codec::Codec;
 use super::guard::Guard;
-use super::stated::Catalogued;
+use super::statements::Catalogued;
 use crate::clock::Clock;
 use crate::digest::Algorithm;
 use crate::ids::Watermarks;

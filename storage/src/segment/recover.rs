@@ -23,7 +23,7 @@ use super::name::SegmentName;
 use super::options::SegmentOptions;
 use super::order::{CaptureStream, StreamItem};
 use super::quarantine;
-use super::stated::SegmentStatements;
+use super::statements::SegmentStatements;
 use crate::backend::{Disk, DiskFile, OpenMode, PIECE_BYTES, pieces};
 use crate::digest::Digest;
 use crate::ids::{SegmentId, Watermarks};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context as _, bail};
 use archive_lab::focus::{self, FocusOrder, Measures, Replay, Web};
 use archive_lab::repeated;
-use archive_math::topic::{Knowledge, Model, Tuning};
+use archive_math::focus::{Knowledge, Model, Tuning};
 use rayon::prelude::*;
 use serde::Serialize;
 

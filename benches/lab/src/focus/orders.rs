@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use archive_math::focus::{FetchedPage, Focus, Knowledge};
 use archive_math::importance::order::{DownloadOrder, OrderLink, PageQueue};
 use archive_math::learn::log_odds;
-use archive_math::topic::{FetchedPage, Focus, Knowledge};
 
 /// An order that ignores the topic.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive_math::importance::Policy;
-use archive_math::importance::order::{Backlinks, BreadthFirst, PageQueue, RandomOrder};
-use archive_math::topic::{
+use archive_math::focus::{
     ContextGraph, FetchedPage, Fish, Focus, Knowledge, LabelledPage, LearnedFocus, OrderMemory, Shark, Soft,
     Tuning, Tunnel,
 };
+use archive_math::importance::Policy;
+use archive_math::importance::order::{Backlinks, BreadthFirst, PageQueue, RandomOrder};
 
 use super::orders::{ParentAnchor, Ucb, Unfocused};
 use super::web::Web;
@@ -298,7 +298,7 @@ fn measures(found: &[bool], targets: usize, pages: usize) -> Measures {
 
 #[cfg(test)]
 mod tests {
-    use archive_math::topic::Model;
+    use archive_math::focus::Model;
 
     use super::super::web::{Link, Page};
     use super::*;

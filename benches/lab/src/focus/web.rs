@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use archive_math::topic::{LabelledPage, Lead, TopicText};
+use archive_math::focus::{LabelledPage, Lead, TopicText};
 
 /// The parts of a page that a crawl sees.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ pub(crate) mod order;
 pub(crate) mod page_batch;
 pub(crate) mod pages;
 pub(crate) mod passes;
-pub(crate) mod related;
+pub(crate) mod relations;
 pub(crate) mod row_set;
 pub(crate) mod sites;
 pub(crate) mod software;

@@ -11,7 +11,7 @@ use archive_storage::UrlId;
 use crate::query::columns::archive::ArchiveRows;
 use crate::query::columns::filter::ColumnFilter;
 use crate::query::columns::page_batch::row;
-use crate::query::columns::related::each_of;
+use crate::query::columns::relations::each_of;
 use crate::query::columns::sources::CodeTable;
 use crate::query::language::{Column, FieldPath, Filter, Found, Subject as _, TextTest, TextTestKind, Via};
 use crate::query::rows::{Hits, Row, Rows as _, World};

@@ -1,7 +1,7 @@
 //! Elements and attributes of XML documents: paths to them, and conditions on their content.
 //!
 //! The text of an element consists of all text nodes in it, with white space collapsed to single spaces; so its words
-//! are those that the index knows (`element_index`).
+//! are those that the index knows (`search/elements`).
 
 use std::borrow::Cow;
 use std::cell::Cell;

@@ -10,7 +10,7 @@ pub(crate) mod digests;
 pub(crate) mod full_text;
 pub(crate) mod history;
 pub(crate) mod hits;
-pub(crate) mod running;
+pub(crate) mod limits;
 pub(crate) mod sample;
 pub mod score;
 pub(crate) mod seen;
@@ -34,7 +34,7 @@ pub(crate) use digests::{FoundDigest, PageDigest, digest_of, hexadecimal};
 pub(crate) use full_text::FullText;
 pub(crate) use history::{changed, newest};
 pub(crate) use hits::{Hits, KnownScores, SearchResult};
-pub(crate) use running::{Limits, Running, UnreadRows, Unreadable};
+pub(crate) use limits::{Limits, Running, UnreadRows, Unreadable};
 pub(crate) use sample::lot;
 pub(crate) use score::combined;
 pub(crate) use seen::{CheckTally, Seen, Tally, source};
@@ -235,7 +235,7 @@ pub trait Rows {
 
     /// The query that runs over these rows: its limits and statistics.
     fn running(&self) -> &Running {
-        self.under().map_or(&running::USUAL, |rows| rows.running())
+        self.under().map_or(&limits::USUAL, |rows| rows.running())
     }
 
     /// The index of a row's archive, if there are several, and the row's id there.

@@ -20,7 +20,7 @@ use crate::query::rows::details::{CaptureRow, HostRow, LinkRow, PageDetail, Reco
 use crate::query::rows::digests::hexadecimal;
 use crate::query::rows::history::{changed, newest};
 use crate::query::rows::hits::Hits;
-use crate::query::rows::running::{Running, Unreadable};
+use crate::query::rows::limits::{Running, Unreadable};
 use crate::query::rows::seen::{Seen, Tally};
 use crate::query::rows::{DocumentReader, PageRow, PageText, Row, Rows, SiteRow, score};
 

@@ -18,7 +18,7 @@ use crate::ledger::links::{CreditedLink, Mention};
 use crate::ledger::outcome::FetchOutcome;
 use crate::ledger::page_flags as flags;
 use crate::ledger::settings::read_policy;
-use crate::ledger::waiting::Candidate;
+use crate::ledger::waiting_list::Candidate;
 
 impl Credits {
     /// Returns the URL that stands for one that waits to be fetched, as parameters of it make no difference.

@@ -1,7 +1,7 @@
 //! Estimates of importance from accounts.
 
 use super::super::cash::Base;
-use super::super::interpolated::Credit;
+use super::super::interpolation::Credit;
 use super::{AGE_MIN, CashAccount, ENDOWMENT, FIRST_PASS, Ledger, in_endowments, received};
 
 impl Ledger {

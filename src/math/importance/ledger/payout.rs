@@ -1,7 +1,7 @@
 //! Payouts of a visited page to its link targets.
 
 use super::super::cash::Base;
-use super::super::interpolated::Credit;
+use super::super::interpolation::Credit;
 use super::super::weight::Weight;
 use super::{CashAccount, Ledger};
 

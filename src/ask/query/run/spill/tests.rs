@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::{READ_BYTES, RUNS_MERGED, Runs, Spilled};
 use crate::query::language::{Aggregate, Column, Error, FieldPath, Gather, PlannedExpr, RowsError};
-use crate::query::rows::{Hits, PageRow, Row, World, running};
+use crate::query::rows::{Hits, PageRow, Row, World, limits};
 use crate::query::run::groups::Groups;
 use crate::query::{Limits, PageText, Rows, Running, SiteRow, Value};
 
@@ -109,7 +109,7 @@ impl Rows for Nothing {
     }
 
     fn running(&self) -> &Running {
-        &running::USUAL
+        &limits::USUAL
     }
 }
 

@@ -16,7 +16,7 @@ mod recall;
 mod relatives;
 mod simple;
 mod texts;
-mod waiting;
+mod waiting_pages;
 
 use crate::importance::order::PageQueue;
 

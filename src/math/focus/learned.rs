@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::links::{pattern, stem};
 use super::relatives::{Children, Folders, OutcomeRate, Rates, table_bytes};
 use super::texts::LinkTexts;
-use super::waiting::{DEPTH_MAX, Parent, WaitingPage, WaitingPages, place_of};
+use super::waiting_pages::{DEPTH_MAX, Parent, WaitingPage, WaitingPages, place_of};
 use super::{FetchedPage, Focus, Knowledge, Lead, OrderMemory};
 use crate::importance::order::PageQueue;
 use crate::learn::{fit_weights, log_odds, sigmoid};

@@ -6,7 +6,7 @@ use std::hash::Hasher as _;
 use xxhash_rust::xxh3::Xxh3Default;
 
 use super::links::{last_segment, names};
-use super::waiting::LinkEvidence;
+use super::waiting_pages::LinkEvidence;
 use super::{Knowledge, Lead};
 
 /// Maximum number of cached texts; when it is reached, the cache is cleared.

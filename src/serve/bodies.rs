@@ -14,7 +14,7 @@ use hyper::body::{Body, Frame};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::unsent::UnsentFile;
+use super::spool::UnsentFile;
 
 /// Bytes of all answers that are kept until their clients have taken them, except the short ones; and how long an answer
 /// waits for its share before it is refused. With short ones for all connections, that is half a gibibyte.

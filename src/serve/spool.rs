@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::{SpooledData, SpooledTempFile};
 
+use super::bodies::SHORT_BYTES_MAX;
 use super::page::Reply;
-use super::sending::SHORT_BYTES_MAX;
 
 /// Bytes of all answers that are written or wait in files: folders for temporary files may be small, or in memory.
 const FILES_BYTES_MAX: u64 = 2 << 30;

@@ -20,13 +20,14 @@ use archive_storage::{
 use archive_web::parse::LinkKind;
 use rayon::prelude::*;
 
-use super::credit::{CreditError, Credits};
+use super::account::account;
+use super::credit::Credits;
+use super::error::CreditError;
 use super::late::is_page;
 use super::link_code::LinkCode;
 use super::missing::Vanished;
 use super::outcome::FetchOutcome;
 use super::page_flags as flags;
-use super::pay::account;
 
 /// Maximum length of a chain of aliases: as many as redirects are followed.
 pub(crate) const ALIASES_MAX: usize = 20;

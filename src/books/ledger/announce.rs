@@ -6,7 +6,8 @@
 use archive_storage::{State, UrlId, Visit};
 use chrono::{DateTime, Utc};
 
-use super::credit::{CreditError, Credits};
+use super::credit::Credits;
+use super::error::CreditError;
 use super::outcome::FetchOutcome;
 
 /// A date further in the future is a mistake; a nearer one may come from a clock that is fast.

@@ -11,7 +11,8 @@ use archive_storage::{State, StateError, UrlId};
 use chrono::{DateTime, Utc};
 
 use super::authority;
-use super::credit::{CreditError, Credits};
+use super::credit::Credits;
+use super::error::CreditError;
 use super::page_flags as flags;
 use super::settings::{CLUSTERS, PUBLISHED, read_setting, write_setting};
 

@@ -7,12 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use archive_base::remarks;
-use archive_math::importance::{Cash, CashAudit, CashTally, Imbalance, Ledger, LinkWeights, Policy};
+use archive_math::importance::{Cash, CashTally, Imbalance, Ledger, LinkWeights, Policy};
 use archive_storage::address::{site_of, url_hash};
 use archive_storage::{CaptureId, LinkTarget, Location, Page, Site, SiteId, State, StateError, UrlId, Visit};
 
+use super::account::{account, site_account};
 use super::aliases::account_of;
 use super::authority::{authority, host_name};
+use super::error::CreditError;
 use super::facts::CrawlerFacts;
 use super::late::LateCaptures;
 use super::level::LEVEL_SEED;
@@ -21,64 +23,20 @@ use super::missing::Vanished;
 use super::outcome::FetchOutcome;
 use super::page_flags as flags;
 use super::parameters::Parameters;
-use super::pay::{account, site_account};
 use super::record::is_newest_content;
 use super::robots_txt::is_robots_txt;
-use super::rules::{CashRules, SiteRule};
+use super::rules::CashRules;
 use super::scope::{CrawlScope, ScopeRule};
 use super::settings::{
     FAVOURED_MAX, PAGE_LEDGER, PARAMETERS, RULES, SCOPE, SITE_LEDGER, open_ledger, read_favoured,
     read_favoured_sites, read_policy, read_setting, write_favoured, write_setting,
 };
-use super::transfers::{PartitionError, Transfers};
+use super::transfers::Transfers;
 use super::waiting_list::Candidate;
 
 /// Maximum number of consecutive redirects that are followed, as in browsers (Fetch standard, section 4.5,
 /// HTTP-redirect fetch).
 pub(super) const REDIRECTS_MAX: usize = 20;
-
-/// Why crediting fails.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CreditError {
-    /// The store failed.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// A setting in the catalogue cannot be read.
-    #[error(
-        "the setting '{0}' of the archive cannot be read; remove its folder `state`; it is then rebuilt from the segments"
-    )]
-    Setting(&'static str),
-    /// The rule for sites was fixed when the archive was created, and is another one.
-    #[error(
-        "the sites of this archive are by {now}, not by {wanted}; begin another archive, or leave --sites as it is"
-    )]
-    Sites {
-        /// The archive's rule.
-        now: SiteRule,
-        /// The requested rule.
-        wanted: SiteRule,
-    },
-    /// Cash was lost or created.
-    #[error(transparent)]
-    Imbalance(#[from] Imbalance),
-    /// The archive is another partition of a cluster, or none.
-    #[error(transparent)]
-    Partition(#[from] PartitionError),
-    /// A batch for another partition cannot be compressed.
-    #[error("cannot pack what is for another partition: {0}")]
-    Batch(std::io::Error),
-    /// A batch has an impossible amount of cash.
-    #[error(
-        "batch {number} from partition {from} carries more cash than all other partitions can have; nothing of it was applied"
-    )]
-    TooMuchCash {
-        /// Its sender.
-        from: u16,
-        /// Its number.
-        number: u64,
-    },
-}
 
 /// The books: both ledgers, and the rules for weighing and following links.
 #[derive(Debug)]
@@ -107,7 +65,7 @@ pub struct Credits {
     /// Remarks that are not in a file yet: the URL, what is said of it, and the captures that there were.
     pub(super) remarked: Vec<(UrlId, &'static str, u64)>,
     /// What was written into page and site accounts, to be compared with the ledgers.
-    tallies: (CashTally, CashTally),
+    pub(super) tallies: (CashTally, CashTally),
     /// Time spent on paying out cash since the last [`Credits::take_paying`].
     paying: Duration,
     /// Exchange with other partitions; `None` if the archive is not a partition.
@@ -440,39 +398,6 @@ impl Credits {
     pub fn importance_of(&self, state: &State, id: UrlId) -> Result<Option<f64>, StateError> {
         let Some(page) = account_of(state, id)? else { return Ok(None) };
         Ok(self.importance(&state.page(page)?, state.visit(page)?.as_ref()))
-    }
-
-    /// Checks that no cash was lost or created since the books were opened: everything written into accounts must add
-    /// up to what the ledgers moved. This is cheap enough for every checkpoint.
-    ///
-    /// # Errors
-    /// When the books do not balance.
-    pub fn balance(&self, state: &State) -> Result<(), CreditError> {
-        let written = state.cash_written();
-        self.tallies.0.check(&self.pages, written.pages)?;
-        Ok(self.tallies.1.check(&self.sites, written.sites)?)
-    }
-
-    /// Checks the sum over all accounts, whenever they were written, and makes the mean importance exactly 1.
-    ///
-    /// # Errors
-    /// When the books do not balance.
-    pub fn audit(&mut self, state: &State) -> Result<(), CreditError> {
-        self.balance(state)?;
-        let mut audit = CashAudit::default();
-        for known in state.pages_with_visits() {
-            let (_, page, visit) = known?;
-            if page.flags.has_any(flags::ACCOUNT) {
-                audit.add(&self.pages, &account(&page, visit.as_ref()));
-            }
-        }
-        audit.finish(&mut self.pages)?;
-        let mut audit = CashAudit::default();
-        for site in state.sites() {
-            let (_, _, site) = site?;
-            audit.add(&self.sites, &site_account(&site).account);
-        }
-        Ok(audit.finish(&mut self.sites)?)
     }
 
     /// Adds a page that its capture itself shows to be one, whether or not anything links to it: a seed (a live one was

@@ -8,7 +8,8 @@ use archive_storage::{Page, State, UrlId};
 use archive_web::parse::Link;
 
 use super::aliases::account_of;
-use super::credit::{CreditError, Credits};
+use super::credit::Credits;
+use super::error::CreditError;
 use super::facts::{CrawlerFacts, LINKS_PER_PAGE_MAX};
 use super::link_code::LinkCode;
 use super::page_flags as flags;

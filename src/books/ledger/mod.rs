@@ -1,13 +1,16 @@
 //! The books of an archive: what a capture changes in pages, sites, cash and links, whether live or replayed after a
 //! crash.
 
+mod account;
 mod aliases;
 mod announce;
 mod announcements;
 mod authority;
+mod balance;
 pub mod capture_flags;
 mod credit;
 mod document;
+mod error;
 mod facts;
 mod languages;
 mod late;
@@ -39,7 +42,8 @@ pub use aliases::{AliasImportance, account_of, aliases, ends, leads_to, part_of,
 pub use announce::announcement_trust;
 pub use announcements::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use authority::{authority, host_name, names_this_machine};
-pub use credit::{CreditError, Credits};
+pub use credit::Credits;
+pub use error::{CreditError, PartitionError};
 pub use facts::FIELD_FETCH_MS;
 pub use facts::{CrawlerFacts, ErasureRecord};
 pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_HOPS};
@@ -63,7 +67,7 @@ pub use robots_txt::{fetched_url, is_own_robots_txt, name_as_robots_txt};
 pub use rules::{CashRules, Favour, SiteRule, UrlTopic};
 pub use scope::{CrawlScope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::{DECISIONS, MANNERS_SETTING, POLICY_SETTING, REFRESH_SETTING};
-pub use transfers::{CLUSTER_SETTINGS, PartitionError};
+pub use transfers::CLUSTER_SETTINGS;
 pub use waiting_list::{Candidate, remarks_of};
 
 #[cfg(test)]

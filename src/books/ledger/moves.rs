@@ -9,7 +9,8 @@ use regex::escape;
 use url::Url;
 
 use super::authority::{authority, host_name};
-use super::credit::{CreditError, Credits, REDIRECTS_MAX};
+use super::credit::{Credits, REDIRECTS_MAX};
+use super::error::CreditError;
 use super::outcome::{FetchOutcome, canonical_of};
 use super::page_flags as flags;
 use super::scope::{CrawlScope, ScopeKind, ScopeRule};

@@ -7,7 +7,7 @@ use archive_storage::{Capture, CaptureId, CaptureKind, HostId, State, UrlId};
 use serde::{Deserialize, Serialize};
 
 use super::capture_flags;
-use super::credit::CreditError;
+use super::error::CreditError;
 use super::page_flags as flags;
 use super::settings::{PUT_OFF, read_setting, write_setting};
 

@@ -8,7 +8,8 @@ use archive_storage::{
 use super::aliases::newest;
 use super::announce::settle_announcement;
 use super::capture_flags;
-use super::credit::{CreditError, Credits};
+use super::credit::Credits;
+use super::error::CreditError;
 use super::facts::CrawlerFacts;
 use super::languages;
 use super::late::{self, attempted, recount, tells_of_changes};

@@ -7,7 +7,7 @@ use archive_storage::{SiteId, State, UrlId};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::credit::{CreditError, Credits};
+use super::error::CreditError;
 
 /// Setting with the page ledger's numbers.
 pub(super) const PAGE_LEDGER: &str = "ledger.pages";
@@ -117,23 +117,4 @@ pub(super) fn write_favoured_sites(state: &mut State, sites: &[(SiteId, f64)]) -
         .flatten()
         .collect();
     Ok(state.set_setting(FAVOURED_SITES, (!sites.is_empty()).then_some(&bytes[..]))?)
-}
-
-impl Credits {
-    /// Favours the pages of these sites from now on, each by its bonus; of more than 10^6 sites, those with the highest
-    /// bonus.
-    ///
-    /// # Errors
-    /// When the store fails.
-    pub fn favour_sites(
-        &mut self,
-        state: &mut State,
-        mut sites: Vec<(SiteId, f64)>,
-    ) -> Result<(), CreditError> {
-        sites.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
-        sites.truncate(FAVOURED_SITES_MAX);
-        write_favoured_sites(state, &sites)?;
-        self.favoured_sites = read_favoured_sites(state);
-        Ok(())
-    }
 }

@@ -18,7 +18,8 @@ use archive_math::importance::{Base, CashAccount, Credit, LinkWeights, Weight};
 use archive_storage::{HostId, LinkList, LinkTarget, LinksPosition, State, UrlId};
 
 use super::aliases::{ends, leads_to};
-use super::credit::{CreditError, Credits};
+use super::credit::Credits;
+use super::error::CreditError;
 use super::link_code::LinkCode;
 use super::page_flags as flags;
 use super::parameters::Parameters;

@@ -3,12 +3,31 @@
 use archive_math::importance::SiteAccount;
 use archive_storage::{HostId, Page, SiteId, State, StateError, UrlId};
 
+use super::account::store_site_account;
 use super::authority::authority;
-use super::credit::{CreditError, Credits};
-use super::pay::store_site_account;
+use super::credit::Credits;
+use super::error::CreditError;
 use super::rules::SiteRule;
+use super::settings::{FAVOURED_SITES_MAX, read_favoured_sites, write_favoured_sites};
 
 impl Credits {
+    /// Favours the pages of these sites from now on, each by its bonus; of more than 10^6 sites, those with the highest
+    /// bonus.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub fn favour_sites(
+        &mut self,
+        state: &mut State,
+        mut sites: Vec<(SiteId, f64)>,
+    ) -> Result<(), CreditError> {
+        sites.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+        sites.truncate(FAVOURED_SITES_MAX);
+        write_favoured_sites(state, &sites)?;
+        self.favoured_sites = read_favoured_sites(state);
+        Ok(())
+    }
+
     /// Returns the host of a canonical URL, adding it, and the account of its site, if it is new.
     pub(super) fn host_of(&mut self, state: &mut State, url: &str) -> Result<HostId, CreditError> {
         let host = authority(url);

@@ -90,7 +90,7 @@ impl TestBooks {
     fn cash(&self, url: &str) -> u64 {
         let id = self.id(url);
         let (page, visit) = (self.state.page(id).unwrap(), self.state.visit(id).unwrap());
-        self.credits.pages().cash(&pay::account(&page, visit.as_ref())).units()
+        self.credits.pages().cash(&account::account(&page, visit.as_ref())).units()
     }
 }
 

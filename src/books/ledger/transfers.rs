@@ -14,7 +14,8 @@ use archive_storage::{HostId, Page, State, StateError, UrlId};
 
 use super::aliases::account_of;
 use super::authority::host_name;
-use super::credit::{CreditError, Credits};
+use super::credit::Credits;
+use super::error::{CreditError, PartitionError};
 use super::links::Mention;
 use super::page_flags as flags;
 use super::settings::{read_setting, write_setting};
@@ -56,32 +57,6 @@ pub(super) struct Transfers {
     all_said: Instant,
     /// Whether pages of other partitions are queued for fetching.
     is_crossing: bool,
-}
-
-/// Why an archive cannot have a partition.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PartitionError {
-    /// It has another partition.
-    #[error("this archive is partition {now} of the cluster {cluster}, not {wanted} of {wanted_cluster}")]
-    Other {
-        /// The archive's partition.
-        now: String,
-        /// Its cluster.
-        cluster: String,
-        /// The requested partition.
-        wanted: String,
-        /// Its cluster.
-        wanted_cluster: String,
-    },
-    /// It was created outside a cluster, and is not empty.
-    #[error(
-        "this archive knows pages already, and was not begun as a partition of a cluster; begin a new one for the partition"
-    )]
-    NotEmpty,
-    /// It is a partition, but was opened without naming one.
-    #[error("the archive is a partition of a cluster; give --cluster and --partition {0}")]
-    Alone(String),
 }
 
 impl Transfers {

@@ -4,10 +4,11 @@ use archive_base::remarks::{self, Remark, RemarksError};
 use archive_storage::address::url_hash;
 use archive_storage::{HostId, Page, State, StateError, Store, UrlId};
 
-use super::credit::{CreditError, Credits};
+use super::account::account;
+use super::credit::Credits;
+use super::error::CreditError;
 use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::page_flags as flags;
-use super::pay::account;
 use super::refusal::Refusal;
 
 /// A URL that became worth fetching, or rose in value.

@@ -15,7 +15,7 @@ use archive_web::parse::is_alike;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::credit::CreditError;
+use super::error::CreditError;
 use super::settings::{PARAMETERS, read_setting};
 
 /// Number of tests that have to find the same page before a parameter is dropped.

@@ -33,6 +33,10 @@ const ROUNDS_MAX: usize = 32;
 /// # Errors
 /// When the state cannot be read.
 pub fn of(store: &Store, access: &Access) -> Result<Option<(Veil, Option<i64>)>, CreditError> {
+    // Without rules nothing is read: the URLs of a large archive take seconds.
+    if access.is_unlimited() {
+        return Ok(None);
+    }
     let state = store.state();
     let Hidden { captures, ends } = Hidden::of(state, access)?;
     if !captures.contains(&true) {

@@ -263,13 +263,21 @@ fn a_long_record_is_read_as_far_as_it_is_asked_for() {
     assert!(peak(&served) < MEMORY_MIB, "{} MiB", peak(&served));
 }
 
+/// An archive of one long record: a video of this many bytes.
+fn archive_of_a_video(bytes: usize) -> Archive {
+    let archive = Archive::new();
+    let body = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(bytes);
+    import(
+        &archive,
+        &[("a.warc", answer("urn:test:1", "http://a.test/", "2024-01-01T00:00:00Z", &[], &body))],
+    );
+    archive
+}
+
 #[test]
 fn a_node_that_sends_a_long_record_does_not_read_it_whole() {
     const BYTES: u64 = 256 << 20;
-    let archive = Archive::new();
-    let body = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(BYTES as usize);
-    let record = answer("urn:test:1", "http://a.test/", "2024-01-01T00:00:00Z", &[], &body);
-    import(&archive, &[("a.warc", record)]);
+    let archive = archive_of_a_video(BYTES as usize);
     let served = served(&archive);
     let from = format!("http://{}/", served.application);
     for (format, name, bytes_min) in [("warc", "all.warc", BYTES), ("parquet", "all.parquet", 1)] {
@@ -284,9 +292,7 @@ fn a_node_that_sends_a_long_record_does_not_read_it_whole() {
 
 #[test]
 fn an_export_without_room_for_a_long_record_says_so_and_blames_no_record() {
-    let archive = Archive::new();
-    let body = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(LONG_BYTES);
-    import(&archive, &[("a.warc", answer("urn:test:1", LONG, "2024-01-01T00:00:00Z", &[], &body))]);
+    let archive = archive_of_a_video(LONG_BYTES);
     let small = archive.folder().join("small");
     let Some(_disk) = SmallDisk::mount(small.clone(), "size=4m") else { return };
     let output = archive.folder().join("all.parquet");
@@ -298,10 +304,7 @@ fn an_export_without_room_for_a_long_record_says_so_and_blames_no_record() {
 
 #[test]
 fn who_takes_a_byte_now_and_then_is_dropped() {
-    let archive = Archive::new();
-    let body = "HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\n\r\n".to_owned() + &"x".repeat(16 << 20);
-    let record = answer("urn:test:1", "http://a.test/", "2024-01-01T00:00:00Z", &[], &body);
-    import(&archive, &[("a.warc", record)]);
+    let archive = archive_of_a_video(16 << 20);
     let served = served(&archive);
     let before = connections(&served);
     let request =

@@ -1,4 +1,4 @@
-//! Which site a page belongs to, by the archive's rule.
+//! Sites: which one a page belongs to, by the archive's rule, and which ones people favour.
 
 use archive_math::importance::SiteAccount;
 use archive_storage::{HostId, Page, SiteId, State, StateError, UrlId};

@@ -2,7 +2,7 @@
 
 pub mod state;
 
-use archive_web::parse::{FetchedDocument, ParseLimits, ParsedDocument, parse};
+use archive_web::parse::{FetchedDocument, ParseLimits, ParsedDocument, facts, parse};
 use url::Url;
 
 /// Reads a document as the crawler does and checks the invariants that hold for every document.
@@ -16,6 +16,7 @@ pub fn read_document(content_type: &str, body: &[u8]) -> ParsedDocument {
     let source =
         FetchedDocument { url: &url, status: 200, content_type: Some(content_type), headers: &headers, body };
     let parsed = parse(&source, &limits);
+    assert_eq!(facts(&source, &limits).text, parsed.text);
     assert!(parsed.text.len() <= limits.text_bytes_max);
     assert!(parsed.links.len() <= limits.sitemap_links_max);
     for link in &parsed.links {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use archive_ask::find::{SaidPeriod, SaidPeriods, said};
+use archive_books::change::{SaidPeriod, SaidPeriods, said};
 use archive_books::search::Phrase;
 use chrono::{DateTime, Utc};
 
@@ -77,7 +77,7 @@ fn note_reading(looked: &SaidPeriods, is_found: bool) {
     if !is_found {
         note!("nothing was found");
     }
-    let sum = |count: fn(&archive_ask::find::PagePeriods) -> u64| looked.pages.iter().map(count).sum();
+    let sum = |count: fn(&archive_books::change::PagePeriods) -> u64| looked.pages.iter().map(count).sum();
     let pages = output::count(looked.pages.len() as u64, "page");
     note!("{} of {pages} read", output::count(sum(|page| page.read), "version"));
     let unread = sum(|page| page.unread);

@@ -2,14 +2,13 @@
 //!
 //! [`ParsedSearch`] parses what was typed. The index ranks pages by it ([`archive_books::search::IndexView::find`]); its conditions are
 //! those of the query language. Importance reorders the best pages, and pages with the same content are merged into one
-//! result. A search as of a time covers the versions current then. [`said`] reads all versions of a page and needs no
+//! result. A search as of a time covers the versions current then. [`archive_books::change::said`] reads all versions of a page and needs no
 //! index.
 
 mod counts;
 mod kept;
 mod parse;
 mod parts;
-mod said;
 mod times;
 
 use std::collections::HashMap;
@@ -25,7 +24,6 @@ use self::counts::{FacetCounts, counted};
 pub use self::kept::PageTextCache;
 pub use self::parse::{MINUS, ParsedSearch, TypedError};
 pub use self::parts::{BestPages, ChosenPage, Linked, MergedResults, SearchRequest, Shown, WordStatistics};
-pub use self::said::{PagePeriods, SaidPeriod, SaidPeriods, said};
 pub use self::times::CaptureTimes;
 use crate::query::{
     self, AsOf, Late, Limits, PageRow, PageText, Plan, Question, Rows, RowsError, Running, Together,

@@ -7,8 +7,9 @@ use archive_storage::address::canonical;
 use archive_storage::warc::{HttpHead, media_type};
 use archive_storage::{Capture, CaptureId, CaptureKind, StateError, Store, StoreError, UrlId};
 use archive_web::parse::{
-    self, DocumentKind, Fetch, FetchedDocument, NotReadable, ParseLimits, ParsedDocument, Readable, Selected,
-    Structure, Validation, XPathError, decode_content, parse, with_elements, with_xml_tree,
+    self, DocumentFacts, DocumentKind, Fetch, FetchedDocument, NotReadable, ParseLimits, ParsedDocument,
+    Readable, Selected, Structure, Validation, XPathError, decode_content, parse, with_elements,
+    with_xml_tree,
 };
 use archive_web::reading;
 use bytes::Bytes;
@@ -246,6 +247,26 @@ pub fn parsed_in_time(
 ) -> Result<Option<ParsedDocument>, VersionError> {
     let stored = StoredVersion::read(store, access, capture)?;
     Ok(reading::in_time(move || stored.version().parsed))
+}
+
+/// Returns what the document of a capture says of itself, and what its bytes are. `None` if there is no payload, for a
+/// revisit whose original is in another archive, and for what takes too long to read.
+///
+/// # Errors
+/// If its record cannot be read.
+pub fn facts(
+    store: &Store,
+    access: &Access,
+    capture: &Capture,
+) -> Result<Option<DocumentFacts>, VersionError> {
+    let stored = match StoredVersion::read(store, access, capture) {
+        Err(VersionError::NoOriginal) => return Ok(None),
+        stored => stored?,
+    };
+    Ok(reading::in_time(move || {
+        let body = stored.body();
+        stored.read_as(&body, parse::facts)
+    }))
 }
 
 /// Passes the tree of a capture to `read`, if it is an XML document with elements.

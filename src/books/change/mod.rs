@@ -6,15 +6,17 @@
 
 mod compare;
 mod lines;
+mod said;
 pub mod text;
 mod validity;
 pub mod xml;
 
 pub use compare::{
-    CutReason, Difference, VersionComparison, VersionError, compare, is_version, parsed, parsed_in_time,
-    readable, structure, text_of, validate, version_near, version_until, versions_meant, with_tree, xpath,
-    xpath_mistake,
+    CutReason, Difference, VersionComparison, VersionError, compare, facts, is_version, parsed,
+    parsed_in_time, readable, structure, text_of, validate, version_near, version_until, versions_meant,
+    with_tree, xpath, xpath_mistake,
 };
 pub use compare::{missing_entities, whole};
 pub use lines::{LineMark, MarkedLine, lines};
+pub use said::{PagePeriods, SaidPeriod, SaidPeriods, said, said_by_page};
 pub use validity::{CheckedDocument, Checks};

@@ -52,6 +52,30 @@ pub fn detect<'a>(body: &'a [u8], label: Option<&str>, is_xml: bool) -> Charset<
     }
 }
 
+/// Returns the encoding that is declared: by `label`, the `charset` of `Content-Type`, or by the document in its first
+/// bytes.
+pub(crate) fn declared(body: &[u8], label: Option<&str>, is_xml: bool) -> Option<&'static Encoding> {
+    let head = &body[..body.len().min(PRESCAN_BYTES)];
+    let of_xml = || xml_declaration(head).and_then(for_label);
+    let of_meta = || meta_charset(head).as_deref().and_then(for_label).filter(|_| !is_xml);
+    label.and_then(for_label).or_else(of_xml).or_else(of_meta)
+}
+
+/// Returns the encoding that bytes are in, whatever is declared: by their mark, by being valid, or by a guess. Bytes that
+/// are all ASCII are in the declared encoding, if it has ASCII.
+pub(crate) fn of_bytes(body: &[u8], declared: Option<&'static Encoding>) -> &'static Encoding {
+    if let Some((encoding, _)) = Encoding::for_bom(body) {
+        return encoding;
+    }
+    if let Some(encoding) = utf_16_by_pattern(&body[..body.len().min(PRESCAN_BYTES)]) {
+        return encoding;
+    }
+    if body.is_ascii() {
+        return declared.map_or(UTF_8, ascii_compatible);
+    }
+    guess(body).encoding
+}
+
 /// Returns the text of a body, and whether some bytes were invalid in the encoding.
 pub fn decode<'a>(body: &'a [u8], charset: &Charset<'a>) -> (Cow<'a, str>, bool) {
     if let Some(text) = charset.text {

@@ -12,6 +12,7 @@
 //! | `html`, `css`, `json`, `xml` | documents |
 //! | `link`, `outlinks`, `resolve` | references to canonical links |
 //! | `signature`, `language` | what a text is like |
+//! | `facts` | what a document says of itself, and what its bytes are |
 //! | `sent` | requests with other methods than `GET` |
 
 pub mod charset;
@@ -20,6 +21,7 @@ pub mod css;
 mod dates;
 mod directives;
 mod document;
+mod facts;
 pub mod headers;
 pub mod html;
 mod json;
@@ -43,6 +45,7 @@ pub use self::coding::{CODINGS_MAX, CodingProblem, Decoded, decode_content};
 pub use self::dates::{http_date, parse_date};
 pub use self::directives::RobotsDirectives;
 use self::document::Document;
+pub use self::facts::{DocumentFacts, FACT_BYTES_MAX, facts};
 pub use self::kind::{DocumentKind, PAGE_TYPES, is_definition};
 pub use self::link::{Link, LinkKind};
 pub use self::outlinks::HashedAlready;

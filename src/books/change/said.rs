@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use archive_base::access::Access;
-use archive_books::change::{VersionError, is_version, parsed_in_time};
-use archive_books::search::Phrase;
-use archive_storage::{MimeId, Store, UrlId};
+use archive_storage::{CaptureKind, MimeId, Store, UrlId};
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
+
+use super::{VersionError, is_version, parsed_in_time};
+use crate::search::Phrase;
 
 /// A period in which a page had the phrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,22 +68,28 @@ pub fn said(
     pages: &[UrlId],
     deadline: Instant,
 ) -> Result<SaidPeriods, VersionError> {
-    let look = |id: &UrlId| page(store, access, phrase, *id, deadline);
+    let look = |id: &UrlId| said_by_page(store, access, phrase, *id, None, Some(deadline));
     let looked = pages.par_iter().map(look).collect::<Result<Vec<_>, _>>()?;
     let looked_at: Vec<PagePeriods> = looked.into_iter().flatten().collect();
     Ok(SaidPeriods { left: pages.len() - looked_at.len(), pages: looked_at })
 }
 
-/// Reads a page; returns none if the time runs out before it is completely read.
-fn page(
+/// Reads the versions of a page before an instant; returns none if the time runs out before it is completely read.
+///
+/// # Errors
+/// When the archive cannot be read.
+pub fn said_by_page(
     store: &Store,
     access: &Access,
     phrase: &Phrase,
     id: UrlId,
-    deadline: Instant,
+    before: Option<DateTime<Utc>>,
+    deadline: Option<Instant>,
 ) -> Result<Option<PagePeriods>, VersionError> {
+    let until = before.map(|before| before.timestamp_micros());
     let mut captures = access.history(store.state(), id)?.collect::<Result<Vec<_>, _>>()?;
     captures.reverse();
+    captures.retain(|(_, capture)| until.is_none_or(|until| capture.time < until));
     let mut known: HashMap<([u8; 16], MimeId), Option<bool>> = HashMap::new();
     let mut page = PagePeriods { id, spans: Vec::new(), read: 0, unread: 0 };
     let mut before = None;
@@ -91,9 +98,9 @@ fn page(
         let said = match original.and_then(|it| known.get(&(it.digest, it.mime))) {
             // A page that is gone says nothing. Other errors reveal nothing about the page.
             _ if matches!(capture.status, 404 | 410) => Some(false),
-            _ if !is_version(capture) => continue,
+            _ if !is_version(capture) && capture.kind != CaptureKind::Resource => continue,
             Some(said) => *said,
-            None if Instant::now() >= deadline => return Ok(None),
+            None if deadline.is_some_and(|deadline| Instant::now() >= deadline) => return Ok(None),
             None => {
                 // The original may be in another archive.
                 let parsed = original.and_then(|_| parsed_in_time(store, access, capture).ok().flatten());

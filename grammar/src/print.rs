@@ -16,7 +16,7 @@ use crate::tree::{
 };
 
 /// Names of two words, which read better with a space than with the `_` of the normal form.
-pub(crate) const PAIR_NAMES: [&str; 12] = [
+pub(crate) const PAIR_NAMES: [&str; 21] = [
     "first_seen",
     "last_seen",
     "last_changed",
@@ -29,6 +29,15 @@ pub(crate) const PAIR_NAMES: [&str; 12] = [
     "rated_by",
     "response_time",
     "well_formed",
+    "text_length",
+    "declared_language",
+    "declared_charset",
+    "detected_language",
+    "detected_charset",
+    "pictures_without_alt",
+    "lost_title",
+    "lost_text",
+    "lost_pictures",
 ];
 
 impl Display for Query {
@@ -41,9 +50,15 @@ impl Display for Query {
             f.write_str(" select ")?;
             list(f, self.select.iter())?;
         }
-        if !self.group.is_empty() {
+        let (series, group) = self.group.split_at(usize::from(self.is_series).min(self.group.len()));
+        for key in series {
+            if let Expr::Call { function, argument: Some(time), .. } = &key.value {
+                write!(f, " per {} of {}", function.trim_start_matches("by_"), time.value)?;
+            }
+        }
+        if !group.is_empty() {
             f.write_str(" group by ")?;
-            list(f, self.group.iter().map(|key| &key.value))?;
+            list(f, group.iter().map(|key| &key.value))?;
         }
         if let Some(having) = &self.having {
             write!(f, " having {having}")?;
@@ -100,20 +115,21 @@ impl Display for Expr {
             Self::Literal(literal) => literal.fmt(f),
             Self::Field(field) => field.fmt(f),
             Self::Path(path) => path.fmt(f),
-            Self::Call { function, distinct: is_distinct, argument } => {
+            Self::Call { function, distinct: is_distinct, argument, second } => {
                 let distinct = if *is_distinct { "distinct " } else { "" };
+                let second = Second(second.as_ref().map(|second| &second.value));
                 match argument {
                     // In a call, a bare word is a field, so a text is quoted.
                     Some(argument) => match &argument.value {
                         Self::Literal(Literal::Text(text)) => {
-                            write!(f, "{function}({distinct}{})", Quoted(text))
+                            write!(f, "{function}({distinct}{}{second})", Quoted(text))
                         }
                         argument => {
                             let argument = argument.to_string();
                             // A field named `distinct` must not be read as the keyword.
                             match !is_distinct && Syntax::parse(Rule::DISTINCT, &argument).is_ok() {
-                                true => write!(f, "{function}(({argument}))"),
-                                false => write!(f, "{function}({distinct}{argument})"),
+                                true => write!(f, "{function}(({argument}){second})"),
+                                false => write!(f, "{function}({distinct}{argument}{second})"),
                             }
                         }
                     },
@@ -125,6 +141,19 @@ impl Display for Expr {
                 write!(f, " {sign} ")?;
                 operand(f, &right.value, |below| sign.binds() >= below)
             }
+        }
+    }
+}
+
+/// The second argument of a call.
+struct Second<'a>(Option<&'a Literal>);
+
+impl Display for Second<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => Ok(()),
+            Some(Literal::Text(pattern)) => f.write_str(", ").and_then(|()| raw(f, pattern)),
+            Some(literal) => write!(f, ", {literal}"),
         }
     }
 }

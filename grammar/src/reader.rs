@@ -25,7 +25,7 @@ impl PairReader<'_> {
     /// Reads the rule `query` or `subquery`.
     pub(crate) fn query(&self, pair: Pair<'_, Rule>) -> ParseResult<Query> {
         let mut query = Query::default();
-        let (mut counted, mut totalled) = (false, false);
+        let (mut counted, mut totalled, mut series) = (false, false, None);
         for part in pair.into_inner() {
             let span = span(&part);
             match part.as_rule() {
@@ -43,6 +43,10 @@ impl PairReader<'_> {
                 Rule::group_clause => {
                     self.once(query.group.is_empty(), &span, "group by")?;
                     query.group = self.each(part, Rule::left, Self::sum)?;
+                }
+                Rule::per_clause => {
+                    self.once(series.is_none(), &span, "per")?;
+                    series = Some(part);
                 }
                 Rule::having_clause => {
                     self.once(query.having.is_none(), &span, "having")?;
@@ -76,6 +80,10 @@ impl PairReader<'_> {
                 }
                 _ => {}
             }
+        }
+        if let Some(part) = series {
+            query.group.insert(0, self.series(part, query.target)?);
+            query.is_series = true;
         }
         // Groups are counted unless the query selects something else.
         if counted && query.select.is_empty() && query.group.is_empty() {
@@ -118,6 +126,31 @@ impl PairReader<'_> {
             }
             Ok(Spanned::new(value as u64, span))
         })
+    }
+
+    /// Reads `per month of first seen` as the key `by_month(first seen)`; captures have one time only.
+    fn series(&self, pair: Pair<'_, Rule>, target: QueryRows) -> ParseResult<Spanned<Expr>> {
+        let whole = span(&pair);
+        let (mut function, mut time) = (String::new(), None);
+        for part in pair.into_inner() {
+            match part.as_rule() {
+                Rule::period => function = format!("by_{}", part.as_str().to_ascii_lowercase()),
+                Rule::left => time = Some(self.sum(part)?),
+                _ => {}
+            }
+        }
+        let is_of_captures = matches!(target, QueryRows::Captures | QueryRows::Versions);
+        let usual =
+            || is_of_captures.then(|| Spanned::new(Expr::Field(FieldName::new("time")), whole.clone()));
+        let Some(time) = time.or_else(usual) else {
+            let message = "say which time is meant";
+            let suggestion = "as in `per month of first seen`; captures and versions have one time only";
+            return Err(
+                ParseError::new(self.text, whole, message).with_suggestion(Some(suggestion.to_owned()))
+            );
+        };
+        let argument = Some(Box::new(time));
+        Ok(Spanned::new(Expr::Call { function, distinct: false, argument, second: None }, whole))
     }
 
     /// Reads an `or` of `and` of `not`; chains are flattened however they were grouped.
@@ -208,6 +241,12 @@ impl PairReader<'_> {
                     check = Some(exists);
                     left = Some(Spanned::new(Expr::Path(self.path(part)?), span));
                 }
+                Rule::flag => {
+                    let span = span(&part);
+                    left = Some(Spanned::new(Expr::Field(FieldName::new(part.as_str())), span.clone()));
+                    let yes = Spanned::new(Expr::Literal(Literal::Text("yes".to_owned())), span.clone());
+                    check = Some(Spanned::new(Check::Compare(Comparison::Equal, yes), span));
+                }
                 Rule::check => {
                     let span = span(&part);
                     check = part.into_inner().next().map(|inner| self.check(inner)).transpose()?.flatten();
@@ -274,20 +313,33 @@ impl PairReader<'_> {
             Rule::path => Expr::Path(self.path(pair)?),
             Rule::bare_word if !is_text => Expr::Field(FieldName::new(pair.as_str())),
             Rule::call => {
-                let (mut function, mut distinct, mut argument) = (String::new(), false, None);
+                let (mut function, mut distinct, mut argument, mut second) =
+                    (String::new(), false, None, None);
                 for part in pair.into_inner() {
                     match part.as_rule() {
                         Rule::function => function = part.as_str().to_ascii_lowercase(),
                         Rule::DISTINCT => distinct = true,
                         Rule::value => argument = Some(Box::new(self.sum(part)?)),
+                        Rule::second => second = self.second(part)?,
                         _ => {}
                     }
                 }
-                Expr::Call { function, distinct, argument }
+                Expr::Call { function, distinct, argument, second }
             }
             _ => Expr::Literal(self.literal(pair)?),
         };
         Ok(Spanned::new(expr, span))
+    }
+
+    /// Reads the second argument of a call.
+    fn second(&self, pair: Pair<'_, Rule>) -> ParseResult<Option<Box<Spanned<Literal>>>> {
+        let Some(part) = pair.into_inner().next() else { return Ok(None) };
+        let span = span(&part);
+        let literal = match part.as_rule() {
+            Rule::string => Literal::Text(literal::pattern(part.as_str())),
+            _ => self.literal(part)?,
+        };
+        Ok(Some(Box::new(Spanned::new(literal, span))))
     }
 
     /// Reads the rule `path` or `relative`.
@@ -387,6 +439,10 @@ impl PairReader<'_> {
             Rule::identity => literals.pop().map(|literal| {
                 let comparison = if negated { Comparison::NotEqual } else { Comparison::Equal };
                 Check::Compare(comparison, Spanned::new(Expr::Literal(literal.value), literal.span))
+            }),
+            Rule::nearness => literals.pop().map(|literal| {
+                let span = Spanned::new(Expr::Literal(literal.value), literal.span);
+                Check::Compare(Comparison::LessOrEqual, span)
             }),
             Rule::range => next().zip(next()).map(|(low, high)| Check::Between { negated, low, high }),
             Rule::since => next().map(|from| Check::Since { from, until: next() }),

@@ -18,6 +18,8 @@ pub struct Query {
     pub select: Vec<ResultColumn>,
     /// Expressions by which rows are grouped; if empty and nothing is aggregated, rows are not grouped.
     pub group: Vec<Spanned<Expr>>,
+    /// Whether the first of them is a period of time (`per month`), of which no one in between is left out.
+    pub is_series: bool,
     /// Condition on the groups.
     pub having: Option<Condition>,
     /// The order, most significant key first; if empty, most important first.
@@ -185,6 +187,8 @@ pub enum Expr {
         distinct: bool,
         /// The argument; `None` in `count(*)`.
         argument: Option<Box<Spanned<Expr>>>,
+        /// A second argument: a number, or a regular expression as written, without its quotes.
+        second: Option<Box<Spanned<Literal>>>,
     },
     /// `last_seen - first_seen`
     Arithmetic(Box<Spanned<Expr>>, ArithmeticSign, Box<Spanned<Expr>>),

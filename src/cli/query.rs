@@ -41,19 +41,23 @@ const HELP: &str = "Examples:
   archive query 'link target.status >= 400 select source, target'
   archive query 'page changed since 7 days ago sample 20'
   archive query 'count pages type = pdf as of 2026-01-31'
+  archive query 'page type = html and text matches \"[\\w.]+@[\\w.]+\" select url, part(text, \"[\\w.]+@[\\w.]+\")'
+  archive query 'page lost title or lost text select url'
+  archive query 'count versions per month group by site'
   archive query --explain 'page title contains rose'   # the steps of the query, with counts
 
 Rows: page (the default), site, host, capture, version (a capture with new bytes), link
 Conditions: = != < <= > >=, ~ \"*/glob?\", matches \"regular expression\", starts with, ends
   with, in (…), between … and …, contains \"…\", is empty, changed since … until …,
-  joined by and, or, not and parentheses
+  within 7 days; joined by and, or, not and parentheses
 Relations of pages: links to, linked from, redirects to, same content as \"URL\" or (query);
   duplicates
 Values: numbers (10k, 2.5M), sizes (1MB, 64KiB), \"text\", words, dates (2026-01-31,
   2026-01-31T10:00Z, 30 days ago, today; without a zone they are local), durations (30 days),
   and + - * / of them between spaces. A date means the whole day. A host matches on every
   port unless the value has one (\"example.org:8080\"); = \"\" finds rows without such a text.
-Clauses: select FIELD [as NAME], …   group by FIELD, …   having CONDITION
+Clauses: select FIELD [as NAME], …   group by FIELD, …   per month [of TIME]
+  having CONDITION
   order by FIELD [asc|desc], …   limit N   offset N   sample N [seed S]   as of TIME
 Without an order, captured rows come first, then those only linked to; the largest groups
 come first. `count pages …` is short for `page … select count`,

@@ -117,10 +117,18 @@ fn arithmetic(
 
 fn call(argument: impl Strategy<Value = Spanned<Expr>>) -> impl Strategy<Value = Spanned<Expr>> {
     let name = "[a-z_]{1,6}".prop_filter("a reserved word calls nothing", |name| !is_reserved(name));
-    (name, any::<bool>(), option::of(argument)).prop_map(|(function, distinct, argument)| {
-        let distinct = distinct && argument.is_some();
-        Expr::Call { function, distinct, argument: argument.map(Box::new) }.into()
-    })
+    let second = prop_oneof![
+        r#"([a-z"' .*^$\[\]]|\\[\\a-z.*])*"#.prop_map(Literal::Text),
+        (-1000..1000i32).prop_map(|n| Literal::Number(f64::from(n))),
+    ];
+    (name, any::<bool>(), option::of((argument, option::of(second)))).prop_map(
+        |(function, distinct, arguments)| {
+            let distinct = distinct && arguments.is_some();
+            let (argument, second) = arguments.unzip();
+            let second = second.flatten().map(|second| Box::new(Spanned::from(second)));
+            Expr::Call { function, distinct, argument: argument.map(Box::new), second }.into()
+        },
+    )
 }
 
 /// A calculation at the start of a test, which starts with a field or call.
@@ -249,6 +257,12 @@ fn condition() -> impl Strategy<Value = Condition> {
     .boxed()
 }
 
+/// The key of a series, as `per month of first seen` gives it.
+fn of_period((function, field): (String, Spanned<FieldName>)) -> Spanned<Expr> {
+    let argument = Some(Box::new(Spanned::from(Expr::Field(field.value))));
+    Spanned::from(Expr::Call { function, distinct: false, argument, second: None })
+}
+
 fn query() -> impl Strategy<Value = Query> {
     let direction =
         prop_oneof![Just(None), Just(Some(Direction::Ascending)), Just(Some(Direction::Descending))];
@@ -268,17 +282,23 @@ fn query() -> impl Strategy<Value = Query> {
     ];
     let sample =
         option::of((0..1000u64, 0..1000u64).prop_map(|(rows, seed)| Sample { rows: rows.into(), seed }));
+    let series = option::of(("by_(day|week|month|year)", field()));
     (
-        (target, option::of(condition()), vec(selection, 0..3)),
+        (target, option::of(condition()), vec(selection, 0..3), series),
         (vec(left(), 0..3), option::of(condition()), vec(key, 0..3)),
         (count(), count(), sample, option::of(literal())),
     )
         .prop_map(
-            |((target, condition, select), (group, having, order), (limit, offset, sample, as_of))| Query {
+            |(
+                (target, condition, select, series),
+                (group, having, order),
+                (limit, offset, sample, as_of),
+            )| Query {
                 target,
                 condition,
                 select,
-                group,
+                is_series: series.is_some(),
+                group: series.into_iter().map(of_period).chain(group).collect(),
                 having,
                 order,
                 limit,

@@ -59,7 +59,7 @@ pub use rows::full_text::FullText;
 pub use rows::limits::{Limits, MEMORY_MIN, MEMORY_USUAL, Running, SPILLED_BYTES_MAX, UnreadRows};
 pub use rows::score;
 pub use rows::seen::{Seen, Step};
-pub use rows::{Bucket, Chosen, DocumentReader, PageRow, PageText, Row, Rows, SiteRow, Sum};
+pub use rows::{Bucket, Chosen, DocumentReader, PageRow, PageText, Row, Rows, SaidTimes, SiteRow, Sum};
 pub use run::execute::Answer;
 pub use several::merge::{Together, answering};
 pub use several::portions::{DOUBTFUL_MAX, Doubt, Portion, Taken};

@@ -236,7 +236,7 @@ fn condition(is_page: bool, links: bool) -> BoxedStrategy<String> {
         prop_oneof![
             Just("captures"),
             Just("versions"),
-            Just("depth"),
+            Just(if links { "depth" } else { "depth_today" }),
             Just("status"),
             Just("size"),
             Just("captures - versions")
@@ -303,7 +303,11 @@ fn query() -> impl Strategy<Value = String> {
     let target = prop_oneof![Just("page"), Just("capture"), Just("version")];
     (target, any::<bool>()).prop_flat_map(|(target, is_past)| {
         let is_page = target == "page";
-        let first = if is_page { "depth" } else { "status" };
+        let first = match (is_page, is_past) {
+            (true, true) => "depth_today",
+            (true, false) => "depth",
+            (false, _) => "status",
+        };
         let shape = prop_oneof![
             Just(format!("select url, {first}, size order by {first} desc, size asc, url desc limit 4")),
             Just(format!("select url, {first} order by {first} asc, url asc limit 5 offset 1")),

@@ -32,7 +32,11 @@ struct BucketKey {
 impl BucketKey {
     fn of(expr: &PlannedExpr) -> Option<Self> {
         if let PlannedExpr::Call(
-            Function::Year(_) | Function::Month(_) | Function::Day(_) | Function::Date(_),
+            Function::Year(_)
+            | Function::Month(_)
+            | Function::Day(_)
+            | Function::Date(_)
+            | Function::Period(..),
             time,
         ) = expr
         {

@@ -101,6 +101,8 @@ pub struct ArchiveRows<'a> {
     pub(crate) site_sums: OnceLock<Vec<SiteSums>>,
     pub(crate) decisions: Decisions,
     pub(crate) topics: Topics,
+    /// How many URLs each host has; counted on first use.
+    pub(crate) urls_of_hosts: OnceLock<Vec<u32>>,
     /// The prior of the change rate, estimated from all visits; computed on first use.
     pub(crate) prior: OnceLock<RatePrior>,
     /// When pages are due; computed on first use.
@@ -196,6 +198,7 @@ impl<'a> ArchiveRows<'a> {
             decisions: Decisions::read(store.path())?,
             topics: Topics::of(store.path())?,
             site_sums: OnceLock::new(),
+            urls_of_hosts: OnceLock::new(),
             prior: OnceLock::new(),
             timetable: OnceLock::new(),
             now: Utc::now(),

@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use archive_base::decisions::Decisions;
-use archive_books::change::{structure, validate, with_tree};
+use archive_books::change::{facts, said_by_page, structure, validate, with_tree};
 use archive_books::ledger::language;
 use archive_books::prepared::{Column as Stored, newest_contents};
+use archive_books::search::Phrase;
 use archive_grammar::{QueryRows, Relation};
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
-use archive_web::parse::{Structure, Validity};
+use archive_web::parse::{DocumentFacts, Structure, Validity};
+use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
 use crate::query::columns::aggregate::{ColumnGroups, CountedBucket};
@@ -22,7 +24,7 @@ use crate::query::columns::page_batch::row;
 use crate::query::language::{Found, Plan, Value};
 use crate::query::rows::{
     Bucket, CaptureRow, Chosen, DocumentReader, Each, FoundDigest, Hits, HostRow, LinkRow, PageDetail,
-    PageDigest, PageRow, PageText, Record, ResponseField, Row, Rows, SiteRow,
+    PageDigest, PageRow, PageText, Record, ResponseField, Row, Rows, SaidTimes, SiteRow,
 };
 
 impl Rows for ArchiveRows<'_> {
@@ -179,6 +181,10 @@ impl Rows for ArchiveRows<'_> {
         self.host_of(host)
     }
 
+    fn host_urls(&self, host: HostId) -> Found<u32> {
+        Ok(self.urls_of_hosts()?.get(host.index()).copied().unwrap_or_default())
+    }
+
     fn captures(&self) -> Each<'_, CaptureRow> {
         Box::new(self.all_captures())
     }
@@ -230,6 +236,36 @@ impl Rows for ArchiveRows<'_> {
             record_of(store, *capture)
         };
         captures.par_iter().with_min_len(RECORDS_OF_PART).map(record).collect()
+    }
+
+    fn document_facts(&self, captures: &[CaptureId]) -> Found<Vec<Option<DocumentFacts>>> {
+        let (state, store, access, running) = (self.state, self.store, &self.access, &self.running);
+        let facts_of = |capture: &CaptureId| -> Found<Option<DocumentFacts>> {
+            running.check()?;
+            let capture = state.capture(*capture)?;
+            facts(store, access, &capture).map_err(|error| unreadable(store, &capture, &error))
+        };
+        captures.par_iter().map(facts_of).collect()
+    }
+
+    fn said(
+        &self,
+        pages: &[(UrlId, String)],
+        before: Option<DateTime<Utc>>,
+    ) -> Found<Vec<Option<SaidTimes>>> {
+        let (store, access, running) = (self.store, &self.access, &self.running);
+        let times = |(page, phrase): &(UrlId, String)| -> Found<Option<SaidTimes>> {
+            running.check()?;
+            let Some(phrase) = Phrase::of(phrase) else { return Ok(None) };
+            let Some(said) = said_by_page(store, access, &phrase, *page, before, running.limits.until())?
+            else {
+                running.check()?;
+                return Ok(None);
+            };
+            let ends = said.spans.first().zip(said.spans.last());
+            Ok(ends.map(|(first, last)| (first.since, last.last)))
+        };
+        pages.par_iter().map(times).collect()
     }
 
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {

@@ -101,13 +101,25 @@ impl ArchiveRows<'_> {
             id,
             site: host.site,
             name,
-            urls: host.urls,
             pages: host.fetched,
             captures: host.contents,
             attempts: host.captures,
             failures: host.failures,
             bytes: host.bytes,
         }
+    }
+
+    /// Numbers of the URLs of each host that are known, captured or not: one pass over all pages.
+    pub(crate) fn urls_of_hosts(&self) -> Found<&[u32]> {
+        let count = || -> Found<Vec<u32>> {
+            let mut urls = vec![0; self.state.host_count() as usize];
+            for page in self.pages() {
+                let host = page?.host;
+                urls.get_mut(host.index()).into_iter().for_each(|urls| *urls += 1);
+            }
+            Ok(urls)
+        };
+        once(&self.urls_of_hosts, count).map(Vec::as_slice)
     }
 
     pub(crate) fn host_of(&self, id: HostId) -> Found<Option<HostRow>> {

@@ -117,9 +117,9 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn typed_test(&mut self, left: &TypedExpr, check: &Spanned<Check>) -> Checked<Filter> {
         if let Check::Empty { negated } = check.value {
-            return Ok(negate(Filter::Known(left.expr.clone()), !negated));
+            return Ok(negate(self.narrowed(left, Filter::Known(left.expr.clone())), !negated));
         }
-        match left.kind {
+        let filter = match left.kind {
             ColumnKind::Number | ColumnKind::Span => {
                 let number = |typing: &Typing<'_>, other: &Spanned<Written>| number(typing, left, other);
                 self.ordered(left, check, true, number, Filter::Number)
@@ -130,7 +130,28 @@ impl<'a> Checker<'a> {
             }
             ColumnKind::Text => self.text_test(left, check),
             ColumnKind::Choice => self.choice_test(left, check),
-        }
+        };
+        Ok(self.narrowed(left, filter?))
+    }
+
+    /// Adds a condition that columns decide to a test of a field that is only known of rows that meet it.
+    fn narrowed(&self, left: &TypedExpr, filter: Filter) -> Filter {
+        let of_page = self.typing.columns.target == QueryRows::Pages;
+        let field = |column: Column| PlannedExpr::Field(column.into());
+        let at_least = |column, least| {
+            Filter::Number(field(column), Ranges(vec![(Bound::Included(least), Bound::Unbounded)]))
+        };
+        // The negation of a test holds for what is unknown, and so does a comparison with an empty text.
+        let only = match (&left.expr, left.expr.own_field()) {
+            _ if !of_page || !filter.is_of_known() => return filter,
+            (_, Some(Column::Died)) => Filter::Known(field(Column::FailingSince)),
+            (_, Some(Column::Recaptured)) => at_least(Column::Captures, 2.0),
+            (_, Some(column)) if column.is_lost() => at_least(Column::Versions, 2.0),
+            (PlannedExpr::Said { .. }, _) => at_least(Column::Captures, 1.0),
+            (_, Some(column)) if column.is_of_payload() => at_least(Column::Captures, 1.0),
+            _ => return filter,
+        };
+        Filter::All(vec![only, filter])
     }
 
     /// Checks a test of ordered values. A value may itself be a range (a day); with `closed` the end belongs to it.

@@ -2,7 +2,6 @@
 
 use std::ops::Bound;
 
-use archive_books::search;
 use archive_grammar::{
     Check, Condition, Expr as Written, Literal, Path, Quantifier, QueryRows, Spanned, Test,
 };
@@ -110,13 +109,7 @@ impl Checker<'_> {
 
     fn content_test(&mut self, path: &ElementPath, test: &Test) -> Checked<Filter> {
         if let Check::Contains { negated, quantifier, texts } = &test.check.value {
-            for text in texts {
-                if search::words(&text.value).is_empty() {
-                    return Err(self
-                        .typing
-                        .mistake(&text.span, "there is no word to search for in this text"));
-                }
-            }
+            self.expect_words(texts)?;
             let texts = texts.iter().map(|text| text.value.clone()).collect();
             let kind = TextTestKind::Words { all: *quantifier == Quantifier::All, texts };
             let test = TextTest { kind, folds_case: true };

@@ -47,6 +47,14 @@ pub enum Error {
         /// Limit of temporary files in bytes.
         disk: u64,
     },
+    /// A series has too many periods, or more groups than fit into memory.
+    #[error(
+        "this series has more than {periods_max} periods, or more groups than fit into memory: choose longer periods, a shorter time or fewer groups"
+    )]
+    LongSeries {
+        /// Maximum number of periods.
+        periods_max: usize,
+    },
     /// An operation on a temporary file failed.
     #[error("a temporary file in {} cannot be used", std::env::temp_dir().display())]
     Spill(#[source] std::io::Error),
@@ -104,6 +112,7 @@ impl Classified for Error {
             Self::Query(_)
             | Self::Sites
             | Self::NotPages { .. }
+            | Self::LongSeries { .. }
             | Self::NotElsewhere { .. }
             | Self::NotOfEach
             | Self::NotWhole => ErrorKind::Usage,

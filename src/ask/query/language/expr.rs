@@ -1,13 +1,15 @@
 //! Expressions of a checked query: fields, values, functions and aggregates.
 
+use archive_books::ledger::{authority, host_name};
 use archive_grammar::ArithmeticSign;
 use chrono::{Datelike, Local, TimeDelta};
+use regex::Regex;
 
 use crate::query::language::element_path::{Content, ElementPath};
 use crate::query::language::error::Found;
 use crate::query::language::fields::{Column, Cost, FieldPath};
 use crate::query::language::filter::Filter;
-use crate::query::language::times::{Instant, Zone};
+use crate::query::language::times::{Instant, Period, Zone};
 use crate::query::language::value::Value;
 
 /// Largest whole number to convert from a float; larger ones are not all exact.
@@ -22,6 +24,11 @@ pub(crate) enum PlannedExpr {
     Header(String),
     /// The probability that a page is about a topic, by its name.
     Topic(String),
+    /// When a page first or last had a phrase.
+    Said {
+        phrase: String,
+        is_last: bool,
+    },
     /// The texts of elements of an XML document.
     Elements(Box<ElementPath>),
     /// The text of an element or attribute, inside a condition on it.
@@ -35,15 +42,31 @@ pub(crate) enum PlannedExpr {
 }
 
 /// A function of one value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Function {
     Year(Zone),
     Month(Zone),
     Day(Zone),
     /// The date, as in 2026-01-31.
     Date(Zone),
+    /// The period of the calendar that a time is in, as a text.
+    Period(Period, Zone),
     Lower,
     Length,
+    /// The label of a host with this number: from the right from 1 on, from the left from -1 on.
+    Label(i32),
+    /// What a pattern or its first group finds in a text.
+    Part(Pattern),
+}
+
+/// A regular expression; compared as written.
+#[derive(Clone, Debug)]
+pub(crate) struct Pattern(pub(crate) Regex);
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_str() == other.0.as_str()
+    }
 }
 
 /// A row or group that expressions and filters are evaluated on. What it does not have is unknown.
@@ -60,6 +83,12 @@ pub(crate) trait Subject {
 
     fn topic(&self, name: &str) -> Found<Value> {
         let _ = name;
+        Ok(Value::Empty)
+    }
+
+    /// When the page first or last had a phrase.
+    fn said(&self, phrase: &str, is_last: bool) -> Found<Value> {
+        let _ = (phrase, is_last);
         Ok(Value::Empty)
     }
 
@@ -111,6 +140,7 @@ impl PlannedExpr {
             Self::Field(path) => subject.field(*path)?,
             Self::Header(name) => subject.header(name)?,
             Self::Topic(name) => subject.topic(name)?,
+            Self::Said { phrase, is_last } => subject.said(phrase, *is_last)?,
             Self::Elements(path) => subject.elements(path)?,
             Self::Content(content) => subject.content(*content),
             Self::Call(function, argument) => function.of(&argument.value(subject)?),
@@ -139,7 +169,7 @@ impl PlannedExpr {
             Self::Field(path) if path.via.is_some() => path.column.cost().max(Cost::Look),
             Self::Field(path) => path.column.cost(),
             Self::Content(_) => Cost::Look,
-            Self::Header(_) | Self::Topic(_) | Self::Elements(_) => Cost::Record,
+            Self::Header(_) | Self::Topic(_) | Self::Said { .. } | Self::Elements(_) => Cost::Record,
             Self::Call(_, argument) => argument.cost(),
             Self::Arithmetic(left, _, right) => left.cost().max(right.cost()),
         }
@@ -182,7 +212,9 @@ impl PlannedExpr {
     pub(crate) fn with_fields(&self, of: fn(FieldPath) -> FieldPath) -> Self {
         match self {
             Self::Field(path) => Self::Field(of(*path)),
-            Self::Call(function, argument) => Self::Call(*function, Box::new(argument.with_fields(of))),
+            Self::Call(function, argument) => {
+                Self::Call(function.clone(), Box::new(argument.with_fields(of)))
+            }
             Self::Arithmetic(left, sign, right) => {
                 Self::Arithmetic(Box::new(left.with_fields(of)), *sign, Box::new(right.with_fields(of)))
             }
@@ -203,12 +235,22 @@ impl PlannedExpr {
     /// document.
     pub(crate) fn is_read_ahead(&self) -> bool {
         match self {
-            Self::Header(_) => true,
-            Self::Field(path) => {
-                path.via.is_none() && (path.column.is_of_record() || path.column == Column::Valid)
+            Self::Header(_) | Self::Said { .. } => true,
+            Self::Field(FieldPath { via: None, column }) => {
+                column.is_of_record() || *column == Column::Valid || column.is_of_payload()
             }
             _ => false,
         }
+    }
+
+    /// Whether evaluating needs whole payloads.
+    pub(crate) fn is_of_payload(&self) -> bool {
+        self.own_field().is_some_and(Column::is_of_payload)
+    }
+
+    /// The periods that the expression names.
+    pub(crate) fn period(&self) -> Option<Period> {
+        if let Self::Call(Function::Period(period, _), _) = self { Some(*period) } else { None }
     }
 
     /// The row's own field, if the expression is nothing else.
@@ -226,16 +268,23 @@ impl PlannedExpr {
 }
 
 impl Function {
-    pub(crate) const NAMES: [(&'static str, &'static str); 6] = [
+    pub(crate) const NAMES: [(&'static str, &'static str); 10] = [
         ("year", "the year of a time"),
         ("month", "its month, 1 to 12"),
         ("day", "its day, 1 to 31"),
         ("date", "its day as a text, as in 2026-01-31"),
+        ("by_day", "its day, by which series are made"),
+        ("by_week", "its week by ISO 8601, as in 2026-W05"),
+        ("by_month", "its month, as in 2026-01"),
+        ("by_year", "its year, as a text"),
         ("lower", "a text in lower case"),
         ("length", "the characters of a text"),
     ];
 
     pub(crate) fn named(name: &str, zone: Zone) -> Option<Self> {
+        if let Some((_, period)) = Period::EACH.iter().find(|(known, _)| *known == name) {
+            return Some(Self::Period(*period, zone));
+        }
         Some(match name {
             "year" => Self::Year(zone),
             "month" => Self::Month(zone),
@@ -248,8 +297,8 @@ impl Function {
     }
 
     /// Applies the function; an unknown argument or one of the wrong type gives an unknown result.
-    fn of(self, value: &Value) -> Value {
-        let date = |time: &Instant, zone| match zone {
+    fn of(&self, value: &Value) -> Value {
+        let date = |time: &Instant, zone: &Zone| match zone {
             Zone::Local => time.with_timezone(&Local).date_naive(),
             Zone::Utc => time.date_naive(),
         };
@@ -259,10 +308,34 @@ impl Function {
             (Self::Day(zone), Value::Time(time)) => Value::Integer(date(time, zone).day().into()),
             (Self::Date(zone), Value::Time(time)) => Value::Text(date(time, zone).to_string()),
             (Self::Lower, Value::Text(text)) => Value::Text(text.to_lowercase()),
+            (Self::Period(period, zone), Value::Time(time)) => Value::Text(period.of(date(time, zone))),
             (Self::Length, Value::Text(text)) => Value::Integer(text.chars().count() as u64),
+            (Self::Label(number), Value::Text(host)) => label(host, *number).into(),
+            (Self::Part(pattern), Value::Text(text)) => part(text, &pattern.0).into(),
             _ => Value::Empty,
         }
     }
+}
+
+/// A label of a host, or of the host of a URL, by its number; addresses have none.
+fn label(host: &str, number: i32) -> Option<&str> {
+    let host = host_name(if host.contains("://") { authority(host) } else { host });
+    // The name of a site may have a path.
+    let host = host.split('/').next()?;
+    if host.starts_with('[') || host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
+        return None;
+    }
+    let place = usize::try_from(number.unsigned_abs()).ok()?.checked_sub(1)?;
+    if number > 0 { host.rsplit('.').nth(place) } else { host.split('.').nth(place) }
+}
+
+/// What the first group of a pattern finds in a text, or all of a pattern without groups.
+fn part<'t>(text: &'t str, pattern: &Regex) -> Option<&'t str> {
+    if pattern.captures_len() == 1 {
+        return pattern.find(text).map(|found| found.as_str());
+    }
+    let groups = pattern.captures(text)?;
+    groups.iter().skip(1).flatten().next().map(|group| group.as_str())
 }
 
 /// The result of an arithmetic operation; unknown if an operand is unknown, or on division by zero. Durations are in

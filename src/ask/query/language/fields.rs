@@ -16,6 +16,7 @@ pub(crate) enum Column {
     ContentStatus,
     Title,
     Language,
+    Tld,
     Importance,
     Score,
     Pages,
@@ -32,6 +33,8 @@ pub(crate) enum Column {
     LastAnswer,
     LastAttempt,
     FailingSince,
+    Died,
+    Recaptured,
     Changed,
     Depth,
     Hop,
@@ -68,6 +71,26 @@ pub(crate) enum Column {
     Doctype,
     WellFormed,
     Valid,
+    VersionTitle,
+    Text,
+    TextLength,
+    DeclaredLanguage,
+    DetectedLanguage,
+    DeclaredCharset,
+    DetectedCharset,
+    Description,
+    Keywords,
+    Author,
+    Licence,
+    Alt,
+    Pictures,
+    PicturesWithoutAlt,
+    Width,
+    Height,
+    Format,
+    LostTitle,
+    LostText,
+    LostPictures,
     Source,
     Target,
     LinkKind,
@@ -118,7 +141,7 @@ pub(crate) struct FieldEntry {
     pub(crate) meaning: &'static str,
 }
 
-pub(crate) const P: &[QueryRows] = &[QueryRows::Pages];
+const P: &[QueryRows] = &[QueryRows::Pages];
 const S: &[QueryRows] = &[QueryRows::Sites];
 const H: &[QueryRows] = &[QueryRows::Hosts];
 const L: &[QueryRows] = &[QueryRows::Links];
@@ -144,7 +167,7 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [FieldEntry; 68] = {
+pub(crate) const KNOWN: [FieldEntry; 91] = {
     use Column as C;
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
@@ -155,7 +178,16 @@ pub(crate) const KNOWN: [FieldEntry; 68] = {
         known(C::Method, "method", PC, Text, Look, "the method of the request: GET, or what an import has"),
         known(C::Host, "host", PHC, Text, Look, "the host, with its port if that is not the usual one"),
         known(C::Site, "site", PSHC, Text, Look, "the site: a group of hosts, mostly a domain"),
+        known(
+            C::Tld,
+            "tld",
+            PSHC,
+            Text,
+            Look,
+            "the top-level domain: the last label of the host, as in `org`",
+        ),
         known(C::Title, "title", P, Text, Look, "the title of the newest content"),
+        known(C::VersionTitle, "title", C, Text, Record, "the title"),
         known(
             C::Type,
             "type",
@@ -170,7 +202,7 @@ pub(crate) const KNOWN: [FieldEntry; 68] = {
         known(C::ContentStatus, "content_status", P, Number, Row, "the HTTP status of the newest content"),
         known(C::Depth, "depth", P, Number, Row, "links from the nearest seed"),
         known(C::Pages, "pages", SH, Number, Row, "captured pages"),
-        known(C::Urls, "urls", H, Number, Row, "known URLs, captured or not"),
+        known(C::Urls, "urls", H, Number, Look, "known URLs, captured or not"),
         known(C::Captures, "captures", PSH, Number, Row, "captures with content"),
         known(C::Attempts, "attempts", PH, Number, Row, "how often it was asked for, whatever came of it"),
         known(C::Failures, "failures", H, Number, Row, "attempts that nothing answered"),
@@ -196,6 +228,22 @@ pub(crate) const KNOWN: [FieldEntry; 68] = {
             Time,
             Row,
             "the first attempt since the newest content; empty while that is there",
+        ),
+        known(
+            C::Died,
+            "died",
+            P,
+            Time,
+            Row,
+            "since when its newest content is gone, if the newest attempt failed or found 404 or 410",
+        ),
+        known(
+            C::Recaptured,
+            "recaptured",
+            PC,
+            Span,
+            Look,
+            "the shortest time between two captures with content; of a capture, the time since the one before",
         ),
         known(C::Changed, "changed", P, Time, Row, "the first capture of the newest version"),
         known(C::Hop, "hop", P, Text, Look, "the link that led here: L link, E embedded, R redirect, M map"),
@@ -288,6 +336,102 @@ pub(crate) const KNOWN: [FieldEntry; 68] = {
             Record,
             "whether an XML document is as its document type declares",
         ),
+        known(C::Text, "text", PC, Text, Record, "its title and visible text; `contains` is by whole words"),
+        known(C::TextLength, "text_length", PC, Number, Record, "the characters of its visible text"),
+        known(
+            C::DeclaredLanguage,
+            "declared_language",
+            PC,
+            Text,
+            Record,
+            "the language that it or its server declares, as in `en-gb`",
+        ),
+        known(
+            C::DetectedLanguage,
+            "detected_language",
+            PC,
+            Text,
+            Record,
+            "the language that its text is in, a guess",
+        ),
+        known(
+            C::DeclaredCharset,
+            "declared_charset",
+            PC,
+            Text,
+            Record,
+            "the charset that its server or itself declares, as in `windows-1252`",
+        ),
+        known(
+            C::DetectedCharset,
+            "detected_charset",
+            PC,
+            Text,
+            Record,
+            "the charset that its bytes are in; a guess where they are not valid UTF-8",
+        ),
+        known(
+            C::Description,
+            "description",
+            PC,
+            Text,
+            Record,
+            "what it says that it is about (meta, Dublin Core, feeds)",
+        ),
+        known(
+            C::Keywords,
+            "keywords",
+            PC,
+            Text,
+            Record,
+            "its keywords (meta, Dublin Core, categories of feeds)",
+        ),
+        known(C::Author, "author", PC, Text, Record, "who it says has written it"),
+        known(C::Licence, "licence", PC, Text, Record, "the URL or text of the licence that it names"),
+        known(C::Alt, "alt", PC, Text, Record, "the alternative texts of its pictures, a bar between them"),
+        known(C::Pictures, "pictures", PC, Number, Record, "pictures in an HTML page"),
+        known(
+            C::PicturesWithoutAlt,
+            "pictures_without_alt",
+            PC,
+            Number,
+            Record,
+            "those that have no alternative text, not even an empty one",
+        ),
+        known(C::Width, "width", PC, Number, Record, "the width of a picture file in pixels"),
+        known(C::Height, "height", PC, Number, Record, "its height"),
+        known(
+            C::Format,
+            "format",
+            PC,
+            Text,
+            Record,
+            "what its bytes are, whatever the server says, as in `png`, `zip` or `pdf 1.4`",
+        ),
+        known(
+            C::LostTitle,
+            "lost_title",
+            PC,
+            Choice,
+            Record,
+            "whether the version before had a title, and it has none",
+        ),
+        known(
+            C::LostText,
+            "lost_text",
+            PC,
+            Choice,
+            Record,
+            "whether less than a tenth is left of the text of the version before",
+        ),
+        known(
+            C::LostPictures,
+            "lost_pictures",
+            PC,
+            Choice,
+            Record,
+            "whether less than a tenth is left of the pictures of the version before",
+        ),
         known(C::Source, "source", L, Text, Look, "the URL of the page with the link"),
         known(C::Target, "target", L, Text, Look, "the URL it leads to"),
         known(C::LinkKind, "kind", L, Choice, Row, "its role"),
@@ -298,7 +442,11 @@ pub(crate) const KNOWN: [FieldEntry; 68] = {
 };
 
 /// Aliases of fields; a field's own name takes precedence.
-pub(crate) const ALIASES: [(&str, &str); 17] = [
+pub(crate) const ALIASES: [(&str, &str); 21] = [
+    ("license", "licence"),
+    ("rights", "licence"),
+    ("creator", "author"),
+    ("top_level_domain", "tld"),
     ("tag", "tags"),
     ("collection", "collections"),
     ("last_changed", "changed"),
@@ -318,10 +466,13 @@ pub(crate) const ALIASES: [(&str, &str); 17] = [
     ("duration", "response_time"),
 ];
 
-/// The field that can be searched but not shown.
+/// The field that is searched by words in the index.
 pub(crate) const TEXT: &str = "text";
 
-/// The name of `importance` in queries as of another time: it is not known as of then.
+/// The ending of a field's name in queries as of another time, where the field is not known as of then: what it is today.
+pub(crate) const TODAY: &str = "_today";
+
+/// The name of `importance` in queries as of another time.
 pub const IMPORTANCE_TODAY: &str = "importance_today";
 
 /// Values of yes/no fields: `seed`, `nofollow`, `template`, `well_formed`.
@@ -427,9 +578,14 @@ impl Column {
     pub(crate) fn choices(self) -> Vec<&'static str> {
         match self {
             Self::Type => PAGE_TYPES.to_vec(),
-            Self::Content | Self::Seed | Self::Nofollow | Self::Template | Self::WellFormed => {
-                YES_NO.to_vec()
-            }
+            Self::Content
+            | Self::Seed
+            | Self::Nofollow
+            | Self::Template
+            | Self::WellFormed
+            | Self::LostTitle
+            | Self::LostText
+            | Self::LostPictures => YES_NO.to_vec(),
             Self::Valid => Validity::EACH.map(Validity::name).to_vec(),
             Self::Kind => CAPTURE_KINDS.to_vec(),
             Self::Change => CHANGES.to_vec(),
@@ -462,6 +618,36 @@ impl Column {
         matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed | Self::Valid)
     }
 
+    /// Whether the field is read from the payload of a capture.
+    pub(crate) fn is_of_payload(self) -> bool {
+        self.is_lost()
+            || matches!(
+                self,
+                Self::VersionTitle
+                    | Self::Text
+                    | Self::TextLength
+                    | Self::DeclaredLanguage
+                    | Self::DetectedLanguage
+                    | Self::DeclaredCharset
+                    | Self::DetectedCharset
+                    | Self::Description
+                    | Self::Keywords
+                    | Self::Author
+                    | Self::Licence
+                    | Self::Alt
+                    | Self::Pictures
+                    | Self::PicturesWithoutAlt
+                    | Self::Width
+                    | Self::Height
+                    | Self::Format
+            )
+    }
+
+    /// Whether the field compares a version with the one before.
+    pub(crate) fn is_lost(self) -> bool {
+        matches!(self, Self::LostTitle | Self::LostText | Self::LostPictures)
+    }
+
     /// Whether the field is an estimate, based on the fetches of this and other pages.
     pub(crate) fn is_expected(self) -> bool {
         matches!(self, Self::ChangeRate | Self::Freshness | Self::NextVisit)
@@ -486,7 +672,19 @@ impl Column {
     /// Whether only the current value is known, so that the field is not available `as of` another time.
     pub(crate) fn is_of_today(self) -> bool {
         let is_computed = matches!(self, Self::Importance | Self::Named(_));
-        is_computed || self.is_of_one_archive() || matches!(self, Self::Refusal | Self::Redirect)
+        let is_of_finding = matches!(self, Self::Depth | Self::Hop | Self::Via | Self::Seed);
+        is_computed
+            || is_of_finding
+            || self.is_of_one_archive()
+            || matches!(self, Self::Refusal | Self::Redirect)
+    }
+}
+
+impl FieldPath {
+    /// Whether only the current value is known: see [`Column::is_of_today`]. What hosts are is known as of now alone.
+    pub(crate) fn is_of_today(self) -> bool {
+        let is_name = matches!(self.column, Column::Host | Column::Site | Column::Tld);
+        self.column.is_of_today() || self.via == Some(Via::Host) && !is_name
     }
 }
 

@@ -110,6 +110,15 @@ impl Filter {
         }
     }
 
+    /// Whether a test of one value holds for known values only.
+    pub(crate) fn is_of_known(&self) -> bool {
+        match self {
+            Self::Known(_) | Self::Number(..) | Self::Time(..) | Self::Compare { .. } => true,
+            Self::Text(_, test) => !test.holds_of(None, None),
+            _ => false,
+        }
+    }
+
     /// Whether the filter depends on an expression that `is_wanted` accepts.
     pub(crate) fn has(&self, is_wanted: fn(&PlannedExpr) -> bool) -> bool {
         self.any(&mut |part| is_wanted(part))

@@ -43,11 +43,21 @@ pub fn fields() -> impl Iterator<Item = (&'static str, Vec<FieldHelp>)> {
 
 /// The functions with their meanings.
 pub fn functions() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let of_records = [
+    let with_more = [
         ("header", "a header of the answer, as in header(\"server\") (may read records)"),
+        (
+            "part",
+            "what a regular expression, or its first group, finds in a text, as in part(url, \"id=(\\d+)\")",
+        ),
+        ("label", "a label of a host: label(host, 1) is the last, label(host, -1) the first"),
+        (
+            "first_said",
+            "the first capture with these words, as in first_said(\"opening hours\") (reads all versions)",
+        ),
+        ("last_said", "the last capture with these words (reads all versions)"),
         ("topic", "how probably a page is of a topic, 0 to 1, as in topic(maps) (reads records)"),
     ];
-    Function::NAMES.into_iter().chain(of_records).chain(Gather::NAMES)
+    Function::NAMES.into_iter().chain(with_more).chain(Gather::NAMES)
 }
 
 fn sort(kind: ColumnKind) -> &'static str {

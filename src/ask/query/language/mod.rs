@@ -29,5 +29,5 @@ pub(crate) use fields::{
 };
 pub(crate) use filter::{Filter, Ranges, TextTest, TextTestKind};
 pub(crate) use plan::{Context, GroupPlan, Heading, Plan, Scores, Search};
-pub(crate) use times::{Instant, Zone};
+pub(crate) use times::{Instant, PERIODS_MAX, Period, Zone};
 pub(crate) use value::{Value, by_texts};

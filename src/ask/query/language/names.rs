@@ -3,7 +3,7 @@
 use archive_books::columns::LIKELY;
 use archive_grammar::{QueryRows, nearest};
 
-use crate::query::language::fields::{ALIASES, Column, FieldPath, KNOWN, P, TEXT, Via, plural, shown};
+use crate::query::language::fields::{ALIASES, Column, FieldPath, KNOWN, Via, plural, shown};
 
 /// Why a name is not a field.
 pub(crate) struct Unknown {
@@ -68,9 +68,6 @@ impl<'a> FieldNames<'a> {
         if let Some(elsewhere) = KNOWN.iter().find(|known| known.name == proper) {
             return Err(self.elsewhere(name, elsewhere.of));
         }
-        if name == TEXT && self.target != QueryRows::Pages {
-            return Err(self.elsewhere(name, P));
-        }
         let aliases = ALIASES.iter().filter(|(_, proper)| named(proper).is_some()).map(|(alias, _)| *alias);
         if name == LIKELY {
             return Err(Unknown {
@@ -78,7 +75,7 @@ impl<'a> FieldNames<'a> {
                 suggestion: Some("`archive review learn` creates it for pages and sites".to_owned()),
             });
         }
-        let meant = nearest(name, self.names().chain([TEXT]).chain(aliases));
+        let meant = nearest(name, self.names().chain(aliases));
         Err(Unknown {
             message: format!("there is no field `{}`", shown(name)),
             suggestion: Some(match meant {

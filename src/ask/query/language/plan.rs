@@ -9,7 +9,7 @@ use crate::query::language::error::Error;
 use crate::query::language::expr::PlannedExpr;
 use crate::query::language::fields::{ColumnKind, plural};
 use crate::query::language::filter::Filter;
-use crate::query::language::times::{Instant, Zone};
+use crate::query::language::times::{Instant, Period, Zone};
 
 /// When, where and of which store a query is asked: its meaning depends on these.
 #[derive(Clone, Debug)]
@@ -77,6 +77,8 @@ pub(crate) enum Scores {
 pub(crate) struct GroupPlan {
     /// Empty for one group of all rows.
     pub(crate) keys: Vec<PlannedExpr>,
+    /// The periods that the first key names, if those between the first and the last that have no rows are groups, too.
+    pub(crate) series: Option<Period>,
     pub(crate) aggregates: Vec<Aggregate>,
     pub(crate) having: Option<Filter>,
 }

@@ -80,7 +80,7 @@ fn is_grouped(query: &Query) -> bool {
 
 fn gathers(written: &Written) -> bool {
     match written {
-        Written::Call { function, distinct, argument } => {
+        Written::Call { function, distinct, argument, .. } => {
             Gather::named(function, *distinct, argument.is_some()).is_some()
                 || argument.as_ref().is_some_and(|argument| gathers(&argument.value))
         }
@@ -131,7 +131,7 @@ impl Planner<'_, '_> {
         }
         if select.is_empty() {
             for name in self.checker.typing.columns.default_columns(self.is_scored) {
-                let is_of_today = |path: FieldPath| path.column.is_of_today();
+                let is_of_today = FieldPath::is_of_today;
                 if self.checker.typing.is_past
                     && self.checker.typing.columns.find(name).is_ok_and(is_of_today)
                 {
@@ -182,7 +182,7 @@ impl Planner<'_, '_> {
         for key in &self.query.group {
             keys.push((key.value.clone(), self.checker.typing.expr(key)?));
         }
-        let key_exprs = keys.iter().map(|(_, key)| key.expr.clone()).collect();
+        let key_exprs: Vec<PlannedExpr> = keys.iter().map(|(_, key)| key.expr.clone()).collect();
         self.checker.typing.grouping = Some(Grouping { keys, aggregates: Vec::new(), names: Vec::new() });
 
         let mut select = Vec::new();
@@ -200,7 +200,8 @@ impl Planner<'_, '_> {
             let typed = self.checker.typing.expr(&key.expr)?;
             order.push(directed(typed, key.direction));
         }
-        if order.is_empty() {
+        // A series comes in order of time.
+        if order.is_empty() && !self.query.is_series {
             // Order by the first aggregate, largest first.
             let first = select.iter().find(|(_, typed)| matches!(typed.expr, PlannedExpr::Aggregate(_)));
             order.extend(first.map(|(_, typed)| (typed.expr.clone(), Direction::Descending)));
@@ -209,7 +210,9 @@ impl Planner<'_, '_> {
         order
             .extend((0..self.query.group.len()).map(|index| (PlannedExpr::Key(index), Direction::Ascending)));
         let aggregates = self.checker.typing.grouping.take().map(|grouping| grouping.aggregates);
-        let groups = GroupPlan { keys: key_exprs, aggregates: aggregates.unwrap_or_default(), having };
+        let series = key_exprs.first().filter(|_| self.query.is_series).and_then(PlannedExpr::period);
+        let groups =
+            GroupPlan { keys: key_exprs, series, aggregates: aggregates.unwrap_or_default(), having };
         let select = select.into_iter().map(|(heading, typed)| (heading, typed.expr)).collect();
         Ok(Shape { groups: Some(groups), select, order })
     }

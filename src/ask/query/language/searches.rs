@@ -18,16 +18,11 @@ impl Checker<'_> {
     /// Checks conditions such as `text contains "open access"`.
     pub(crate) fn search(&mut self, test: &Test) -> Checked<Filter> {
         let Check::Contains { negated, quantifier, texts } = &test.check.value else {
-            return Err(self
-                .typing
-                .mistake(&test.check.span, "`text` can only be searched")
-                .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
+            // Anything but words is looked for in the records.
+            let left = self.typing.expr(&test.left)?;
+            return self.typed_test(&left, &test.check);
         };
-        for text in texts {
-            if search::words(&text.value).is_empty() {
-                return Err(self.typing.mistake(&text.span, "there is no word to search for in this text"));
-            }
-        }
+        self.expect_words(texts)?;
         let query = TextQuery {
             all: *quantifier == Quantifier::All,
             texts: texts.iter().map(|text| text.value.clone()).collect(),
@@ -40,6 +35,13 @@ impl Checker<'_> {
         let says_nothing = Filter::Number(PlannedExpr::Field(FieldPath::from(Column::Status)), says_nothing);
         let found = Filter::Hit(self.searches.len() - 1);
         Ok(negate(Filter::All(vec![found, negate(says_nothing, true)]), *negated))
+    }
+
+    pub(crate) fn expect_words(&self, texts: &[Spanned<String>]) -> Checked<()> {
+        match texts.iter().find(|text| search::words(&text.value).is_empty()) {
+            Some(text) => Err(self.typing.mistake(&text.span, "there is no word to search for in this text")),
+            None => Ok(()),
+        }
     }
 
     /// Checks conditions such as `links to (page status = 404)`.

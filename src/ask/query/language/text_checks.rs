@@ -5,17 +5,17 @@ use std::ops::{Bound, Range};
 use archive_grammar::{
     Check, Comparison, Expr as Written, Literal, ParseError, Quantifier, Spanned, TextEnd, nearest,
 };
-use regex::{Regex, RegexBuilder};
 
 use crate::query::language::checks::{Checker, compare, literal_sort, negate, unsuitable};
 use crate::query::language::expr::{Function, PlannedExpr};
 use crate::query::language::fields::{Column, ColumnKind, FieldPath};
 use crate::query::language::filter::{Filter, Ranges, TextTest, TextTestKind, folded};
 use crate::query::language::glob::Glob;
-use crate::query::language::types::{Checked, TypedExpr, same_sort, sort};
+use crate::query::language::types::{Checked, REGEX_BYTES_MAX, TypedExpr, same_sort, sort};
 
-/// Maximum size of a compiled regular expression in bytes.
-const REGEX_BYTES_MAX: usize = 1 << 20;
+fn is_text(path: FieldPath) -> bool {
+    path.column == Column::Text
+}
 
 impl Checker<'_> {
     pub(crate) fn text_test(&mut self, left: &TypedExpr, check: &Spanned<Check>) -> Checked<Filter> {
@@ -68,15 +68,21 @@ impl Checker<'_> {
             }
             Check::Glob { negated, pattern } => {
                 let glob = Glob::new(&pattern.value, folds_case, REGEX_BYTES_MAX)
-                    .map_err(|error| self.unusable(pattern, "this is not a pattern", &error))?;
+                    .map_err(|error| self.typing.unusable(pattern, "this is not a pattern", &error))?;
                 (Kind::Fits(glob), *negated)
             }
             Check::Pattern { negated, pattern } => {
-                (Kind::Matches(self.regex(pattern, folds_case)?), *negated)
+                (Kind::Matches(self.typing.regex(pattern, folds_case)?), *negated)
             }
             Check::Affix { negated, end, text } => {
                 let text = folded(&text.value, folds_case).into_owned();
                 (if *end == TextEnd::Start { Kind::Starts(text) } else { Kind::Ends(text) }, *negated)
+            }
+            // What pages say is searched by whole words, as in the index.
+            Check::Contains { negated, quantifier, texts } if left.path().is_some_and(is_text) => {
+                self.expect_words(texts)?;
+                let texts = texts.iter().map(|text| text.value.clone()).collect();
+                (Kind::Words { all: *quantifier == Quantifier::All, texts }, *negated)
             }
             Check::Contains { negated, quantifier, texts } => {
                 let texts = texts.iter().map(|text| folded(&text.value, folds_case).into_owned()).collect();
@@ -108,20 +114,6 @@ impl Checker<'_> {
             Written::Literal(_) => None,
             _ => Some(other.clone()),
         }
-    }
-
-    fn regex(&self, pattern: &Spanned<String>, folds_case: bool) -> Checked<Regex> {
-        let built = RegexBuilder::new(&pattern.value)
-            .case_insensitive(folds_case)
-            .size_limit(REGEX_BYTES_MAX)
-            .build();
-        built.map_err(|error| self.unusable(pattern, "this is not a regular expression", &error))
-    }
-
-    fn unusable(&self, pattern: &Spanned<String>, what: &str, error: &regex::Error) -> ParseError {
-        let error = error.to_string();
-        let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-        self.typing.mistake(&pattern.span, format!("{what}: {reason}"))
     }
 
     /// Checks `type = xml`, and `type = "application/pdf"`, which is a content type.

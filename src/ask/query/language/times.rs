@@ -108,5 +108,61 @@ fn local<Z: TimeZone>(naive: NaiveDateTime, zone: &Z) -> DateTime<Utc> {
         .map_or_else(|| naive.and_utc(), |time| time.with_timezone(&Utc))
 }
 
+/// Maximum number of periods in a series.
+pub(crate) const PERIODS_MAX: usize = 20_000;
+
+/// A period of the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Period {
+    Day,
+    Week,
+    Month,
+    Year,
+}
+
+impl Period {
+    /// The periods with the functions that name them.
+    pub(crate) const EACH: [(&'static str, Self); 4] =
+        [("by_day", Self::Day), ("by_week", Self::Week), ("by_month", Self::Month), ("by_year", Self::Year)];
+
+    /// The name of the period that a day is in: `2026-01-31`, `2026-W05` (ISO 8601), `2026-01` or `2026`.
+    pub(crate) fn of(self, day: NaiveDate) -> String {
+        let format = match self {
+            Self::Day => "%Y-%m-%d",
+            Self::Week => "%G-W%V",
+            Self::Month => "%Y-%m",
+            Self::Year => "%Y",
+        };
+        day.format(format).to_string()
+    }
+
+    /// The first day of the period of this name.
+    fn start(self, name: &str) -> Option<NaiveDate> {
+        let (rest, format) = match self {
+            Self::Day => ("", "%Y-%m-%d"),
+            Self::Week => ("-1", "%G-W%V-%u"),
+            Self::Month => ("-01", "%Y-%m-%d"),
+            Self::Year => ("-01-01", "%Y-%m-%d"),
+        };
+        NaiveDate::parse_from_str(&format!("{name}{rest}"), format).ok()
+    }
+
+    /// The names of all periods from one to another one; `None` if there are more than [`PERIODS_MAX`].
+    pub(crate) fn each(self, first: &str, last: &str) -> Option<Vec<String>> {
+        let (first, last) = (self.start(first)?, self.start(last)?);
+        let mut names: Vec<String> = Vec::new();
+        for day in first.iter_days().take_while(|day| *day <= last) {
+            let name = self.of(day);
+            if names.last() != Some(&name) {
+                names.push(name);
+            }
+            if names.len() > PERIODS_MAX {
+                return None;
+            }
+        }
+        Some(names)
+    }
+}
+
 /// A point in time.
 pub(crate) type Instant = DateTime<Utc>;

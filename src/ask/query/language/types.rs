@@ -2,16 +2,24 @@
 
 use std::ops::Range;
 
+use archive_books::search::Phrase;
 use archive_grammar::{ArithmeticSign, Expr as Written, Literal, ParseError, Spanned, nearest};
+use regex::{Regex, RegexBuilder};
 
 use crate::query::language::aggregate::{Aggregate, Gather};
 use crate::query::language::checks::Checker;
-use crate::query::language::expr::{Function, PlannedExpr};
-use crate::query::language::fields::{Column, ColumnKind, FieldPath, IMPORTANCE_TODAY, TEXT, Via, shown};
+use crate::query::language::expr::{Function, Pattern, PlannedExpr};
+use crate::query::language::fields::{Column, ColumnKind, FieldPath, TODAY, Via, shown};
 use crate::query::language::names::FieldNames;
 use crate::query::language::plan::Context;
 use crate::query::language::value::Value;
 use crate::query::language::{help, times};
+
+/// Maximum size of a compiled regular expression in bytes.
+pub(crate) const REGEX_BYTES_MAX: usize = 1 << 20;
+
+/// Maximum number of labels of a host (RFC 1035, section 2.3.4: of 255 bytes).
+const LABELS_MAX: f64 = 127.0;
 
 /// A checked expression with the type of its result.
 #[derive(Clone, Debug)]
@@ -84,9 +92,10 @@ impl Typing<'_> {
                 // Conditions inside the path are on elements, and add no search.
                 Checker::new(self.text, self.columns, self.context, self.is_past).texts(path, written)
             }
-            Written::Call { function, distinct, argument } => {
-                self.call(function, *distinct, argument.as_deref(), span)
-            }
+            Written::Call { function, distinct, argument, second } => match second {
+                Some(second) => self.call_of_two(function, argument.as_deref(), second, span),
+                None => self.call(function, *distinct, argument.as_deref(), span),
+            },
             Written::Arithmetic(left, sign, right) => {
                 let (left, right) = (self.expr(left)?, self.expr(right)?);
                 let Some(kind) = calculated(left.kind, *sign, right.kind) else {
@@ -119,16 +128,9 @@ impl Typing<'_> {
         if name == "count" && self.grouping.is_some() {
             return self.call(name, false, None, span);
         }
-        if name == TEXT
-            && self.columns.find(name).is_err()
-            && self.columns.target == archive_grammar::QueryRows::Pages
-        {
-            return Err(self
-                .mistake(&span, "`text` can be searched but is not a column")
-                .with_suggestion(Some("search it with `text contains \"…\"`".to_owned())));
-        }
-        let is_of_now = name == IMPORTANCE_TODAY;
-        let path = match self.columns.find(if is_of_now { "importance" } else { name }) {
+        let of_now = name.strip_suffix(TODAY);
+        let of_now = of_now.filter(|now| self.columns.find(now).is_ok_and(FieldPath::is_of_today));
+        let path = match self.columns.find(of_now.unwrap_or(name)) {
             Ok(path) => path,
             Err(unknown) => {
                 if let Some(time) = times::word(name, self.context.now, self.context.zone) {
@@ -153,10 +155,10 @@ impl Typing<'_> {
         if path.column == Column::Score {
             self.score_used.get_or_insert_with(|| span.clone());
         }
-        if self.is_past && path.column.is_of_today() && !is_of_now {
+        if self.is_past && path.is_of_today() && of_now.is_none() {
             let message = format!("`{}` is not known as of another time", shown(name));
-            let today = (name == "importance").then(|| format!("`{IMPORTANCE_TODAY}` is that of today"));
-            return Err(self.mistake(&span, message).with_suggestion(today));
+            let today = format!("`{name}{TODAY}` is that of today");
+            return Err(self.mistake(&span, message).with_suggestion(Some(today)));
         }
         if self.context.of_several && path.column.is_of_one_archive() {
             let message =
@@ -172,8 +174,12 @@ impl Typing<'_> {
             );
             return Err(self.mistake(&span, message));
         }
+        let expr = match path.column {
+            Column::Tld => top_level_domain(path, self.columns.target),
+            _ => PlannedExpr::Field(path),
+        };
         Ok(TypedExpr {
-            expr: PlannedExpr::Field(path),
+            expr,
             kind: path.column.kind(),
             folds_case: path.column.folds_case(),
             shown: shown(name),
@@ -194,12 +200,23 @@ impl Typing<'_> {
         if let Some(argument) = argument.filter(|_| name == "header") {
             return self.header(argument, span);
         }
+        if let Some(argument) = argument.filter(|_| matches!(name, "first_said" | "last_said")) {
+            return self.said(argument, name == "last_said", span);
+        }
         if let Some(argument) = argument.filter(|_| name == "topic") {
             return self.topic(argument, span);
         }
+        if let "part" | "label" = name {
+            let example = if name == "part" { "part(url, \"id=(\\d+)\")" } else { "label(host, 1)" };
+            return Err(self.mistake(&span, format!("`{name}` takes two arguments, as in {example}")));
+        }
         if (distinct || argument.is_none()) && help::functions().any(|(known, _)| known == name) {
-            let value = if name == "header" { "\"server\"" } else { "x" };
-            return Err(self.mistake(&span, format!("`{name}` takes one argument, as in {name}({value})")));
+            let example = match name {
+                "header" => "one argument, as in header(\"server\")",
+                "first_said" | "last_said" => "one argument, as in first_said(\"opening hours\")",
+                _ => &format!("one argument, as in {name}(x)"),
+            };
+            return Err(self.mistake(&span, format!("`{name}` takes {example}")));
         }
         let Some((function, argument)) = Function::named(name, self.context.zone).zip(argument) else {
             return Err(self.unknown_function(name, &span));
@@ -209,8 +226,10 @@ impl Typing<'_> {
             Function::Year(_) | Function::Month(_) | Function::Day(_) => {
                 (ColumnKind::Time, ColumnKind::Number, true)
             }
-            Function::Date(_) => (ColumnKind::Time, ColumnKind::Text, true),
-            Function::Lower => (ColumnKind::Text, ColumnKind::Text, true),
+            Function::Date(_) | Function::Period(..) => (ColumnKind::Time, ColumnKind::Text, true),
+            Function::Lower | Function::Label(_) | Function::Part(_) => {
+                (ColumnKind::Text, ColumnKind::Text, true)
+            }
             Function::Length => (ColumnKind::Text, ColumnKind::Number, true),
         };
         if !same_sort(argument.kind, wanted) {
@@ -226,6 +245,79 @@ impl Typing<'_> {
             shown,
             span,
         })
+    }
+
+    /// Checks `label(host, 1)` and `part(url, "id=(\d+)")`.
+    fn call_of_two(
+        &mut self,
+        name: &str,
+        argument: Option<&Spanned<Written>>,
+        second: &Spanned<Literal>,
+        span: Range<usize>,
+    ) -> Checked<TypedExpr> {
+        let Some(argument) = argument.filter(|_| matches!(name, "label" | "part")) else {
+            return Err(match help::functions().any(|(known, _)| known == name) {
+                true => self.mistake(&second.span, format!("`{name}` takes one argument")),
+                false => self.unknown_function(name, &span),
+            });
+        };
+        let argument = self.expr(argument)?;
+        if !same_sort(argument.kind, ColumnKind::Text) {
+            let message = format!("`{name}` takes text, but {} is {}", argument.shown, sort(argument.kind));
+            return Err(self.mistake(&argument.span, message));
+        }
+        let function = match (name, &second.value) {
+            ("part", Literal::Text(pattern)) => {
+                let pattern = Spanned::new(pattern.clone(), second.span.clone());
+                Function::Part(Pattern(self.regex(&pattern, argument.folds_case)?))
+            }
+            ("label", Literal::Number(number)) if number.fract() == 0.0 && number.abs() <= LABELS_MAX => {
+                Function::Label(*number as i32)
+            }
+            ("part", _) => {
+                return Err(self.mistake(&second.span, "put a regular expression in quotes"));
+            }
+            _ => return Err(self.mistake(&second.span, "give the number of a label, as in label(host, 1)")),
+        };
+        let shown =
+            format!("{name}({}, {})", argument.shown, self.text.get(second.span.clone()).unwrap_or_default());
+        let expr = PlannedExpr::Call(function, Box::new(argument.expr));
+        Ok(TypedExpr { expr, kind: ColumnKind::Text, folds_case: argument.folds_case, shown, span })
+    }
+
+    /// Checks `first_said("opening hours")`.
+    fn said(&mut self, argument: &Spanned<Written>, is_last: bool, span: Range<usize>) -> Checked<TypedExpr> {
+        use archive_grammar::QueryRows;
+        let Written::Literal(Literal::Text(phrase)) = &argument.value else {
+            return Err(self.mistake(&argument.span, "put the words that are looked for in quotes"));
+        };
+        if Phrase::of(phrase).is_none() {
+            return Err(self.mistake(&argument.span, "there is no word to search for in this text"));
+        }
+        if !matches!(self.columns.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
+            return Err(self.mistake(&span, "only pages, captures and versions say something"));
+        }
+        if self.grouping.is_some() {
+            return Err(self.mistake(&span, "the rows of a group differ in what they say: group by it too"));
+        }
+        let shown = self.text.get(span.clone()).unwrap_or_default().to_owned();
+        let expr = PlannedExpr::Said { phrase: phrase.clone(), is_last };
+        Ok(TypedExpr { expr, kind: ColumnKind::Time, folds_case: true, shown, span })
+    }
+
+    /// A regular expression of bounded size.
+    pub(crate) fn regex(&self, pattern: &Spanned<String>, folds_case: bool) -> Checked<Regex> {
+        let built = RegexBuilder::new(&pattern.value)
+            .case_insensitive(folds_case)
+            .size_limit(REGEX_BYTES_MAX)
+            .build();
+        built.map_err(|error| self.unusable(pattern, "this is not a regular expression", &error))
+    }
+
+    pub(crate) fn unusable(&self, pattern: &Spanned<String>, what: &str, error: &regex::Error) -> ParseError {
+        let error = error.to_string();
+        let reason = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
+        self.mistake(&pattern.span, format!("{what}: {reason}"))
     }
 
     fn header(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<TypedExpr> {
@@ -364,6 +456,13 @@ impl Typing<'_> {
     pub(crate) fn mistake(&self, span: &Range<usize>, message: impl Into<String>) -> ParseError {
         ParseError::new(self.text, span.clone(), message)
     }
+}
+
+/// The last label of a host, or of the name of a site where rows have no host.
+fn top_level_domain(FieldPath { via, .. }: FieldPath, target: archive_grammar::QueryRows) -> PlannedExpr {
+    let is_site = via == Some(Via::Site) || via.is_none() && target == archive_grammar::QueryRows::Sites;
+    let column = if is_site { Column::Site } else { Column::Host };
+    PlannedExpr::Call(Function::Label(1), Box::new(PlannedExpr::Field(FieldPath { via, column })))
 }
 
 /// The type of an operation's result; `None` if the operand types do not fit.

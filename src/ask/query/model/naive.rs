@@ -50,7 +50,7 @@ impl Seen<'_> {
             }
             ("page.captures" | "captures", _) => Value::Integer(row.captures.into()),
             ("versions", _) => Value::Integer(row.versions.into()),
-            ("depth", _) => Value::Integer((self.page % 4) as u64),
+            ("depth" | "depth_today", _) => Value::Integer((self.page % 4) as u64),
             ("status", None) => row.status.map_or(Value::Empty, |status| Value::Integer(status.into())),
             ("first_seen", _) => row.first_seen.into(),
             ("last_seen", _) => row.last_seen.into(),
@@ -257,7 +257,7 @@ pub(super) fn answer(model: &Model, query: &Query) -> Vec<Vec<Value>> {
     let found = rows(model, query, cut);
     let of_group = |group: &[Seen<'_>], expr: &Expr| match expr {
         Expr::Field(field) if field.name() == "count" => Value::Integer(group.len() as u64),
-        Expr::Call { function, distinct, argument } if function != "month" => {
+        Expr::Call { function, distinct, argument, .. } if function != "month" => {
             gathered(group, function, *distinct, argument.as_ref().map(|argument| &argument.value))
         }
         expr => group[0].value(expr),

@@ -2,31 +2,38 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::hash::Hash;
 
-use archive_storage::CaptureId;
+use crate::query::language::Found;
+use crate::query::rows::limits::Unreadable;
 
-/// What was read ahead for captures.
-pub(crate) struct Ahead<T> {
-    read: RefCell<HashMap<CaptureId, T>>,
-    /// The captures requested so far, while requests are being collected.
-    asked: RefCell<Option<Vec<CaptureId>>>,
+/// What was read together; nothing if something cannot be read.
+pub(crate) fn known<T>(read: Found<Vec<T>>) -> Found<Vec<T>> {
+    if read.as_ref().is_err_and(|error| error.is::<Unreadable>()) { Ok(Vec::new()) } else { read }
 }
 
-impl<T> Default for Ahead<T> {
+/// What was read ahead, for captures mostly.
+pub(crate) struct Ahead<K, T> {
+    read: RefCell<HashMap<K, T>>,
+    /// What was requested so far, while requests are being collected.
+    asked: RefCell<Option<Vec<K>>>,
+}
+
+impl<K, T> Default for Ahead<K, T> {
     fn default() -> Self {
         Self { read: RefCell::default(), asked: RefCell::default() }
     }
 }
 
-impl<T: Clone + Default> Ahead<T> {
+impl<K: Clone + Eq + Hash, T: Clone + Default> Ahead<K, T> {
     /// Returns what was read for a capture, if it was. While requests are being collected, notes the capture and
     /// returns a default.
-    pub(crate) fn get(&self, capture: CaptureId) -> Option<T> {
+    pub(crate) fn get(&self, capture: &K) -> Option<T> {
         if let Some(asked) = self.asked.borrow_mut().as_mut() {
-            asked.push(capture);
+            asked.push(capture.clone());
             return Some(T::default());
         }
-        self.read.borrow().get(&capture).cloned()
+        self.read.borrow().get(capture).cloned()
     }
 
     /// Starts to collect requests.
@@ -35,12 +42,12 @@ impl<T: Clone + Default> Ahead<T> {
     }
 
     /// Ends collecting, and returns the requested captures.
-    pub(crate) fn asked(&self) -> Vec<CaptureId> {
+    pub(crate) fn asked(&self) -> Vec<K> {
         self.asked.take().unwrap_or_default()
     }
 
     /// Replaces what was read before.
-    pub(crate) fn keep(&self, captures: Vec<CaptureId>, read: impl IntoIterator<Item = T>) {
+    pub(crate) fn keep(&self, captures: Vec<K>, read: impl IntoIterator<Item = T>) {
         *self.read.borrow_mut() = captures.into_iter().zip(read).collect();
     }
 }

@@ -6,13 +6,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use archive_base::decisions::Decisions;
 use archive_storage::{SiteId, UrlId};
 use archive_web::parse::DocumentKind;
 use chrono::TimeDelta;
 
 use crate::query::language::{ERASED, FAILED, Found, Instant, NOT_MODIFIED};
 use crate::query::rows::details::{CaptureRow, Record};
-use crate::query::rows::{Each, PageRow, PageText, Rows, SiteRow};
+use crate::query::rows::history::newest;
+use crate::query::rows::{Each, PageRow, PageText, Rows, SaidTimes, SiteRow};
 
 /// Rows as of a time.
 pub(crate) struct AsOf<'a> {
@@ -129,7 +131,7 @@ impl Rows for AsOf<'_> {
                 Ok(self.document(page.id)?.and_then(|record| record.language).map(Cow::Owned))
             }
             PageText::ContentType => {
-                let content_type = self.content(page.id)?.map(|capture| capture.content_type);
+                let content_type = newest(self, page)?.map(|capture| capture.content_type);
                 Ok(content_type.filter(|text| !text.is_empty()).map(Cow::Owned))
             }
         }
@@ -140,9 +142,6 @@ impl Rows for AsOf<'_> {
             let mut sums: HashMap<SiteId, SiteRow> = HashMap::new();
             for page in self.pages() {
                 let page = page?;
-                if page.captures == 0 {
-                    continue;
-                }
                 let sum = sums.entry(page.site).or_insert_with(|| SiteRow {
                     id: page.site,
                     name: String::new(),
@@ -151,14 +150,17 @@ impl Rows for AsOf<'_> {
                     captures: 0,
                     html: 0,
                     xml: 0,
-                    first_seen: page.first_seen,
-                    last_seen: page.last_seen,
+                    first_seen: None,
+                    last_seen: None,
                 });
+                if page.captures == 0 {
+                    continue;
+                }
                 sum.pages += 1;
                 sum.captures += u64::from(page.captures);
                 sum.html += u64::from(page.kind == Some(DocumentKind::Html));
                 sum.xml += u64::from(page.kind.is_some_and(DocumentKind::is_xml));
-                sum.first_seen = sum.first_seen.min(page.first_seen);
+                sum.first_seen = [sum.first_seen, page.first_seen].into_iter().flatten().min();
                 sum.last_seen = sum.last_seen.max(page.last_seen);
             }
             let mut sites = Vec::new();
@@ -180,6 +182,15 @@ impl Rows for AsOf<'_> {
         Box::new(
             self.rows.captures().filter(|capture| capture.as_ref().map_or(true, |it| it.time < self.before)),
         )
+    }
+
+    fn decisions(&self) -> Option<&Decisions> {
+        self.rows.decisions()
+    }
+
+    fn said(&self, pages: &[(UrlId, String)], before: Option<Instant>) -> Found<Vec<Option<SaidTimes>>> {
+        let before = before.map_or(self.before, |before| before.min(self.before));
+        self.rows.said(pages, Some(before))
     }
 
     fn history(&self, page: UrlId) -> Found<Each<'_, CaptureRow>> {

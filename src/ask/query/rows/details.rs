@@ -15,8 +15,6 @@ pub struct HostRow {
     pub site: SiteId,
     /// The host's name.
     pub name: String,
-    /// Number of known URLs.
-    pub urls: u32,
     /// Number of captured pages.
     pub pages: u32,
     /// Number of captures of these pages with content.

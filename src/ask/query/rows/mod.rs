@@ -11,6 +11,7 @@ pub(crate) mod full_text;
 pub(crate) mod history;
 pub(crate) mod hits;
 pub(crate) mod limits;
+pub(crate) mod payloads;
 pub(crate) mod sample;
 pub mod score;
 pub(crate) mod seen;
@@ -23,7 +24,7 @@ use std::collections::HashSet;
 use archive_base::decisions::Decisions;
 use archive_grammar::Relation;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
-use archive_web::parse::{DocumentKind, Structure, Validity};
+use archive_web::parse::{DocumentFacts, DocumentKind, Structure, Validity};
 use chrono::{DateTime, Utc};
 
 use crate::query::language::{Context, Found, Plan, RowsError, Value, Zone};
@@ -40,6 +41,9 @@ pub(crate) use score::combined;
 pub(crate) use seen::{CheckTally, Seen, Tally, source};
 pub(crate) use subject::World;
 pub(crate) use top::Top;
+
+/// The first and the last time of something.
+pub type SaidTimes = (DateTime<Utc>, DateTime<Utc>);
 
 /// Rows as they are read.
 pub(crate) type Each<'a, T> = Box<dyn Iterator<Item = Found<T>> + 'a>;
@@ -342,6 +346,11 @@ pub trait Rows {
         self.under().map_or(Ok(None), |rows| rows.host(host))
     }
 
+    /// Returns how many URLs of a host are known, captured or not.
+    fn host_urls(&self, host: HostId) -> Result<u32, RowsError> {
+        self.under().map_or(Ok(0), |rows| rows.host_urls(host))
+    }
+
     /// The captures of all pages.
     fn captures(&self) -> Box<dyn Iterator<Item = Result<CaptureRow, RowsError>> + '_> {
         Box::new(std::iter::empty())
@@ -407,6 +416,22 @@ pub trait Rows {
     fn records(&self, captures: &[CaptureId]) -> Result<Vec<Record>, RowsError> {
         let none = || Ok(vec![Record::default(); captures.len()]);
         self.under().map_or_else(none, |rows| rows.records(captures))
+    }
+
+    /// Reads what the documents of some captures say of themselves, and what their bytes are; `None` for captures without
+    /// a payload. Slow.
+    fn document_facts(&self, captures: &[CaptureId]) -> Result<Vec<Option<DocumentFacts>>, RowsError> {
+        self.under().map_or_else(|| Ok(vec![None; captures.len()]), |rows| rows.document_facts(captures))
+    }
+
+    /// Returns the first and the last capture of some pages that has a phrase, by all their versions before an instant.
+    /// Slow.
+    fn said(
+        &self,
+        pages: &[(UrlId, String)],
+        before: Option<DateTime<Utc>>,
+    ) -> Result<Vec<Option<SaidTimes>>, RowsError> {
+        self.under().map_or_else(|| Ok(vec![None; pages.len()]), |rows| rows.said(pages, before))
     }
 
     /// Reads the record of one capture.

@@ -15,12 +15,13 @@ use crate::query::language::{
     CHANGES, Column, ElementPath, FieldPath, Filter, Found, Instant, LINK_KINDS, RESOURCE, RowsError,
     Subject, Value, Via, expr, yes_no,
 };
-use crate::query::rows::ahead::Ahead;
+use crate::query::rows::ahead::{Ahead, known};
 use crate::query::rows::details::{CaptureRow, HostRow, LinkRow, PageDetail, Record, ResponseField};
 use crate::query::rows::digests::hexadecimal;
-use crate::query::rows::history::{changed, newest};
+use crate::query::rows::history::{changed, newest, recaptured};
 use crate::query::rows::hits::Hits;
-use crate::query::rows::limits::{Running, Unreadable};
+use crate::query::rows::limits::Running;
+use crate::query::rows::payloads::Payloads;
 use crate::query::rows::seen::{Seen, Tally};
 use crate::query::rows::{DocumentReader, PageRow, PageText, Row, Rows, SiteRow, score};
 
@@ -37,8 +38,9 @@ pub(crate) struct World<'a> {
     hosts: RefCell<HashMap<HostId, Option<Rc<HostRow>>>>,
     /// The last record read: several fields may come from the same record.
     record: RefCell<Option<(CaptureId, Rc<Record>)>>,
-    records: Ahead<Rc<Record>>,
-    validities: Ahead<Option<Validity>>,
+    records: Ahead<CaptureId, Rc<Record>>,
+    validities: Ahead<CaptureId, Option<Validity>>,
+    pub(crate) payloads: Payloads,
     /// The last document structure read.
     structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
     pub(crate) running: &'a Running,
@@ -50,11 +52,6 @@ pub(crate) struct World<'a> {
 pub(crate) struct RowSubject<'a> {
     pub(crate) world: &'a World<'a>,
     pub(crate) row: &'a Row,
-}
-
-/// What was read together; nothing if something cannot be read.
-fn known<T>(read: Found<Vec<T>>) -> Found<Vec<T>> {
-    if read.as_ref().is_err_and(|error| error.is::<Unreadable>()) { Ok(Vec::new()) } else { read }
 }
 
 /// The value of a field that people decide.
@@ -84,6 +81,7 @@ impl<'a> World<'a> {
             record,
             records,
             validities,
+            payloads: Payloads::default(),
             structure,
             running,
             tally,
@@ -120,16 +118,18 @@ impl<'a> World<'a> {
     pub(crate) fn read_ahead(&self, asks: impl FnOnce() -> Found<()>) -> Found<()> {
         self.records.ask();
         self.validities.ask();
+        self.payloads.ask();
         let asked = asks();
         let (records, validities) = (self.records.asked(), self.validities.asked());
+        let payloads = self.payloads.asked();
         asked?;
-        self.running.note(|seen| seen.records_read += records.len() as u64);
+        self.running.note(|seen| seen.records_read += records.len() as u64 + payloads.count());
         // What is not read ahead is read row by row, so that an unreadable record ends only its own row.
         let read = known(self.rows.records(&records))?;
         self.records.keep(records, read.into_iter().map(Rc::new));
         let checked = known(self.rows.validities(&validities))?;
         self.validities.keep(validities, checked);
-        Ok(())
+        self.payloads.read(payloads, self.rows)
     }
 
     /// What the response of a capture says.
@@ -150,7 +150,7 @@ impl<'a> World<'a> {
     }
 
     fn record(&self, capture: CaptureId) -> Found<Rc<Record>> {
-        if let Some(record) = self.records.get(capture) {
+        if let Some(record) = self.records.get(&capture) {
             return Ok(record);
         }
         if let Some((known, record)) = self.record.borrow().as_ref()
@@ -165,7 +165,7 @@ impl<'a> World<'a> {
     }
 
     /// Before an expensive read: checks the deadline and counts the read.
-    fn reads(&self, what: impl FnOnce(&mut Seen) -> &mut u64) -> Found<()> {
+    pub(crate) fn reads(&self, what: impl FnOnce(&mut Seen) -> &mut u64) -> Found<()> {
         self.running.check()?;
         self.running.note(|seen| *what(seen) += 1);
         Ok(())
@@ -184,7 +184,7 @@ impl<'a> World<'a> {
     }
 
     fn validity(&self, capture: CaptureId) -> Found<Option<Validity>> {
-        if let Some(validity) = self.validities.get(capture) {
+        if let Some(validity) = self.validities.get(&capture) {
             return Ok(validity);
         }
         Ok(self.rows.validities(&[capture])?.pop().flatten())
@@ -214,6 +214,12 @@ impl<'a> World<'a> {
             Column::LastAnswer => page.last_answer.into(),
             Column::LastAttempt => page.last_attempt.into(),
             Column::FailingSince => page.failing_since.into(),
+            Column::Died => {
+                let is_gone = matches!(page.status, Some(404 | 410)) || page.last_attempt != page.last_answer;
+                page.failing_since.filter(|_| page.captures > 0 && is_gone).into()
+            }
+            Column::Recaptured if page.captures < 2 => Value::Empty,
+            Column::Recaptured => recaptured(self.rows, page.id, None)?.map_or(Value::Empty, expr::number),
             Column::Captures => page.captures.into(),
             Column::Captured => u32::from(page.captures > 0).into(),
             Column::Versions => page.versions.into(),
@@ -257,6 +263,7 @@ impl<'a> World<'a> {
                     None => Value::Empty,
                 }
             }
+            column if column.is_of_payload() => self.of_newest_payload(page, column)?,
             column if column.is_decided() => {
                 let Some(decisions) = self.rows.decisions() else { return Ok(Value::Empty) };
                 let text = |text| Ok::<_, RowsError>(self.rows.text(page, text)?.unwrap_or_default());
@@ -305,7 +312,7 @@ impl<'a> World<'a> {
         Ok(match column {
             Column::Host => host.name.as_str().into(),
             Column::Site => self.site(host.site)?.map(|site| site.name.as_str()).into(),
-            Column::Urls => host.urls.into(),
+            Column::Urls => self.rows.host_urls(host.id)?.into(),
             Column::Pages => host.pages.into(),
             Column::Captures => host.captures.into(),
             Column::Attempts => host.attempts.into(),
@@ -338,6 +345,10 @@ impl<'a> World<'a> {
             Column::Stored => capture.stored.into(),
             Column::Digest => hexadecimal(&capture.digest).into(),
             Column::Software => self.rows.software(capture.id)?.into(),
+            Column::Recaptured => {
+                recaptured(self.rows, capture.page, Some(capture.id))?.map_or(Value::Empty, expr::number)
+            }
+            column if column.is_of_payload() => self.of_payload(capture, column)?,
             Column::Change => match (capture.content_changed, capture.bytes_changed) {
                 (true, _) => CHANGES.first().copied().into(),
                 (false, true) => CHANGES.last().copied().into(),
@@ -474,6 +485,13 @@ impl Subject for RowSubject<'_> {
         let Some(page) = self.page() else { return Ok(Value::Empty) };
         self.world.reads(|seen| &mut seen.records_read)?;
         Ok(self.world.rows.topic(page, name)?.map_or(Value::Empty, Value::Number))
+    }
+
+    fn said(&self, phrase: &str, is_last: bool) -> Found<Value> {
+        match self.row {
+            Row::Page(page) if page.captures == 0 => Ok(Value::Empty),
+            _ => self.page().map_or(Ok(Value::Empty), |page| self.world.page_said(page, phrase, is_last)),
+        }
     }
 
     fn hit(&self, search: usize) -> bool {

@@ -205,6 +205,9 @@ impl Plan {
         let columns = |group: &Group| -> Result<_, Error> { Ok(self.values(group)?) };
         let mut found = Ordered::new(self, running, Some(&columns));
         let (mut began, mut all) = (Instant::now(), left_out);
+        if let Some(period) = plan.series {
+            groups.fill(period)?;
+        }
         for group in groups.finish()? {
             running.check_row()?;
             let group = group?;

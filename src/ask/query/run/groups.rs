@@ -6,7 +6,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::query::language::{Aggregate, Error, Found, Gather, PlannedExpr, Subject, Value, expr};
+use crate::query::language::{
+    Aggregate, Error, Found, Gather, PERIODS_MAX, Period, PlannedExpr, Subject, Value, expr,
+};
 use crate::query::rows::{Bucket, Running, Sum};
 use crate::query::run::group_runs::GroupRuns;
 
@@ -142,6 +144,35 @@ impl<'a> Groups<'a> {
         };
         for (place, (aggregate, gathered)) in self.aggregates.iter().zip(&mut group.gathered).enumerate() {
             *bytes += add(gathered, aggregate.gather, place);
+        }
+        Ok(())
+    }
+
+    /// Adds the periods between the first and the last of all groups that have no rows, for each combination of the other
+    /// keys.
+    pub(crate) fn fill(&mut self, period: Period) -> Result<(), Error> {
+        let too_long = || Error::LongSeries { periods_max: PERIODS_MAX };
+        if !self.runs.is_empty() {
+            return Err(too_long());
+        }
+        let (mut times, mut others): (Vec<String>, HashMap<Vec<u8>, Vec<Value>>) = Default::default();
+        for group in self.found.values() {
+            // A row without the time is in no period.
+            let Some((Value::Text(time), rest)) = group.keys.split_first() else { continue };
+            let mut key = Vec::new();
+            rest.iter().for_each(|value| value.push_key(&mut key));
+            times.push(time.clone());
+            others.insert(key, rest.to_vec());
+        }
+        let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return Ok(()) };
+        for time in period.each(first, last).ok_or_else(too_long)? {
+            for rest in others.values() {
+                let keys = std::iter::once(Value::Text(time.clone())).chain(rest.iter().cloned());
+                self.gather_of(keys.collect(), |_, _, _| 0)?;
+            }
+            if self.are_too_many() {
+                return Err(too_long());
+            }
         }
         Ok(())
     }

@@ -7,6 +7,8 @@ use crate::query::rows::{Row, World};
 const ROWS_TOGETHER: usize = 32;
 /// Maximum number of rows whose records are read in parallel.
 const ROWS_TOGETHER_MAX: usize = 1024;
+/// The same where whole payloads are needed: a text may have half a megabyte.
+const PAYLOADS_TOGETHER_MAX: usize = 128;
 
 impl Plan {
     /// Passes rows to a function. If records or the validity of documents decide which rows match, or their groups,
@@ -25,6 +27,9 @@ impl Plan {
         if read.is_empty() && keys.is_empty() {
             return rows.try_for_each(|row| look(row?));
         }
+        let has_payloads = read.iter().any(|part| part.has(PlannedExpr::is_of_payload))
+            || keys.iter().any(|key| key.has(PlannedExpr::is_of_payload));
+        let most = if has_payloads { PAYLOADS_TOGETHER_MAX } else { ROWS_TOGETHER_MAX };
         let mut count = ROWS_TOGETHER;
         loop {
             let together: Vec<Row> = rows.by_ref().take(count).collect::<Result<_, _>>()?;
@@ -56,7 +61,7 @@ impl Plan {
                 })
             })?;
             together.into_iter().try_for_each(&mut *look)?;
-            count = ROWS_TOGETHER_MAX.min(2 * count);
+            count = most.min(2 * count);
         }
     }
 }

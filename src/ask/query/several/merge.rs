@@ -17,14 +17,14 @@ use archive_books::ledger::{self, AnsweringError};
 use archive_books::prepared::Facts;
 use archive_books::search::{self, IndexView, Readers};
 use archive_storage::{CaptureId, HostId, SiteId, State, Store, UrlId};
-use archive_web::parse::{Structure, Validity};
+use archive_web::parse::{DocumentFacts, Structure, Validity};
 use chrono::{DateTime, Utc};
 
 use crate::query::columns::{ArchiveRows, ArchiveRowsError};
 use crate::query::language::{Found, Plan, Value};
 use crate::query::rows::{
     CaptureRow, Chosen, DocumentReader, Each, Hits, HostRow, LinkRow, PageDetail, PageRow, PageText, Record,
-    ResponseField, Row, Rows, Running, SiteRow,
+    ResponseField, Row, Rows, Running, SaidTimes, SiteRow,
 };
 use crate::query::several::part::{FirstIds, Member};
 
@@ -399,6 +399,11 @@ impl Rows for Together<'_> {
         Ok(part.rows.host(HostId(host.0 - part.first.host))?.map(|row| part.host(row)))
     }
 
+    fn host_urls(&self, host: HostId) -> Found<u32> {
+        let part = self.of(host.0, |first| first.host);
+        part.rows.host_urls(HostId(host.0 - part.first.host))
+    }
+
     fn captures(&self) -> Each<'_, CaptureRow> {
         self.each(|rows| rows.captures(), |_, part, row| Ok(Some(part.capture(row))))
     }
@@ -424,6 +429,25 @@ impl Rows for Together<'_> {
                 })
             })
         })
+    }
+
+    fn document_facts(&self, captures: &[CaptureId]) -> Found<Vec<Option<DocumentFacts>>> {
+        self.of_captures(captures, ArchiveRows::document_facts)
+    }
+
+    fn said(
+        &self,
+        pages: &[(UrlId, String)],
+        before: Option<DateTime<Utc>>,
+    ) -> Found<Vec<Option<SaidTimes>>> {
+        let part = |(page, _): &(UrlId, String)| self.of(page.0, |first| first.url);
+        let mut all = Vec::with_capacity(pages.len());
+        for run in pages.chunk_by(|left, right| std::ptr::eq(part(left), part(right))) {
+            let part = part(&run[0]);
+            let own = run.iter().map(|(page, phrase)| (part.page(*page), phrase.clone()));
+            all.append(&mut part.rows.said(&own.collect::<Vec<_>>(), before)?);
+        }
+        Ok(all)
     }
 
     fn records(&self, captures: &[CaptureId]) -> Found<Vec<Record>> {

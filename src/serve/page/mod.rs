@@ -9,6 +9,7 @@ mod picture;
 mod pictures;
 mod query;
 mod reading;
+mod ready;
 mod review;
 mod runs;
 mod search;
@@ -353,7 +354,7 @@ pub(super) const ROUTES: &[PageRoute] = &[
         .for_review(),
     PageRoute::of("/", &[], &["json"], start::page),
     PageRoute::of("/search", &["q", "from", "as-of"], &["json"], search::page),
-    PageRoute::of("/query", &["q"], &["json", "csv"], query::page),
+    PageRoute::of("/query", &["q", "ready", "site", "words", "date"], &["json", "csv"], query::page),
     PageRoute::of("/page", &["url", "from"], &["json"], captures::page),
     PageRoute::of("/site", &["name"], &["json"], site::page),
     PageRoute::of("/compare", &["url", "from", "to"], &["json"], compare::page),

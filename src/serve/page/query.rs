@@ -13,7 +13,7 @@ use chrono::Utc;
 use maud::{Markup, html};
 use serde_json::{Map, Value as Json, json};
 
-use super::{ArchiveRequest, PageProblem, PageRequest, Reply, Speech, front};
+use super::{ArchiveRequest, PageProblem, PageRequest, Reply, Speech, front, ready};
 use crate::serve::ask::{TIME_MAX, limits};
 use crate::serve::spool::Unsent;
 
@@ -68,9 +68,13 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
         question.plan.limit_if_unlimited(ROWS);
         rows.begin(question.plan.headings())?;
         match question.each(&mut |row| rows.take(row).map_err(Error::Spill)) {
-            Err(error @ (Error::NoIndex | Error::NoVersions(_) | Error::TooMuch { .. } | Error::Late(_))) => {
-                Ok(Err(error.to_string()))
-            }
+            Err(
+                error @ (Error::NoIndex
+                | Error::NoVersions(_)
+                | Error::TooMuch { .. }
+                | Error::LongSeries { .. }
+                | Error::Late(_)),
+            ) => Ok(Err(error.to_string())),
             matched => Ok(Ok((Some(matched?), Missing::rows(question.unread())))),
         }
     })
@@ -84,7 +88,13 @@ pub(super) fn query(
     asked: &PageRequest<'_>,
     ask: impl FnOnce(&str, &mut GivenRows) -> Result<Answered, PageProblem>,
 ) -> Result<Reply, PageProblem> {
-    let (t, text) = (asked.speech, asked.parameter("q"));
+    let t = asked.speech;
+    let text = match (asked.parameter("q"), ready::chosen(asked)) {
+        ("", Some(Ok(query))) => query,
+        ("", Some(Err(missing))) => return Ok(mistaken(asked, "", missing)),
+        (text, _) => text.to_owned(),
+    };
+    let text = text.as_str();
     if text.is_empty() {
         return Ok(asked.reply(t.say("Query"), &Json::Null, || shown(t, "", None, None)).with_script(None));
     }
@@ -219,6 +229,7 @@ fn shown(t: Speech, text: &str, answer: Option<(&Answer, &[Missing])>, mistake: 
         @match answer {
             Some((answer, missing)) => { (front::missing(t, missing)) (rows(t, text, answer)) }
             None => {
+                (ready::form(t))
                 h2 { (t.say("Examples")) }
                 ul { @for example in EXAMPLES { li { a href=(t.query_of(example)) { code { (example) } } } } }
             }

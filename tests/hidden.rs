@@ -204,6 +204,9 @@ impl Web {
                     "host select host, pages, captures, attempts, failures, bytes",
                     "capture select url, time, status, changed, size, digest",
                     "page as of 2024-06-01 select url, status",
+                    "page type = html select url, description, text length, first_said(\"a\"), last_said(\"a\"), lost text",
+                    "capture text matches \"a\" select url, title, format",
+                    "count captures per year",
                     "nonsense =",
                 ];
                 let linked = self.urls.iter().flat_map(|url| {
@@ -220,6 +223,9 @@ impl Web {
             "from" | "to" | "at" => {
                 texts(&["1", "2020-06-01T00:00:00Z", "2024-06-01T00:00:00Z", "2026-01-01T00:00:00Z"])
             }
+            "ready" => texts(&["0", "1", "4", "5", "6", "8"]),
+            "words" => self.words.iter().cloned().collect(),
+            "date" => texts(&["2024-06-01"]),
             "by" => texts(&["anna"]),
             "before" => texts(&["9"]),
             name => panic!("give values for the parameter {name}"),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use serde_json::{Value, json};
@@ -18,32 +18,34 @@ const FEBRUARY: &str = "2026-02-20T12:00:00Z";
 
 /// A page at one time: status line, additional header lines, body.
 #[derive(Clone)]
-struct Answer {
+pub(crate) struct Answer {
     status: &'static str,
-    head: String,
-    body: Vec<u8>,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 /// The pages at one time by host and path.
-type Pages = HashMap<(&'static str, &'static str), Answer>;
+pub(crate) type Pages = HashMap<(&'static str, &'static str), Answer>;
 
-/// A web of three sites, one of which only serves its robots.txt. No host has a sitemap at `/sitemap.xml`, where it is
-/// looked for; so each of the other hosts has one more missing page.
-struct LibraryWeb {
-    address: SocketAddr,
-    is_february: Arc<AtomicBool>,
+/// A web whose pages are others at each of several times. The host `gone.test` only serves its robots.txt.
+pub(crate) struct StagedWeb {
+    pub(crate) address: SocketAddr,
+    /// The number of the current time.
+    pub(crate) stage: Arc<AtomicUsize>,
 }
 
-fn answer(status: &'static str, head: &str, body: impl Into<Vec<u8>>) -> Answer {
+pub(crate) fn answer(status: &'static str, head: &str, body: impl Into<Vec<u8>>) -> Answer {
     Answer { status, head: head.to_owned(), body: body.into() }
 }
 
-fn html(server: &str, language: &str, title: &str, body: &str) -> Answer {
+pub(crate) fn html(server: &str, language: &str, title: &str, body: &str) -> Answer {
     let head = format!("Server: {server}\r\nContent-Type: text/html; charset=utf-8\r\n");
     let title = if title.is_empty() { String::new() } else { format!("<title>{title}</title>") };
     answer("200 OK", &head, format!("<html lang={language}>{title}{body}</html>"))
 }
 
+/// A web of three sites. No host has a sitemap at `/sitemap.xml`, where it is looked for; so each of two hosts has one more
+/// missing page.
 fn pages(is_february: bool) -> Pages {
     let pdf = |server: &str, bytes: usize| {
         let head = format!("Server: {server}\r\nContent-Type: application/pdf\r\nETag: \"{bytes}\"\r\n");
@@ -104,22 +106,22 @@ fn pages(is_february: bool) -> Pages {
     ])
 }
 
-impl LibraryWeb {
-    fn start() -> Self {
+impl StagedWeb {
+    pub(crate) fn start(times: Vec<Pages>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let is_february = Arc::new(AtomicBool::new(false));
-        let (times, now) = (Arc::new([pages(false), pages(true)]), Arc::clone(&is_february));
+        let stage = Arc::new(AtomicUsize::new(0));
+        let (times, now) = (Arc::new(times), Arc::clone(&stage));
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (times, now) = (Arc::clone(&times), Arc::clone(&now));
                 // Clients may disconnect at any time.
                 thread::spawn(move || {
-                    drop(serve(stream, &times[usize::from(now.load(Ordering::Relaxed))]));
+                    drop(serve(stream, &times[now.load(Ordering::Relaxed)]));
                 });
             }
         });
-        Self { address, is_february }
+        Self { address, stage }
     }
 }
 
@@ -155,7 +157,7 @@ fn serve(mut stream: TcpStream, pages: &Pages) -> std::io::Result<()> {
 
 /// Returns an archive of the web, crawled in January and refreshed in February.
 fn library() -> Archive {
-    let web = LibraryWeb::start();
+    let web = StagedWeb::start(vec![pages(false), pages(true)]);
     let archive = Archive::new();
     let connect = format!("::{}", web.address);
     // One seed never answers, and is not waited for.
@@ -164,7 +166,7 @@ fn library() -> Archive {
         .map(str::to_owned);
     let mut crawl = archive.crawl(&seeds, &options);
     start(crawl.args(["--clock", JANUARY])).wait().refused(4, &["gone.test"]);
-    web.is_february.store(true, Ordering::Relaxed);
+    web.stage.store(1, Ordering::Relaxed);
     let refresh = ["--budget", "1000", "--clock", FEBRUARY];
     start(archive.command("refresh").args(options).args(refresh)).wait().succeeded();
     archive

@@ -39,6 +39,7 @@ mod page_parts;
 mod shared_budget;
 
 // ask
+mod curators;
 mod decisions;
 mod focus;
 mod limits;

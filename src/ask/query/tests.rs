@@ -8,6 +8,7 @@ use archive_storage::{HostId, SiteId, UrlId};
 use archive_web::parse::DocumentKind;
 use chrono::{DateTime, TimeZone, Utc};
 
+use super::language::{PERIODS_MAX, Period};
 use super::{
     Answer, Context, Error, FullText, Limits, PageRow, PageText, Plan, Rows, RowsError, Running, SiteRow,
     Value, Zone, score,
@@ -515,4 +516,19 @@ fn needs_an_index_to_search() {
     let plan = Plan::parse("text contains open", &context(&web)).unwrap();
     assert!(matches!(plan.run(&web, None), Err(Error::NoIndex)));
     assert!(plan.searches_text());
+}
+
+#[test]
+fn labels_and_series_have_limits() {
+    let web = web();
+    let is_plan = |text: &str| Plan::parse(text, &context(&web)).is_ok();
+    assert!(is_plan("page label(host, 127) = x") && is_plan("page label(host, -127) = x"));
+    assert!(!is_plan("page label(host, 128) = x") && !is_plan("page label(host, 1.5) = x"));
+    let first = chrono::NaiveDate::from_ymd_opt(1990, 1, 1).unwrap();
+    let last = |days: usize| Period::Day.of(first + chrono::Days::new(days as u64 - 1));
+    let days = |number: usize| Period::Day.each("1990-01-01", &last(number));
+    assert_eq!(days(PERIODS_MAX).unwrap().len(), PERIODS_MAX);
+    assert_eq!(days(PERIODS_MAX + 1), None);
+    assert_eq!(Period::Week.each("2020-W52", "2021-W01").unwrap(), ["2020-W52", "2020-W53", "2021-W01"]);
+    assert_eq!(Period::Month.each("2025-12", "2026-01").unwrap(), ["2025-12", "2026-01"]);
 }

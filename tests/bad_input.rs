@@ -105,6 +105,10 @@ fn what_is_left_empty_is_named() {
     archive.run("why", &[""]).refused(USAGE, &["no URL is given"]);
     archive.run("search", &["page type:"]).refused(USAGE, &["column 6: nothing follows `type:`"]);
     // Reported before anything is computed.
+    for method in ["opic", "links", "symmetric", "hits", "harmonic"] {
+        let refused = archive.run("rank", &["--method", method, "--damping", "0.5"]);
+        refused.refused(USAGE, &["has no damping to choose; leave out --damping"]);
+    }
     let refused = archive.run("rank", &["--save", ""]).refused(USAGE, &["'' is not a name for a column"]);
     assert!(refused.output.is_empty(), "{}", refused.text());
     let same = ["--listen", "127.0.0.1:8070", "--replay-listen", "127.0.0.1:8070"];

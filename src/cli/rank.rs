@@ -13,6 +13,7 @@ use archive_base::files::{Output, is_standard_output};
 use archive_base::memory::{parse_bytes, peak_bytes};
 use archive_books::columns;
 use archive_math::graphs::ReadError;
+use archive_math::importance::order::DAMPING;
 use archive_math::importance::ranking::{Column, Method, Request};
 use serde::Serialize;
 
@@ -26,8 +27,8 @@ const NAMES_AT_ONCE: usize = 1000;
 
 /// Rank the pages or sites of one or more archives, or the pages of a graph
 ///
-/// Methods: pagerank (fast, with a proven error bound), opic (the limit to which importance converges), walk (the
-/// papers' iteration), interest, interest-of-important, interest-printed and combined (Xyleme, with --chosen), links
+/// Methods: pagerank (fast, with a proven error bound; by the archive's damping the limit to which importance converges),
+/// opic (the same if the jump were one more link of each page), walk (the papers' iteration), interest, interest-of-important, interest-printed and combined (Xyleme, with --chosen), links
 /// and symmetric (eigenvectors), hits, harmonic. Several archives can be ranked by pagerank and opic.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -43,9 +44,10 @@ pub(crate) struct Args {
     /// Ranking method
     #[arg(long, default_value = "pagerank")]
     method: Method,
-    /// Probability of following a link
-    #[arg(long, default_value_t = 0.85)]
-    damping: f64,
+    /// Probability of following a link, for methods with jumps: not for opic, links, symmetric, hits and harmonic
+    /// [default: 0.85]
+    #[arg(long)]
+    damping: Option<f64>,
     /// Error (pagerank) or last change (other methods), in L1, below which to stop
     #[arg(long, default_value_t = 1e-9)]
     tolerance: f64,
@@ -106,7 +108,7 @@ struct RankRow<'a> {
     pages: usize,
     arcs: usize,
     threads: usize,
-    damping: f64,
+    damping: Option<f64>,
     tolerance: f64,
     load_seconds: f64,
     prepare_seconds: f64,
@@ -117,9 +119,18 @@ struct RankRow<'a> {
     peak_bytes: Option<u64>,
 }
 
+impl Args {
+    fn damping(&self) -> f64 {
+        self.damping.unwrap_or(DAMPING)
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if let Some(name) = &args.save {
         columns::check_name(name).map_err(|error| usage(error.to_string()))?;
+    }
+    if args.damping.is_some() && !args.method.has_damping() {
+        refuse!("--method {} has no damping to choose; leave out --damping", args.method);
     }
     if let (Some(memory), Some(graph)) = (args.memory, &args.graph) {
         return on_disk::run(args, graph, memory);
@@ -144,7 +155,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             pages,
             arcs,
             threads,
-            damping: args.damping,
+            damping: args.method.has_damping().then(|| args.damping()),
             tolerance: args.tolerance,
             load_seconds,
             prepare_seconds: column.prepare_seconds,
@@ -193,7 +204,7 @@ fn rank_one(args: &Args) -> Result<RankedGraph<'static>> {
     let threads = threads(args);
     let request = Request {
         method: args.method,
-        damping: args.damping,
+        damping: args.damping(),
         tolerance: args.tolerance,
         iterations_max: args.iterations,
         threads,

@@ -40,7 +40,7 @@ pub(super) fn run(args: &Args, graph: &Path, memory: usize) -> Result<ExitCode> 
     let weight = |page: usize| chosen.as_ref().map_or(1.0, |chosen| chosen[page]);
     let options = slices::Sliced {
         which,
-        damping: args.damping,
+        damping: args.damping(),
         tolerance: args.tolerance,
         iterations_max: args.iterations,
         threads,

@@ -17,7 +17,7 @@ use crate::cli::{Failure, Result};
 /// Ranks the pages or sites of several archives as if they were one.
 pub(super) fn rank<'a>(args: &Args, answering: &'a Answering) -> Result<RankedGraph<'a>> {
     let (name, damping) = match args.method {
-        Method::PageRank => ("pagerank", Damping::Constant(args.damping)),
+        Method::PageRank => ("pagerank", Damping::Constant(args.damping())),
         Method::Opic => ("opic", Damping::OneMoreLink),
         method => refuse!("--method {method} works only for a single archive"),
     };

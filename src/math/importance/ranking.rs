@@ -53,6 +53,14 @@ const METHODS: [(&str, Method); 11] = [
 #[error("unknown method '{0}'; valid methods are {names}", names = METHODS.map(|(name, _)| name).join(", "))]
 pub struct UnknownMethod(String);
 
+impl Method {
+    /// Whether the method has a damping to choose: `opic` has one for each page, the others jump nowhere.
+    #[must_use]
+    pub fn has_damping(self) -> bool {
+        !matches!(self, Self::Opic | Self::Links | Self::Symmetric | Self::Hits | Self::Harmonic)
+    }
+}
+
 impl FromStr for Method {
     type Err = UnknownMethod;
 

@@ -39,7 +39,18 @@ fn orders_are_kept_and_lead_to_the_same_pages() {
     let served = TestWeb::start(Config { clock, ..config });
     let mut reached: Option<BTreeSet<String>> = None;
     let mut sequences = BTreeSet::new();
-    for order in ["cash", "endowed", "fpr@1", "breadth", "depth", "backlinks", "random"] {
+    for order in [
+        "cash",
+        "endowed",
+        "fpr@1",
+        "pagerank@20",
+        "rankmass@20",
+        "cycle",
+        "breadth",
+        "depth",
+        "backlinks",
+        "random",
+    ] {
         let archive = crawl(&served, order, &[]);
         let captured = captures(&archive.path);
         captured.are_single();
@@ -48,7 +59,7 @@ fn orders_are_kept_and_lead_to_the_same_pages() {
         assert_eq!(reached.get_or_insert_with(|| urls.clone()), &urls, "{order}");
         let pages = fetched(&archive);
         assert!(pages.len() > 200, "{order}: {} pages", pages.len());
-        if matches!(order, "breadth" | "depth") {
+        if matches!(order, "cycle" | "breadth" | "depth") {
             assert!(pages.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{order}: {pages:?}");
         }
         let store = Store::read_only(&archive.path).unwrap();
@@ -57,7 +68,7 @@ fn orders_are_kept_and_lead_to_the_same_pages() {
         let why = archive.json("why", &[&served.web.seeds(1)[0]]).remove(0);
         assert!(why["order"].as_str().unwrap().starts_with(order), "{why}");
     }
-    assert!(sequences.len() >= 5, "orders differ: {} of them", sequences.len());
+    assert!(sequences.len() >= 7, "orders differ: {} of them", sequences.len());
 }
 
 #[test]
@@ -65,5 +76,38 @@ fn an_order_that_does_not_exist_is_explained() {
     let archive = Archive::new();
     let seeds = ["http://a.test/".to_owned()];
     let wrong = start(&mut archive.crawl(&seeds, &["--order", "best"])).wait();
-    wrong.refused(2, &["'best' is not an order", "cash, endowed[@M], fpr[@M], breadth"]);
+    wrong.refused(2, &["'best' is not an order", "cash, endowed[@M], fpr[@M], pagerank[@N]"]);
+}
+
+/// The settings of importance stay with the archive, and change what importance says.
+#[test]
+fn damping_and_window_are_kept() {
+    let config = Config::plain(93, 1, 60);
+    let clock = Clock::simulated(config.start);
+    let served = TestWeb::start(Config { clock, ..config });
+    let archive = crawl(&served, "cash", &["--damping", "0.5", "--window", "all"]);
+    let settings = || {
+        let stats = archive.json::<&str>("stats", &[]).remove(0);
+        (stats["damping"].as_f64().unwrap(), stats["window"].as_str().unwrap().to_owned())
+    };
+    assert_eq!(settings(), (0.5, "all".to_owned()));
+    let mut again = archive.crawl(&served.web.seeds(1), &served.at_once());
+    start(again.args(["--window", "interpolated@8"])).wait().succeeded();
+    assert_eq!(settings(), (0.5, "interpolated@8".to_owned()));
+    ledger_balances(&archive.path);
+    let best = |archive: &Archive| {
+        let row = archive.json("query", &["page order by importance limit 1 select importance"]).remove(0);
+        row["importance"].as_f64().unwrap()
+    };
+    let steeper = crawl(&served, "cash", &[]);
+    assert!(best(&steeper) > 1.2 * best(&archive), "{} {}", best(&steeper), best(&archive));
+    for (option, value) in
+        [("--damping", "1"), ("--damping", "0"), ("--window", "fixed@8"), ("--window", "interpolated@0")]
+    {
+        let wrong = start(&mut archive.crawl(&served.web.seeds(1), &[option, value])).wait();
+        wrong.refused(
+            2,
+            &[if option == "--damping" { "0.1 to 0.99" } else { "write all, or interpolated@N" }],
+        );
+    }
 }

@@ -2,14 +2,16 @@
 //!
 //! The orders are those of [`archive_math::importance::order`], the same that the lab measures. The priority of a page in
 //! their queue becomes its level in the frontier. Cash is stored with the pages; every other order keeps its numbers in
-//! memory and recomputes them from the stored links when a crawl continues.
+//! memory and recomputes them from the stored links when a crawl continues. PageRank and RankMass also keep all links of
+//! fetched pages in memory, and give waiting pages new levels from time to time.
 
 use std::fmt;
 use std::str::FromStr;
 
 use archive_books::ledger::{LEVEL_PAGE_MAX, LinkCode, page_flags as flags};
 use archive_math::importance::order::{
-    Backlinks, BreadthFirst, Depth, DownloadOrder, Fractional, OrderLink, PageQueue, RandomOrder,
+    Backlinks, BreadthFirst, Depth, DownloadOrder, Fractional, OrderLink, PageQueue, PageRankSoFar,
+    RandomOrder, Renewal, WindowedRankMass,
 };
 use archive_storage::{PageFlags, State, StateError, UrlId};
 
@@ -22,8 +24,17 @@ const HOST_WEIGHT: f64 = 100.0;
 /// Flags of pages that have an account, also of those that turned out to be aliases or missing.
 const WAITS_OR_LEADS: PageFlags = flags::PAGE;
 
-/// Number of levels per doubling of a priority.
-const LEVELS_PER_DOUBLING: f64 = 4.0;
+/// Number of levels per doubling of a priority, as of cash.
+const LEVELS_PER_DOUBLING: f64 = 8.0;
+
+/// Level of a page that received as much as the average page has: that of an endowment of cash.
+const LEVEL_OF_ONE: f64 = 67.0;
+
+/// PageRank is computed again when a tenth more pages are fetched.
+const PAGE_RANK_SHARE: f64 = 0.1;
+
+/// RankMass is computed again when a twentieth of the waiting pages are fetched, as in most of the paper.
+const RANK_MASS_SHARE: f64 = 0.05;
 
 /// An order of fetching; the command line takes its text form.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -35,6 +46,12 @@ pub enum CrawlOrder {
     Endowed(f64),
     /// Fractional PageRank; a link between hosts has weight M.
     Fractional(f64),
+    /// Highest PageRank in the known part first; computed again after this number of pages.
+    PageRank(Option<u32>),
+    /// Most RankMass first; computed again after this number of pages.
+    RankMass(Option<u32>),
+    /// All known pages in turn, which is the order of discovery while each is fetched once.
+    Cycle,
     /// In order of discovery.
     Breadth,
     /// Fewest links from the entrance of the site first.
@@ -48,7 +65,8 @@ pub enum CrawlOrder {
 /// The text is not the name of an order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is not an order; the orders are cash, endowed[@M], fpr[@M], breadth, depth, backlinks and random"
+    "'{0}' is not an order; the orders are cash, endowed[@M], fpr[@M], pagerank[@N], rankmass[@N], cycle, breadth, depth, \
+     backlinks and random"
 )]
 pub struct UnknownOrder(String);
 
@@ -64,10 +82,17 @@ impl FromStr for CrawlOrder {
         if weight.is_some_and(|weight| !(weight > 0.0 && weight.is_finite())) {
             return Err(unknown());
         }
+        let whole = |pages: Option<f64>| match pages {
+            Some(pages) if pages.fract() > 0.0 || pages > f64::from(u32::MAX) => Err(unknown()),
+            pages => Ok(pages.map(|pages| pages as u32)),
+        };
         match (name, weight) {
             ("cash", None) => Ok(Self::Cash),
             ("endowed", weight) => Ok(Self::Endowed(weight.unwrap_or(1.0))),
             ("fpr", weight) => Ok(Self::Fractional(weight.unwrap_or(HOST_WEIGHT))),
+            ("pagerank", pages) => Ok(Self::PageRank(whole(pages)?)),
+            ("rankmass", pages) => Ok(Self::RankMass(whole(pages)?)),
+            ("cycle", None) => Ok(Self::Cycle),
             ("breadth", None) => Ok(Self::Breadth),
             ("depth", None) => Ok(Self::Depth),
             ("backlinks", None) => Ok(Self::Backlinks),
@@ -83,6 +108,11 @@ impl fmt::Display for CrawlOrder {
             Self::Cash => f.write_str("cash"),
             Self::Endowed(weight) => write!(f, "endowed@{weight}"),
             Self::Fractional(weight) => write!(f, "fpr@{weight}"),
+            Self::PageRank(None) => f.write_str("pagerank"),
+            Self::PageRank(Some(pages)) => write!(f, "pagerank@{pages}"),
+            Self::RankMass(None) => f.write_str("rankmass"),
+            Self::RankMass(Some(pages)) => write!(f, "rankmass@{pages}"),
+            Self::Cycle => f.write_str("cycle"),
             Self::Breadth => f.write_str("breadth"),
             Self::Depth => f.write_str("depth"),
             Self::Backlinks => f.write_str("backlinks"),
@@ -99,8 +129,10 @@ impl CrawlOrder {
             Self::Cash => {
                 "pages that have gained most importance from links since their last fetch come first"
             }
-            Self::Endowed(_) | Self::Fractional(_) => "pages that important pages link to come first",
-            Self::Breadth => "pages that were found first come first",
+            Self::Endowed(_) | Self::Fractional(_) | Self::PageRank(_) | Self::RankMass(_) => {
+                "pages that important pages link to come first"
+            }
+            Self::Cycle | Self::Breadth => "pages that were found first come first",
             Self::Depth => "pages nearest to the entrance of their site come first",
             Self::Backlinks => "pages with the most links from fetched pages come first",
             Self::Random => "in random order",
@@ -111,16 +143,29 @@ impl CrawlOrder {
     pub fn begin(self, state: &State, seeds: &[UrlId]) -> Result<Option<Ordering>, StateError> {
         let (order, scale): (Box<dyn DownloadOrder>, Scale) = match self {
             Self::Cash => return Ok(None),
-            Self::Endowed(weight) => (Box::new(Fractional::endowed(weight)), Scale::Logarithm { one: 40.0 }),
+            Self::Endowed(weight) => {
+                (Box::new(Fractional::endowed(weight)), Scale::Logarithm { one: LEVEL_OF_ONE })
+            }
             Self::Fractional(weight) => {
                 (Box::new(Fractional::new(weight)), Scale::Logarithm { one: f64::from(LEVEL_PAGE_MAX) })
             }
-            Self::Breadth => (Box::new(BreadthFirst::default()), Scale::Logarithm { one: 1.0 }),
+            Self::PageRank(pages) => (
+                Box::new(PageRankSoFar::new(pages.map_or(Renewal::Share(PAGE_RANK_SHARE), Renewal::Pages))),
+                Scale::Logarithm { one: LEVEL_OF_ONE },
+            ),
+            Self::RankMass(pages) => (
+                Box::new(WindowedRankMass::new(
+                    pages.map_or(Renewal::Share(RANK_MASS_SHARE), Renewal::Pages),
+                )),
+                Scale::Logarithm { one: f64::from(LEVEL_PAGE_MAX) },
+            ),
+            Self::Cycle | Self::Breadth => (Box::new(BreadthFirst::default()), Scale::Logarithm { one: 1.0 }),
             Self::Depth => (Box::new(Depth::default()), Scale::Reciprocal),
             Self::Backlinks => (Box::new(Backlinks::default()), Scale::Logarithm { one: 1.0 }),
             Self::Random => (Box::new(RandomOrder::new(RANDOM_SEED)), Scale::Linear { whole: 2f64.powi(64) }),
         };
-        let levels = QueuedLevels { scale, of: Vec::new() };
+        let is_renewed = matches!(self, Self::PageRank(_) | Self::RankMass(_));
+        let levels = QueuedLevels { scale, of: Vec::new(), changed: is_renewed.then(Vec::new) };
         let mut ordering = Ordering { order, levels, links: Vec::new() };
         ordering.resume(state, seeds)?;
         Ok(Some(ordering))
@@ -160,7 +205,13 @@ impl Ordering {
             Ok::<_, StateError>(())
         })?;
         self.links = links;
+        self.take_changed();
         Ok(())
+    }
+
+    /// Takes the pages whose levels were computed again.
+    pub fn take_changed(&mut self) -> Vec<UrlId> {
+        self.levels.changed.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// Records that a page was fetched and links to `targets`.
@@ -203,6 +254,8 @@ enum Scale {
 struct QueuedLevels {
     scale: Scale,
     of: Vec<u8>,
+    /// Pages whose level changed, where an order is computed again and again.
+    changed: Option<Vec<UrlId>>,
 }
 
 impl QueuedLevels {
@@ -223,7 +276,12 @@ impl PageQueue for QueuedLevels {
         if place >= self.of.len() {
             self.of.resize((place + 1).next_power_of_two(), 0);
         }
-        self.of[place] = self.level(priority);
+        let level = self.level(priority);
+        if std::mem::replace(&mut self.of[place], level) != level
+            && let Some(changed) = &mut self.changed
+        {
+            changed.push(UrlId(page));
+        }
     }
 }
 
@@ -234,11 +292,34 @@ mod tests {
 
     #[test]
     fn orders_are_named() {
-        for name in ["cash", "endowed@1", "fpr@100", "breadth", "depth", "backlinks", "random"] {
+        for name in [
+            "cash",
+            "endowed@1",
+            "fpr@100",
+            "pagerank",
+            "pagerank@1000",
+            "rankmass",
+            "rankmass@500",
+            "cycle",
+            "breadth",
+            "depth",
+            "backlinks",
+            "random",
+        ] {
             assert_eq!(name.parse::<CrawlOrder>().unwrap().to_string(), name);
         }
         assert_eq!("fpr".parse(), Ok(CrawlOrder::Fractional(100.0)));
-        for name in ["", "cash@2", "fpr@0", "fpr@x", "truth"] {
+        for name in [
+            "",
+            "cash@2",
+            "fpr@0",
+            "fpr@x",
+            "pagerank@1.5",
+            "rankmass@0",
+            "rankmass@1e99",
+            "cycle@2",
+            "truth",
+        ] {
             assert!(
                 name.parse::<CrawlOrder>().unwrap_err().to_string().contains("the orders are cash"),
                 "{name}"
@@ -253,7 +334,7 @@ mod tests {
             (Scale::Linear { whole: 1e9 }, [1e6, 5e8, 9e8]),
             (Scale::Reciprocal, [1.0 / 90.0, 1.0 / 3.0, 1.0]),
         ] {
-            let mut levels = QueuedLevels { scale, of: Vec::new() };
+            let mut levels = QueuedLevels { scale, of: Vec::new(), changed: None };
             for (page, priority) in (0..).zip(priorities) {
                 levels.put(page, priority);
             }

@@ -2,7 +2,7 @@
 
 use super::Result;
 use archive::jobs::CashChange;
-use archive_books::ledger::{Favour, SiteRule};
+use archive_books::ledger::{CreditWindow, Favour, SiteRule};
 
 /// Options of importance; an omitted one keeps the value stored with the archive.
 #[derive(clap::Args)]
@@ -20,6 +20,13 @@ pub(crate) struct CashArgs {
     /// Weights of payments to unread and to read pages: 1:0 for discovery only, 1:1 for equal weights [default: 0:1]
     #[arg(long, value_name = "DISCOVERY:REFRESH", value_parser = balance)]
     balance: Option<(u16, u16)>,
+    /// Probability of following a link rather than jumping to any page, as in PageRank [default: 0.85]
+    #[arg(long, value_name = "D")]
+    damping: Option<f64>,
+    /// The past that importance is computed from: all, or interpolated@N for the last N turns of all cash
+    /// [default: interpolated@16]
+    #[arg(long, value_name = "WINDOW")]
+    window: Option<CreditWindow>,
     /// Target whose links are paid more: xml, a word of URLs (news), (a query), rated (sites rated above 2.5 or marked
     /// keep or often by people), or likely (sites that people would choose according to `archive review learn`);
     /// TOPIC*BONUS adds BONUS times the link's pay [default bonus: 2]; may be repeated
@@ -41,6 +48,8 @@ impl CashArgs {
             nofollow: self.nofollow,
             template: self.template,
             balance: self.balance,
+            damping: self.damping,
+            window: self.window,
             favours: changes_favours.then(|| self.favour.clone()),
             sites: self.sites,
         }

@@ -65,8 +65,9 @@ pub(crate) struct Args {
     /// Maximum number of links from a seed to a page [default: 255]
     #[arg(long, value_name = "N", help_heading = KEPT)]
     max_depth: Option<u8>,
-    /// Crawl order: cash (OPIC), endowed[@M], fpr[@M], breadth, depth, backlinks or random; M is the weight of a link
-    /// between hosts
+    /// Crawl order: cash (OPIC), endowed[@M], fpr[@M], pagerank[@N], rankmass[@N], cycle, breadth, depth, backlinks or
+    /// random; M is the weight of a link between hosts, N the number of pages after which ranks are computed again
+    /// (pagerank: a tenth of the pages fetched; rankmass: a twentieth of those that wait)
     #[arg(long, default_value = "cash", value_name = "ORDER")]
     order: CrawlOrder,
     /// Maximum number of pages of a host; multiplied by the importance of its site if that is above 1 (by links from

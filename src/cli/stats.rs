@@ -49,6 +49,8 @@ fn print_totals(stats: &Stats) -> Result<()> {
     row("sites fetched or linked to", count(stats.sites));
     row("links", count(stats.links));
     row("payloads received", HumanBytes(stats.payload_bytes).to_string());
+    row("importance: damping", stats.damping.to_string());
+    row("importance: window", stats.window.clone());
     row("segments", count(stats.segments as u64));
     row("bytes in segments", HumanBytes(stats.segment_bytes).to_string());
     row("first capture", output::local_or_none(stats.first));

@@ -1,12 +1,13 @@
 //! The rules by which a crawl divides cash, as a run changes them.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use archive_ask::query::{self, Context, Plan, Question, Zone};
 use archive_ask::review::favoured_sites;
 use archive_base::access::Access;
 use archive_base::decisions::Decisions;
-use archive_books::ledger::{CashRules, Credits, Favour, SiteRule, UrlTopic};
+use archive_books::ledger::{CashRules, CreditWindow, Credits, Favour, SiteRule, UrlTopic};
 use archive_storage::{Store, UrlId};
 use chrono::Utc;
 
@@ -17,6 +18,9 @@ const OPTION: &str = "--favour";
 
 /// Highest weight of a link to another host.
 const BETWEEN_HOSTS_MAX: f64 = 1000.0;
+
+/// Least and highest damping: near 1, rounds over the links would no longer settle.
+const DAMPING: RangeInclusive<f64> = 0.1..=0.99;
 
 /// What a run changes of an archive's rules; `None` keeps what the archive has.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +33,10 @@ pub struct CashChange {
     pub template: Option<f64>,
     /// Weights of payments to unread and to read pages.
     pub balance: Option<(u16, u16)>,
+    /// Probability of following a link.
+    pub damping: Option<f64>,
+    /// The past over which cash is counted.
+    pub window: Option<CreditWindow>,
     /// Targets whose links are paid more.
     pub favours: Option<Vec<Favour>>,
     /// What a site is; only a new archive can choose.
@@ -108,6 +116,14 @@ impl CashChange {
         if let Some((discovery, refresh)) = self.balance {
             (rules.discovery, rules.refresh) = (discovery, refresh);
         }
+        if let Some(damping) = self.damping {
+            if !DAMPING.contains(&damping) {
+                let (least, most) = (DAMPING.start(), DAMPING.end());
+                return Err(Failure::usage(format!("--damping has to be a number from {least} to {most}")));
+            }
+            rules.damping = damping;
+        }
+        rules.window = self.window.unwrap_or(rules.window);
         if let Some(favours) = &self.favours {
             rules.favours.clone_from(favours);
         }

@@ -56,6 +56,10 @@ pub struct Stats {
     pub last: Option<DateTime<Utc>>,
     /// The cash that pages have paid.
     pub clock: f64,
+    /// Probability of following a link, by which importance is computed.
+    pub damping: f64,
+    /// The past that importance is computed from, as in `--window`.
+    pub window: String,
     /// Captures that are not in the full-text index yet; `None` without an index.
     pub index_behind: Option<u64>,
     /// Captures that the index of older versions has not processed yet; `None` without such an index.
@@ -126,6 +130,8 @@ pub fn stats(path: &Path) -> Result<Stats, Failure> {
         first: first.and_then(DateTime::from_timestamp_micros),
         last: last.and_then(DateTime::from_timestamp_micros),
         clock: credits.pages().clock(),
+        damping: credits.rules().damping,
+        window: credits.rules().window.to_string(),
         index_behind: index_behind(&store, search::FOLDER),
         versions_behind: index_behind(&store, search::VERSIONS_FOLDER),
         is_prepared: Prepared::open(&store)?.is_some(),

@@ -17,7 +17,7 @@ use super::authority::{authority, host_name};
 use super::error::CreditError;
 use super::facts::CrawlerFacts;
 use super::late::LateCaptures;
-use super::level::LEVEL_SEED;
+use super::level::LEVEL_FIRST;
 use super::links::{CreditedLink, Mention};
 use super::missing::Vanished;
 use super::outcome::FetchOutcome;
@@ -343,7 +343,7 @@ impl Credits {
         }
         for id in std::mem::take(&mut self.parameters.opened) {
             let candidate = self.candidate(id, &state.page(id)?);
-            candidates.extend(candidate.map(|candidate| Candidate { level: LEVEL_SEED, ..candidate }));
+            candidates.extend(candidate.map(|candidate| Candidate { level: LEVEL_FIRST, ..candidate }));
         }
         Ok(())
     }
@@ -459,7 +459,9 @@ impl Credits {
             return false;
         }
         page.flags.set(flags::ACCOUNT, true);
-        page.cash = self.pages.discover().base.to_stored();
+        let is_seed = page.flags.has_any(flags::SEED);
+        let account = if is_seed { self.pages.discover_seed() } else { self.pages.discover() };
+        page.cash = account.base.to_stored();
         true
     }
 

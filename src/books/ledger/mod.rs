@@ -51,7 +51,9 @@ pub(crate) use languages::language_number;
 pub use languages::{forget_languages, language};
 pub(crate) use late::visit_without;
 pub use late::{is_answer, is_content};
-pub use level::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, units_of};
+pub use level::{
+    LEVEL_FIRST, LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, LEVEL_SEED_CASH, level_of, units_of,
+};
 pub use link_code::LinkCode;
 pub use links::REQUISITE_DEPTH_MAX;
 pub use missing::Vanished;
@@ -64,7 +66,7 @@ pub use parameters::Tested;
 pub use put_off::{PutOff, says_later};
 pub use refusal::Refusal;
 pub use robots_txt::{fetched_url, is_own_robots_txt, name_as_robots_txt};
-pub use rules::{CashRules, Favour, SiteRule, UrlTopic};
+pub use rules::{CashRules, CreditWindow, Favour, SiteRule, UrlTopic};
 pub use scope::{CrawlScope, ScopeKind, ScopeRule, ScopeVerdict};
 pub use settings::{DECISIONS, MANNERS_SETTING, POLICY_SETTING, REFRESH_SETTING};
 pub use transfers::CLUSTER_SETTINGS;

@@ -3,8 +3,10 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use archive_math::importance::order::DAMPING;
 use archive_math::importance::{LinkWeights, Policy};
 use archive_storage::address::site_of;
 use archive_web::parse::LinkKind;
@@ -27,10 +29,82 @@ pub struct CashRules {
     pub discovery: u16,
     /// What a read page receives from the virtual page, relative to `discovery`.
     pub refresh: u16,
+    /// Probability of following a link, between 0 and 1, as in PageRank.
+    #[serde(default = "damping")]
+    pub damping: f64,
+    /// The past that counts.
+    #[serde(default)]
+    pub window: CreditWindow,
     /// What gets a bonus from the virtual page's cash.
     pub favours: Vec<Favour>,
     /// What a site is.
     pub sites: SiteRule,
+}
+
+fn damping() -> f64 {
+    DAMPING
+}
+
+/// The past over which the cash of a page is counted, in turns of all cash.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CreditWindow {
+    /// The whole past (basic OPIC).
+    All,
+    /// So many turns, by interpolation (adaptive OPIC).
+    Interpolated(f64),
+}
+
+/// Shortest and longest window, in turns.
+const WINDOW_TURNS: RangeInclusive<f64> = 1.0..=10_000.0;
+
+impl CreditWindow {
+    /// Its length in turns.
+    fn turns(self) -> f64 {
+        match self {
+            Self::All => f64::INFINITY,
+            Self::Interpolated(turns) => turns,
+        }
+    }
+}
+
+impl Default for CreditWindow {
+    fn default() -> Self {
+        Self::Interpolated(Policy::default().window)
+    }
+}
+
+impl fmt::Display for CreditWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Interpolated(turns) => write!(f, "interpolated@{turns}"),
+        }
+    }
+}
+
+impl FromStr for CreditWindow {
+    type Err = String;
+
+    /// Parses `all` or `interpolated[@TURNS]`.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let window = match text.split_once('@') {
+            None if text == "all" => Some(Self::All),
+            None if text == "interpolated" => Some(Self::default()),
+            Some(("interpolated", turns)) => {
+                let turns = turns.parse().ok().filter(|turns| WINDOW_TURNS.contains(turns));
+                turns.map(Self::Interpolated)
+            }
+            _ => None,
+        };
+        window.ok_or_else(|| {
+            format!(
+                "'{text}' is not a window; write all, or interpolated@N with N from {} to {} turns of all cash",
+                WINDOW_TURNS.start(),
+                WINDOW_TURNS.end()
+            )
+        })
+    }
 }
 
 impl Default for CashRules {
@@ -40,6 +114,8 @@ impl Default for CashRules {
             weights: LinkWeights::default(),
             discovery,
             refresh,
+            damping: DAMPING,
+            window: CreditWindow::default(),
             favours: Vec::new(),
             sites: SiteRule::default(),
         }
@@ -50,7 +126,12 @@ impl CashRules {
     /// Returns the policy of the page ledger.
     #[must_use]
     pub fn policy(&self) -> Policy {
-        Policy { discovery: self.discovery, refresh: self.refresh, ..Policy::default() }
+        Policy {
+            discovery: self.discovery,
+            refresh: self.refresh,
+            window: self.window.turns(),
+            ..Policy::damped(self.damping)
+        }
     }
 
     /// Whether any rule depends on people's opinion of sites.
@@ -215,6 +296,27 @@ impl fmt::Display for SiteRule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_are_read_as_they_are_written_and_rules_of_earlier_archives_have_the_default() {
+        for text in ["all", "interpolated@16", "interpolated@1", "interpolated@10000", "interpolated@2.5"] {
+            let window: CreditWindow = text.parse().unwrap();
+            assert_eq!(window.to_string(), text);
+            let rules = CashRules { window, damping: 0.7, ..CashRules::default() };
+            let stored = serde_json::to_string(&rules).unwrap();
+            assert_eq!(serde_json::from_str::<CashRules>(&stored).unwrap(), rules);
+        }
+        assert_eq!("interpolated".parse(), Ok(CreditWindow::default()));
+        for text in ["", "all@3", "fixed@4", "interpolated@0.9", "interpolated@10001", "interpolated@x"] {
+            assert!(
+                text.parse::<CreditWindow>().unwrap_err().contains("write all, or interpolated@N"),
+                "{text}"
+            );
+        }
+        let mut earlier = serde_json::to_value(CashRules::default()).unwrap();
+        earlier.as_object_mut().unwrap().retain(|name, _| name != "damping" && name != "window");
+        assert_eq!(serde_json::from_value::<CashRules>(earlier).unwrap(), CashRules::default());
+    }
 
     #[test]
     fn sites_are_named_by_the_rule() {

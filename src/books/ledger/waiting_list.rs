@@ -7,7 +7,7 @@ use archive_storage::{HostId, Page, State, StateError, Store, UrlId};
 use super::account::account;
 use super::credit::Credits;
 use super::error::CreditError;
-use super::level::{LEVEL_REQUISITE, LEVEL_SEED, level_of};
+use super::level::{LEVEL_FIRST, LEVEL_REQUISITE, LEVEL_SEED, level_of};
 use super::page_flags as flags;
 use super::refusal::Refusal;
 
@@ -152,7 +152,9 @@ impl Credits {
         if !wanted || done || flags::refusal_code(page.flags) != 0 || self.is_left_to_others(page) {
             return None;
         }
-        let level = if page.flags.has_any(flags::SEED | flags::PUBLISHED) {
+        let level = if page.flags.has_any(flags::PUBLISHED) {
+            LEVEL_FIRST
+        } else if page.flags.has_any(flags::SEED) {
             LEVEL_SEED
         } else if page.flags.has_any(flags::REQUISITE) {
             LEVEL_REQUISITE

@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use archive_books::cluster::Slots;
 use archive_books::ledger::{
-    Candidate, LEVEL_PAGE_MAX, LEVEL_REQUISITE, NearDuplicates, Refusal, is_own_robots_txt, page_flags,
+    Candidate, LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, LEVEL_SEED_CASH, NearDuplicates, Refusal,
+    is_own_robots_txt, page_flags,
 };
 use archive_books::recorder::RecorderError;
 use archive_choose::{Budgets, Focused, Ordering};
@@ -315,6 +316,7 @@ pub(super) fn level(
     candidate: &Candidate,
 ) -> Result<u8, Refusal> {
     match (focus, ordering) {
+        (None, None) if candidate.level == LEVEL_SEED => Ok(LEVEL_SEED_CASH),
         _ if candidate.level > LEVEL_PAGE_MAX => Ok(candidate.level),
         (Some(focus), _) => focus.level(candidate.url, candidate.level).ok_or(Refusal::OffTopic),
         (None, Some(ordering)) => Ok(ordering.level(candidate.url)),

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use archive_books::ledger::{LEVEL_PAGE_MAX, Refusal};
-use archive_choose::{Focused, is_redirect};
+use archive_choose::{Focused, Ordering, is_redirect};
 use archive_storage::{CaptureId, UrlId};
 
 use super::super::process::{FetchTag, Processed};
@@ -45,8 +45,13 @@ impl EngineRun<'_> {
         Ok(())
     }
 
-    /// Moves waiting pages to new levels, according to what was learned since.
+    /// Moves waiting pages to new levels, according to what was learned or computed since.
     pub(super) fn reorder(&mut self, now: Instant) -> Result<(), CrawlError> {
+        for url in self.ordering.as_mut().map(Ordering::take_changed).unwrap_or_default() {
+            let level = self.ordering.as_ref().map_or(0, |ordering| ordering.level(url));
+            let host = self.recorder.state().page(url)?.host;
+            self.frontier.reorder(url, host, level, now);
+        }
         let Some(focus) = &mut self.focus else { return Ok(()) };
         for url in focus.take_changed() {
             let (credits, state) = self.recorder.books();

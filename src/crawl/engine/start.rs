@@ -3,16 +3,13 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
-use archive_books::ledger::{Candidate, LEVEL_REQUISITE, LEVEL_SEED, authority, page_flags};
+use archive_books::ledger::{Candidate, LEVEL_FIRST, LEVEL_SEED, authority, page_flags};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, UrlId};
 
 use super::super::options::Purpose;
 use super::super::seeds::Seed;
 use super::{CrawlError, EngineRun, answers};
-
-/// Announced pages come right after page requisites.
-const LEVEL_PUBLISHED: u8 = LEVEL_REQUISITE - 1;
 
 /// Pages that earlier runs left come after those that were never asked for.
 const LEVEL_PUT_OFF: u8 = 1;
@@ -144,7 +141,7 @@ impl EngineRun<'_> {
         for url in queue {
             let page = self.recorder.state().page(url)?;
             if page.flags.has_any(page_flags::FETCHED) {
-                self.candidates.push(Candidate { url, host: page.host, level: LEVEL_PUBLISHED });
+                self.candidates.push(Candidate { url, host: page.host, level: LEVEL_FIRST });
             }
         }
         Ok(())

@@ -9,8 +9,8 @@ use std::io;
 
 use super::spill::{Chain, Spill, SpilledUrl};
 
-/// Levels per chain: a doubling of cash.
-const LEVELS_PER_CHAIN: u8 = 4;
+/// Levels per chain: a doubling of what pages received.
+const LEVELS_PER_CHAIN: u8 = 8;
 
 /// The URLs of one host.
 #[derive(Debug, Default)]

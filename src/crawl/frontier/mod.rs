@@ -212,8 +212,8 @@ impl Frontier {
         self.requisites
     }
 
-    /// Returns the cash of the waiting ordinary pages in units, computed from their levels: on average a seventh too
-    /// low.
+    /// Returns the cash of the waiting ordinary pages in units, computed from their levels: what they received
+    /// counts a twentieth too little on average.
     #[must_use]
     pub fn waiting_cash(&self) -> u64 {
         let mut pages = [0_u64; 1 + u8::MAX as usize];

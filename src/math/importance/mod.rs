@@ -21,6 +21,8 @@ pub use audit::{CashAudit, CashTally, Imbalance};
 pub use cash::{Base, Cash};
 pub use graph::{Graph, GraphBuilder, GraphError};
 pub use interpolation::Credit;
-pub use ledger::{CashAccount, ENDOWMENT, Ledger, LedgerNumbers, Payout, Policy, SmallEdge};
+pub use ledger::{
+    CashAccount, ENDOWMENT, Ledger, LedgerMark, LedgerNumbers, Payout, Policy, SEED_ENDOWMENT, SmallEdge,
+};
 pub use site::SiteAccount;
 pub use weight::{LinkTraits, LinkWeights, Weight};

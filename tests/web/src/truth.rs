@@ -1,8 +1,8 @@
 //! Ground truth about a small web in memory: its graph and the exact importance of its pages.
 //!
-//! Importance is defined on the web with a virtual page that every page links to and that links to every page: the
-//! stationary distribution of L with L_ij = 1/(out_i + 1) and L_vj = 1/n (Abiteboul, Preda, Cobéna: Adaptive on-line
-//! page importance computation, 2003). This small solver is the reference for the crawler's estimates, so it shares no
+//! Importance is defined on the web with a virtual page that every page links to and that links to every page (Abiteboul,
+//! Preda, Cobéna: Adaptive on-line page importance computation, 2003), with PageRank's damping d: the stationary
+//! distribution of L with L_ij = d/out_i, L_iv = 1 - d and L_vj = 1/n. This small solver is the reference for the crawler's estimates, so it shares no
 //! code with them.
 
 use std::collections::BTreeSet;
@@ -11,6 +11,9 @@ use chrono::{DateTime, Utc};
 
 use super::layout::PageIndex;
 use super::web::Web;
+
+/// Probability of following a link.
+const DAMPING: f64 = 0.85;
 
 /// The links between the pages of a web at one time. Redirects are followed; links to missing pages are left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,8 +102,8 @@ impl Graph {
             let mut to_virtual_page = 0.0;
             for (page, mass) in now.iter().enumerate() {
                 let targets = self.targets(page);
-                let part = mass / (targets.len() + 1) as f64;
-                to_virtual_page += part;
+                let part = if targets.is_empty() { 0.0 } else { DAMPING * mass / targets.len() as f64 };
+                to_virtual_page += mass - part * targets.len() as f64;
                 for target in targets {
                     next[*target as usize] += part;
                 }
@@ -187,12 +190,12 @@ mod tests {
 
     #[test]
     fn importance_of_a_graph_done_by_hand() {
-        // 0 -> 1, 1 -> 0, 2 -> 0: from x0 = v/3 + x1/2 + x2/2, x1 = v/3 + x0/2, x2 = v/3, v = 1/2 of all the others.
+        // 0 -> 1, 1 -> 0, 2 -> 0: x0 = v/3 + d x1 + d x2, x1 = v/3 + d x0, x2 = v/3.
         let graph = Graph { starts: vec![0, 1, 2, 3], targets: vec![1, 0, 0] };
         let importance = graph.importance(1e-14);
         let (x2, v3) = (1.0, 1.0);
-        let x0 = (v3 + (v3 + x2) / 2.0) / (1.0 - 0.25);
-        let x1 = v3 + x0 / 2.0;
+        let x0 = (v3 + DAMPING * (v3 + x2)) / (1.0 - DAMPING * DAMPING);
+        let x1 = v3 + DAMPING * x0;
         let scale = 3.0 / (x0 + x1 + x2);
         for (found, expected) in importance.iter().zip([x0, x1, x2]) {
             assert!((found - expected * scale).abs() < 1e-9, "{importance:?}");
@@ -203,8 +206,8 @@ mod tests {
     fn a_page_without_links_gives_all_to_the_virtual_page() {
         let graph = Graph { starts: vec![0, 1, 1], targets: vec![1] };
         let importance = graph.importance(1e-14);
-        // x0 = v/2, x1 = v/2 + x0/2.
-        assert!((importance[1] / importance[0] - 1.5).abs() < 1e-9, "{importance:?}");
+        // x0 = v/2, x1 = v/2 + d x0.
+        assert!((importance[1] / importance[0] - 1.85).abs() < 1e-9, "{importance:?}");
     }
 
     #[test]

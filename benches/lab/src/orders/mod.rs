@@ -16,15 +16,16 @@ use std::time::Instant;
 use archive_math::graphs::LinkSource;
 use archive_math::graphs::random::Random as Stream;
 use archive_math::importance::order::{
-    Backlinks, BreadthFirst, Depth, DownloadOrder, Fractional, OrderLink, PageQueue, RandomOrder,
+    Backlinks, BreadthFirst, DAMPING, Depth, DownloadOrder, Fractional, OrderLink, PageQueue, PageRankSoFar,
+    RandomOrder, Renewal, WindowedRankMass,
 };
 use archive_math::importance::{
     Policy,
     rank::{PageRank, RankError},
 };
 
-pub use self::known::{GreedyCash, PageRankSoFar};
-pub use self::mass::{RankMass, WindowedRankMass};
+pub use self::known::GreedyCash;
+pub use self::mass::RankMass;
 pub use self::queue::{ExactQueue, LevelQueue, PriorityQueue};
 use super::agreement::best_first;
 
@@ -55,6 +56,14 @@ impl<O: DownloadOrder> SimulatedOrder for O {
 
     fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PriorityQueue) {
         DownloadOrder::downloaded(self, page, links, queue);
+    }
+
+    fn operations(&self) -> Option<u64> {
+        DownloadOrder::operations(self)
+    }
+
+    fn covered(&self) -> Option<f64> {
+        DownloadOrder::covered(self)
     }
 }
 
@@ -176,14 +185,15 @@ impl OrderKind {
             Self::Breadth | Self::Cycle => Box::<BreadthFirst>::default(),
             Self::Depth => Box::<Depth>::default(),
             Self::Backlinks => Box::<Backlinks>::default(),
-            Self::PageRank => Box::<PageRankSoFar>::default(),
-            Self::Opic(weight) => Box::new(GreedyCash::new(Policy::default(), weight)),
-            Self::OpicDiscovery(weight) => {
-                Box::new(GreedyCash::new(Policy { discovery: 1, refresh: 0, ..Policy::default() }, weight))
-            }
+            Self::PageRank => Box::new(PageRankSoFar::new(Renewal::Share(0.1))),
+            Self::Opic(weight) => Box::new(GreedyCash::new(Policy::damped(DAMPING), weight)),
+            Self::OpicDiscovery(weight) => Box::new(GreedyCash::new(
+                Policy { discovery: 1, refresh: 0, ..Policy::damped(DAMPING) },
+                weight,
+            )),
             Self::Fractional(weight) => Box::new(Fractional::new(weight)),
             Self::RankMass => Box::<RankMass>::default(),
-            Self::Windowed(window) => Box::new(WindowedRankMass::new(window / 100.0)),
+            Self::Windowed(window) => Box::new(WindowedRankMass::new(Renewal::Share(window / 100.0))),
             Self::Endowed(weight) => Box::new(Fractional::endowed(weight)),
             Self::Truth => Box::new(Truth { importance, everything: false }),
             Self::Ideal => Box::new(Truth { importance, everything: true }),
@@ -207,9 +217,7 @@ impl OrderKind {
     /// Creates the queue for the order: exact where priorities can be negative or differ very little.
     fn queue(self) -> Box<dyn PriorityQueue> {
         match self {
-            Self::Random | Self::Opic(_) | Self::OpicDiscovery(_) | Self::Truth | Self::Ideal => {
-                Box::<ExactQueue>::default()
-            }
+            Self::Random | Self::Truth | Self::Ideal => Box::<ExactQueue>::default(),
             _ => Box::<LevelQueue>::default(),
         }
     }

@@ -80,11 +80,11 @@ fn rank_mass_proves_what_it_covers() {
     let mut order = RankMass::default();
     let downloads = crawled(&mut order, &links, &[0]);
     assert_eq!(downloads, [0, 1, 2, 3, 4, 5]);
-    let covered = order.covered().unwrap();
+    let covered = SimulatedOrder::covered(&order).unwrap();
     assert!(covered > 0.15 * (1.0 + 0.85 + 0.7) && covered < 1.0, "{covered}");
-    let mut windowed = WindowedRankMass::new(0.5);
+    let mut windowed = WindowedRankMass::new(Renewal::Share(0.5));
     assert_eq!(crawled(&mut windowed, &links, &[0]), downloads);
-    assert!(windowed.covered().unwrap() <= 1.0);
+    assert!(SimulatedOrder::covered(&windowed).unwrap() <= 1.0);
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn page_rank_so_far_prefers_what_many_known_pages_link_to() {
     for page in 1..20 {
         links[page as usize] = vec![20 + page, 39];
     }
-    let downloads = crawled(&mut PageRankSoFar::default(), &links, &[0]);
+    let downloads = crawled(&mut PageRankSoFar::new(Renewal::Share(0.1)), &links, &[0]);
     let place = |page: u32| downloads.iter().position(|&other| other == page).unwrap();
     assert!(place(39) < 10, "{downloads:?}");
 }
@@ -125,9 +125,9 @@ fn every_order_downloads_all_that_can_be_reached_once() {
         reachable.sort_unstable();
         let orders: [Box<dyn SimulatedOrder>; 4] = [
             Box::<RankMass>::default(),
-            Box::new(WindowedRankMass::new(0.05)),
+            Box::new(WindowedRankMass::new(Renewal::Share(0.05))),
             Box::new(GreedyCash::new(Policy::default(), 1.0)),
-            Box::<PageRankSoFar>::default(),
+            Box::new(PageRankSoFar::new(Renewal::Share(0.1))),
         ];
         for mut order in orders {
             let mut downloads = crawled(order.as_mut(), &links, &seeds);

@@ -38,7 +38,8 @@ impl Ledger {
         if pages == 0 {
             0.0
         } else {
-            self.numbers.calibration * self.flow_to_pages() * circulating / pages as f64
+            let withheld = self.withheld() * self.numbers.unread.pages as f64;
+            self.numbers.calibration * (self.flow_to_pages() * circulating + withheld) / pages as f64
         }
     }
 
@@ -56,8 +57,10 @@ impl Ledger {
         }
     }
 
-    /// Returns what an unbiased virtual page would pay an unread page per turn of G beyond what the policy gives it, in
-    /// endowments.
+    /// Returns what the virtual page pays a read page per turn of G more than an unread one, in endowments.
+    ///
+    /// Without the policy's bias an unread page would get as much, and hand it back: it has no links. So the rates of read
+    /// pages among themselves are the same with and without the bias.
     fn withheld(&self) -> f64 {
         let (unread, read) = (self.numbers.unread.pages as f64, self.numbers.read.pages as f64);
         let (discovery, refresh) = (f64::from(self.policy.discovery), f64::from(self.policy.refresh));
@@ -66,7 +69,7 @@ impl Ledger {
             return 0.0;
         }
         let paid = self.numbers.virtual_rate * in_endowments(self.circulating());
-        (paid * (1.0 / (unread + read) - discovery / parts)).max(0.0)
+        (paid * (refresh - discovery) / parts).max(0.0)
     }
 
     /// Returns the G-time over which unread pages received what they have; see the documentation of `ledger`.

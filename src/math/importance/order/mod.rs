@@ -5,9 +5,11 @@
 //! dense numbers.
 
 mod fractional;
+mod recomputed;
 mod simple;
 
 pub use fractional::Fractional;
+pub use recomputed::{KeptLinks, PageRankSoFar, Renewal, WindowedRankMass};
 pub use simple::{Backlinks, BreadthFirst, Depth, RandomOrder};
 
 /// Damping factor of all orders that follow PageRank.
@@ -36,6 +38,17 @@ pub trait DownloadOrder {
     /// Handles the download of `page`, taken from `queue`, with its links (each target once): adds waiting pages or
     /// raises their priorities.
     fn downloaded(&mut self, page: u32, links: &[OrderLink], queue: &mut dyn PageQueue);
+
+    /// Number of links over which value was passed on so far: the cost of the order, independent of the machine. `None`
+    /// if that was once for each link of the downloaded pages.
+    fn operations(&self) -> Option<u64> {
+        None
+    }
+
+    /// Returns a lower bound of the total PageRank of all downloaded pages, if the order proves one.
+    fn covered(&self) -> Option<f64> {
+        None
+    }
 }
 
 /// How far a page has come in the crawl.

@@ -107,13 +107,17 @@ proptest! {
                 }
             }
         }
-        let orders: [Box<dyn DownloadOrder>; 6] = [
+        let orders: [Box<dyn DownloadOrder>; 10] = [
             Box::new(RandomOrder::new(1)),
             Box::<BreadthFirst>::default(),
             Box::<Depth>::default(),
             Box::<Backlinks>::default(),
             Box::new(Fractional::new(100.0)),
             Box::new(Fractional::endowed(2.0)),
+            Box::new(PageRankSoFar::new(Renewal::Share(0.1))),
+            Box::new(PageRankSoFar::new(Renewal::Pages(7))),
+            Box::new(WindowedRankMass::new(Renewal::Share(0.05))),
+            Box::new(WindowedRankMass::new(Renewal::Pages(3))),
         ];
         for mut order in orders {
             let mut downloads = crawl(order.as_mut(), &links, &hosts, &seeds);

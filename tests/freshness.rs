@@ -180,4 +180,93 @@ fn freshness_is_reported_for_the_archive_and_for_a_query() {
     let below = plan(&["--budget", &(budget - 1).to_string()]);
     let below = below.iter().find(|row| row["asked"] == true).unwrap();
     assert!(below["freshness"].as_f64().unwrap() < 0.8, "{below}");
+
+    // What is forgiven for a day takes less, and the promise is kept by the budget that is named.
+    let kept = |grace: &str| plan(&["--budget", "10", "--current", "80%", "--grace", grace]);
+    let least = |rows: &[serde_json::Value]| {
+        let row = rows.iter().find(|row| {
+            row["budget"].is_number() && row["asked"].is_boolean() && !row["guarantee"].is_null()
+        });
+        let row = row.unwrap_or_else(|| panic!("{rows:?}"));
+        assert!(
+            row["current"].as_f64().unwrap() >= 0.8 && row["current"].as_f64() >= row["freshness"].as_f64(),
+            "{row}"
+        );
+        row["budget"].as_u64().unwrap()
+    };
+    let (days, hours) = (kept("3d"), kept("1h"));
+    assert!(least(&days) < least(&hours) && least(&hours) <= budget);
+    let periods: Vec<&serde_json::Value> = days.iter().filter(|row| row["pages"].is_number()).collect();
+    let period = |row: &serde_json::Value| row["period_days"].as_f64().unwrap_or(f64::INFINITY);
+    let (all, classes) = periods.split_last().unwrap();
+    assert!(
+        classes.iter().map(|row| period(row)).is_sorted() && all["changes_every_days"].is_null(),
+        "{periods:?}"
+    );
+    assert_eq!(
+        classes.iter().map(|row| row["pages"].as_u64().unwrap()).sum::<u64>(),
+        all["pages"].as_u64().unwrap()
+    );
+    assert!(period(all) > 3.0, "without a missed change in the grace period nothing is lost: {all}");
+}
+
+#[test]
+fn lives_are_counted_by_type_and_over_time() {
+    let config = Config::plain(208, 3, 60);
+    let clock_of_web = Clock::simulated(config.start + TimeDelta::days(100));
+    let served = TestWeb::start(Config { clock: clock_of_web, ..config });
+    let archive = Archive::new();
+    let seeds = served.web.seeds(served.web.sites());
+    start(archive.crawl(&seeds, &everything(&served)).args(clock(&served))).wait().succeeded();
+    for _ in 0..4 {
+        served.web.clock().advance(TimeDelta::days(10));
+        refresh(&served, &archive);
+    }
+    let freshness = |arguments: &[&str]| {
+        let mut command = archive.command("freshness");
+        start(command.args(arguments).args(clock(&served))).wait().succeeded()
+    };
+    let report = |by: &str| freshness(&["--json", "--by", by]).json().remove(0);
+    let by_type = report("type");
+    let lives = &by_type["lives"];
+    let pages = lives["all"]["pages"].as_u64().unwrap();
+    assert!(pages > 50, "{lives}");
+    let count = |spread: &serde_json::Value| {
+        let classes = spread["classes"].as_array().unwrap().iter().map(|count| count.as_u64().unwrap());
+        assert_eq!(classes.sum::<u64>(), spread["count"].as_u64().unwrap(), "{spread}");
+        spread["count"].as_u64().unwrap()
+    };
+    assert_eq!(count(&lives["all"]["age_days"]), pages);
+    assert_eq!(count(&lives["all"]["life_days"]), lives["all"]["gone"].as_u64().unwrap());
+    assert!(count(&by_type["observed"]["change_days"]) < by_type["observed"]["changed"].as_u64().unwrap());
+    // All was found on one day, and what is gone since was there before.
+    let growth = lives["growth"].as_array().unwrap();
+    let sum = |field: &str| growth.iter().map(|part| part[field].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(sum("new") - sum("gone"), growth.last().unwrap()["pages"].as_u64().unwrap());
+    assert_eq!(growth.last().unwrap()["pages"].as_u64().unwrap(), pages);
+    for by in ["type", "site", "domain"] {
+        let groups = report(by)["lives"]["groups"].as_array().unwrap().clone();
+        let names: Vec<&str> = groups.iter().map(|group| group["group"].as_str().unwrap()).collect();
+        let all: u64 = groups.iter().map(|group| group["pages"].as_u64().unwrap()).sum();
+        assert_eq!(all, pages, "{by}: {names:?}");
+        match by {
+            "type" => assert!(names.contains(&"html"), "{names:?}"),
+            "site" => assert_eq!(names.len(), 3, "{names:?}"),
+            _ => assert_eq!(names, ["test"]),
+        }
+    }
+    // Each run notes at its end how fresh the copies are; the newest note is what is reported right after it.
+    let now = report("type");
+    let curve = now["curve"].as_array().unwrap();
+    assert_eq!(curve.len(), 5, "{curve:?}");
+    let (last, expected) = (curve.last().unwrap(), &now["expected"]["freshness"]);
+    assert_eq!(last["pages"].as_u64().unwrap(), pages);
+    assert!(
+        (last["freshness"].as_f64().unwrap() - expected.as_f64().unwrap()).abs() < 0.01,
+        "{last} {expected}"
+    );
+    let table = freshness(&["--by", "domain"]).text();
+    for part in ["since their last change", "new pages", "end of a run", "time between changes"] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
 }

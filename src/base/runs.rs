@@ -87,6 +87,9 @@ pub struct RunReport {
     pub noticed: Tallies,
     /// Progress over time, oldest first.
     pub moments: Vec<RunMoment>,
+    /// The copies at its end; `None` while it runs and after a failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copies: Option<CopiesState>,
     /// Exponent n (one moment in 2^n is kept), and the number of moments so far.
     #[serde(skip)]
     thinned: (u32, u64),
@@ -155,6 +158,19 @@ pub struct RunMoment {
     pub pages: u64,
     /// Number of URLs in the queue.
     pub queued: u64,
+}
+
+/// The copies of an archive at the end of a run. In large archives the numbers are estimates from a sample of pages.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CopiesState {
+    /// Number of pages that are there.
+    pub pages: u64,
+    /// Number of pages that were there and now bring nothing.
+    pub gone: u64,
+    /// Expected share of fresh copies, weighted by importance.
+    pub freshness: f64,
+    /// Expected days since the first missed change, weighted by importance.
+    pub age_days: f64,
 }
 
 /// Number of occurrences by reason.
@@ -241,6 +257,7 @@ impl RunReport {
             refused: Tallies::default(),
             noticed: Tallies::default(),
             moments: Vec::new(),
+            copies: None,
             thinned: (0, 0),
         }
     }
@@ -358,6 +375,23 @@ impl RunHistory {
         let run = self.read(id)?;
         let stage = if run.end.is_some() { RunStage::Ended } else { RunStage::BrokenOff };
         Some((run, stage))
+    }
+
+    /// Returns the copies at the ends of at most `count` runs with the times of these ends, oldest first: of the newest
+    /// run, and of runs between it and the oldest at equal distances.
+    #[must_use]
+    pub fn curve(&self, count: usize) -> Vec<(DateTime<Utc>, CopiesState)> {
+        let step = self.ids.len().div_ceil(count.max(1)).max(1);
+        let mut curve: Vec<_> = self
+            .ids
+            .iter()
+            .rev()
+            .step_by(step)
+            .filter_map(|id| self.read(*id))
+            .filter_map(|run| Some((run.reported, run.copies?)))
+            .collect();
+        curve.reverse();
+        curve
     }
 
     fn read(&self, id: u64) -> Option<RunReport> {
@@ -480,6 +514,23 @@ mod tests {
         let ids: Vec<u64> = (1..=RUNS_MAX as u64 + 1).collect();
         assert_eq!(surplus(&ids), [1, 2]);
         assert_eq!(surplus(&ids[2..]), [0; 0]);
+    }
+
+    #[test]
+    fn the_curve_is_of_runs_at_equal_distances() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 1..=10_u64 {
+            let now = DateTime::from_timestamp(i64::try_from(number).unwrap(), 0).unwrap();
+            let mut writer = RunWriter::begin(folder.path(), RunReport::begins("refresh", now)).unwrap();
+            let copies = CopiesState { pages: number, gone: 0, freshness: 0.5, age_days: 1.0 };
+            writer.run.copies = (number != 8).then_some(copies);
+            writer.save(true).unwrap();
+        }
+        let runs = RunHistory::of(folder.path()).unwrap();
+        let pages = |count| runs.curve(count).iter().map(|(_, copies)| copies.pages).collect::<Vec<_>>();
+        // The eighth failed.
+        assert_eq!((pages(100).len(), pages(4)), (9, vec![1, 4, 7, 10]));
+        assert_eq!((pages(5), pages(1)), (vec![2, 4, 6, 10], vec![10]));
     }
 
     #[test]

@@ -4,7 +4,11 @@
 //! Between runs copies age according to their change rates. Nothing is drawn at random, so the same archive gives the
 //! same forecast. The forecast ignores pages yet to be discovered and what future runs will learn about rates.
 
+mod periods;
+
 use archive_math::refresh::budget::BudgetRule;
+
+pub use periods::{Guarantee, Period};
 
 use super::freshness::{PageModel, PartModel};
 
@@ -43,6 +47,8 @@ pub struct RunSeries {
     pub every: f64,
     /// Length of the forecast in days.
     pub days: f64,
+    /// Days for which missed changes are forgiven in [`Forecast::current`].
+    pub grace: f64,
 }
 
 /// What the runs achieve, averaged over the days of the forecast and weighted by importance.
@@ -54,6 +60,8 @@ pub struct Forecast {
     pub fetches: u64,
     /// Expected share of time for which copies are unchanged.
     pub freshness: f64,
+    /// Expected share of time for which copies have missed no change older than the grace period.
+    pub current: f64,
     /// The same with equal weights.
     pub freshness_unweighted: f64,
     /// Expected number of days since the first missed change.
@@ -129,7 +137,8 @@ impl<'a> ForecastSample<'a> {
         let mut announced: Vec<f64> = self.pages.iter().map(|page| page.copy.announced_days()).collect();
         let mut scores: Vec<(f64, usize)> = Vec::with_capacity(self.pages.len());
         let weight: f64 = self.pages.iter().map(|page| page.importance).sum();
-        let (mut fresh, mut fresh_alike, mut outdated, mut fetched, mut owed) = (0.0, 0.0, 0.0, 0, 0.0);
+        let (mut fresh, mut fresh_alike, mut current, mut outdated) = (0.0, 0.0, 0.0, 0.0);
+        let (mut fetched, mut owed) = (0, 0.0);
         let count = ((runs.days / runs.every).ceil() as usize).clamp(1, RUNS_MAX);
         let span = runs.days / count as f64;
         for _ in 0..count {
@@ -158,6 +167,12 @@ impl<'a> ForecastSample<'a> {
                 let is_true = (-announced[place] * page.copy.belief.per_day).exp();
                 let mean = page.copy.belief.fresh_between(from, to) * is_true;
                 fresh += page.importance * mean;
+                if runs.grace > 0.0 {
+                    // The age of an announced change is unknown; within the grace period it is ignored.
+                    let is_true = if runs.grace >= to { 1.0 } else { is_true };
+                    current +=
+                        page.importance * page.copy.belief.current_between(from, to, runs.grace) * is_true;
+                }
                 fresh_alike += mean;
                 outdated += page.importance * page.copy.belief.outdated_days(f64::midpoint(from, to));
                 ages[place] = to;
@@ -165,21 +180,23 @@ impl<'a> ForecastSample<'a> {
         }
         let runs_counted = count as f64;
         let share = |sum: f64, of: f64| if of > 0.0 { sum / of / runs_counted } else { 1.0 };
+        let current = if runs.grace > 0.0 { current } else { fresh };
         Forecast {
             budget: runs.budget.round() as u64,
             fetches: (fetched as f64 * self.stands_for).round() as u64,
             freshness: share(fresh, weight),
+            current: share(current, weight),
             freshness_unweighted: share(fresh_alike, self.pages.len() as f64),
             age_days: if weight > 0.0 { outdated / weight / runs_counted } else { 0.0 },
         }
     }
 
-    /// Returns the forecast of the smallest budget that reaches `freshness`; `None` if even fetching every page in each
-    /// run does not.
+    /// Returns the forecast of the smallest budget that keeps the share `current` of the copies current; `None` if even
+    /// fetching every page in each run does not. Without a grace period, current copies are fresh.
     #[must_use]
-    pub fn budget_for(&self, ranking: &RunRanking, runs: &RunSeries, freshness: f64) -> Option<Forecast> {
+    pub fn budget_for(&self, ranking: &RunRanking, runs: &RunSeries, current: f64) -> Option<Forecast> {
         let at = |budget: f64| self.forecast(ranking, &RunSeries { budget, ..*runs });
-        let mut best = Some(at(self.len() as f64)).filter(|all| all.freshness >= freshness)?;
+        let mut best = Some(at(self.len() as f64)).filter(|all| all.current >= current)?;
         let (mut low, mut high) = (0.0, self.len() as f64);
         for _ in 0..SEARCH_STEPS {
             if high - low <= 1.0 {
@@ -187,7 +204,7 @@ impl<'a> ForecastSample<'a> {
             }
             let middle = f64::midpoint(low, high).round();
             let forecast = at(middle);
-            if forecast.freshness >= freshness {
+            if forecast.current >= current {
                 (best, high) = (forecast, middle);
             } else {
                 low = middle;
@@ -219,11 +236,15 @@ mod tests {
     fn equal_pages_are_fetched_in_turn() {
         let pages = pages(1000, 0.05);
         let sample = ForecastSample::of(&pages);
-        let runs = RunSeries { budget: 100.0, every: 1.0, days: 60.0 };
+        let runs = RunSeries { budget: 100.0, every: 1.0, days: 60.0, grace: 0.0 };
         let forecast = sample.forecast(&RunRanking::by(BudgetRule::Xyleme), &runs);
         let x: f64 = 0.05 * 10.0;
         assert!((forecast.freshness - (1.0 - (-x).exp()) / x).abs() < 0.003, "{forecast:?}");
         assert_eq!((forecast.fetches, forecast.freshness), (6000, forecast.freshness_unweighted));
+        let day = sample.forecast(&RunRanking::by(BudgetRule::Xyleme), &RunSeries { grace: 1.0, ..runs });
+        let y: f64 = 0.05 * 9.0;
+        let expected = 0.1 + 0.9 * (1.0 - (-y).exp()) / y;
+        assert!((day.current - expected).abs() < 0.003 && day.freshness == forecast.freshness, "{day:?}");
         // Mean index age of a page that is fetched every ten days.
         let expected = 5.0 - 20.0 + (1.0 - (-x).exp()) / (x * 0.05);
         assert!((forecast.age_days - expected).abs() < 0.05, "{forecast:?} {expected}");
@@ -238,7 +259,7 @@ mod tests {
             page.copy.belief = Belief { per_day: 0.01 * (1 + number % 13) as f64, shape: 2.0 };
         }
         let sample = ForecastSample::of(&pages);
-        let runs = RunSeries { budget: 0.0, every: 1.0, days: 30.0 };
+        let runs = RunSeries { budget: 0.0, every: 1.0, days: 30.0, grace: 0.0 };
         let mut before = 0.0;
         for budget in [0.0, 5.0, 20.0, 80.0, 500.0] {
             let freshness =
@@ -258,7 +279,7 @@ mod tests {
         let all = pages(60_000, 0.05);
         let sample = ForecastSample::of(&all);
         assert!(sample.is_part() && sample.len() == 60_000);
-        let runs = RunSeries { budget: 6000.0, every: 1.0, days: 20.0 };
+        let runs = RunSeries { budget: 6000.0, every: 1.0, days: 20.0, grace: 0.0 };
         let forecast = sample.forecast(&RunRanking::by(BudgetRule::Xyleme), &runs);
         assert!(forecast.fetches.abs_diff(120_000) < 100, "{forecast:?}");
         assert!((forecast.freshness - 0.787).abs() < 0.01, "{forecast:?}");

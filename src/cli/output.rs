@@ -270,10 +270,10 @@ impl Listing {
     }
 
     /// Adds a result: as a value, or as the cells of a row.
-    pub(crate) fn add<T: Serialize, const N: usize>(
+    pub(crate) fn add<T: Serialize, R: IntoIterator<Item = String>>(
         &mut self,
         value: T,
-        cells: impl FnOnce(T) -> [String; N],
+        cells: impl FnOnce(T) -> R,
     ) -> Result<()> {
         match &mut self.0 {
             None => json_line(&value),

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use archive::jobs::{self, BudgetForecast, PlanJob};
 use archive_ask::query::Limits;
+use archive_choose::plan::{Guarantee, Period};
 use archive_math::refresh::policies::PolicyName;
 use indicatif::HumanCount;
 
 use super::Result;
-use super::freshness::say_if_none;
+use super::freshness::{class_text, say_if_none, span};
 use super::options::{AskArgs, ClockArgs, duration};
 use super::output::{self, Listing};
 
@@ -20,13 +21,16 @@ const SECONDS_PER_DAY: f64 = 86_400.0;
 /// The budget is that of `archive refresh --budget`, for one run; --every is the time between runs. Fresh copies have
 /// missed no change of their page; "requests" are the fetches of pages and of their parts (style sheets, pictures and so
 /// on) that are asked again with them; "out of date" is the time since the first missed change. Numbers are averages over
-/// the coming days, weighted by importance. Several archives, such as the partitions of a cluster, are planned as one
+/// the coming days, weighted by importance. --current finds what it takes that this share of the copies has missed no
+/// change older than a grace period: the budget of refreshes, and how often pages that change at different rates, or all
+/// pages alike, would have to be fetched. Several archives, such as the partitions of a cluster, are planned as one
 /// that has all their pages and one budget.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive plan --budget 5000
   archive plan --budget 500 --days 7 --every 1h
   archive plan --budget 5000 --target 0.9       # budget for 90 % freshness
+  archive plan --budget 5000 --current 95% --grace 1d      # what it takes to miss no change for longer than a day
   archive plan --budget 5000 --policy uniform    # freshness under another policy
   archive plan --budget 5000 --archive A1 --archive A2     # partitions of a cluster, as one
   archive plan --budget 5000 --archive http://node1:8070/ --archive http://node2:8070/
@@ -52,7 +56,13 @@ pub(crate) struct Args {
     /// Freshness (0.9, or 90%) for which to find the budget, too
     #[arg(long, value_name = "SHARE", value_parser = share)]
     target: Option<f64>,
-    /// One JSON object per budget
+    /// Share of copies (0.95, or 95%) that are to have missed no change older than --grace
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    current: Option<f64>,
+    /// Time for which missed changes are forgiven
+    #[arg(long, default_value = "1d", value_name = "TIME", value_parser = duration, requires = "current")]
+    grace: Duration,
+    /// One JSON object per budget, and with --current one per class of pages
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -79,6 +89,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         days: args.days,
         policy: args.policy.clone(),
         target: args.target,
+        guarantee: args.current.map(|current| {
+            let grace_days = args.grace.as_secs_f64() / SECONDS_PER_DAY;
+            Guarantee { current, grace_days }
+        }),
     };
     job.check()?;
     let now = args.clock.clock().now();
@@ -91,7 +105,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     };
     say_if_none(&copies.sampled, &args.query);
     let outcome = jobs::plan(&job, &copies)?;
-    print(&outcome.budgets, args.json)?;
+    print(&outcome.budgets, job.guarantee, args.json)?;
+    if !outcome.periods.is_empty() {
+        print_periods(&outcome.periods, args.json)?;
+    }
     if query.is_none() && !args.ask.has_nodes() {
         let (failing, again) = jobs::retries(&archives, &job, now)?;
         if failing > 0 {
@@ -112,29 +129,65 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             100.0 * target
         );
     }
+    if let Some(guarantee) = job.guarantee.filter(|_| outcome.is_never_current) {
+        note!(
+            "no budget makes {}, not even one with which each run fetches all pages; let runs be more frequent (--every)",
+            words(guarantee)
+        );
+    }
     Ok(code)
 }
 
-fn print(rows: &[BudgetForecast], json: bool) -> Result<()> {
-    let headings =
-        ["budget of a run", "fetches", "requests", "fresh", "fresh, all pages alike", "out of date", ""];
-    let mut listing = Listing::new(json, &headings, &[0, 1, 2, 3, 4, 5]);
+/// What a guarantee promises.
+fn words(guarantee: Guarantee) -> String {
+    format!("{:.1} % current within {}", 100.0 * guarantee.current, span(guarantee.grace_days))
+}
+
+fn print(rows: &[BudgetForecast], guarantee: Option<Guarantee>, json: bool) -> Result<()> {
+    let current = guarantee.map(|guarantee| format!("current within {}", span(guarantee.grace_days)));
+    let mut headings =
+        vec!["budget of a run", "fetches", "requests", "fresh", "fresh, all pages alike", "out of date"];
+    headings.extend(current.as_deref());
+    headings.push("");
+    let mut listing = Listing::new(json, &headings, &[0, 1, 2, 3, 4, 5, 6]);
     for row in rows {
         listing.add(row, |row| {
             let forecast = &row.forecast;
-            let note = match (row.target, row.asked) {
-                (Some(target), _) => format!("the least for {:.1} %", 100.0 * target),
-                (None, true) => "your budget".to_owned(),
-                (None, false) => String::new(),
+            let note = match (row.target, row.guarantee, row.asked) {
+                (Some(target), ..) => format!("the least for {:.1} %", 100.0 * target),
+                (_, Some(guarantee), _) => format!("the least for {}", words(guarantee)),
+                (.., true) => "your budget".to_owned(),
+                (.., false) => String::new(),
             };
-            [
+            let mut cells = vec![
                 HumanCount(forecast.budget).to_string(),
                 HumanCount(forecast.fetches).to_string(),
                 HumanCount(row.requests).to_string(),
                 format!("{:.1} %", 100.0 * forecast.freshness),
                 format!("{:.1} %", 100.0 * forecast.freshness_unweighted),
                 format!("{:.2} d", forecast.age_days),
-                note,
+            ];
+            cells.extend(guarantee.map(|_| format!("{:.1} %", 100.0 * forecast.current)));
+            cells.push(note);
+            cells
+        })?;
+    }
+    listing.end()
+}
+
+/// Prints how often pages have to be fetched.
+fn print_periods(periods: &[Period], json: bool) -> Result<()> {
+    let headings = ["time between changes", "pages", "fetch each every", "fetches a run"];
+    let mut listing = Listing::new(json, &headings, &[1, 2, 3]);
+    for period in periods {
+        listing.add(period, |period| {
+            [
+                period.changes_every_days.map_or("all pages alike".to_owned(), class_text),
+                HumanCount(period.pages as u64).to_string(),
+                period.period_days.map_or("never".to_owned(), |days| format!("{days:.2} d")),
+                period
+                    .budget
+                    .map_or("more often than runs".to_owned(), |budget| HumanCount(budget).to_string()),
             ]
         })?;
     }

@@ -3,7 +3,9 @@
 use archive_ask::query::{self, Question};
 use archive_base::access::Access;
 use archive_choose::freshness::{PartModel, copies_of};
-use archive_choose::plan::{Forecast, ForecastSample, RUNS_MAX, RunRanking, RunSeries, requests};
+use archive_choose::plan::{
+    Forecast, ForecastSample, Guarantee, Period, RUNS_MAX, RunRanking, RunSeries, requests,
+};
 use archive_choose::{RefreshRules, Timetable};
 use archive_math::refresh::policies::PolicyName;
 use archive_peers::nodes::CopySample;
@@ -29,6 +31,8 @@ pub struct PlanJob {
     pub policy: Option<PolicyName>,
     /// The freshness for which to find the budget, too.
     pub target: Option<f64>,
+    /// The currency for which to find the budget and the periods of pages, too.
+    pub guarantee: Option<Guarantee>,
 }
 
 /// The forecast of a budget.
@@ -44,6 +48,9 @@ pub struct BudgetForecast {
     /// The target freshness, if this is the lowest budget that reaches it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<f64>,
+    /// The currency, if this is the lowest budget that reaches it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guarantee: Option<Guarantee>,
 }
 
 /// The forecasts of several budgets.
@@ -51,10 +58,14 @@ pub struct BudgetForecast {
 pub struct PlanOutcome {
     /// The forecasts, in the order of their budgets.
     pub budgets: Vec<BudgetForecast>,
+    /// How often pages have to be fetched for the wanted currency, if one is wanted.
+    pub periods: Vec<Period>,
     /// The number of pages of the sample that they were computed from, if it is not all pages.
     pub sample: Option<usize>,
     /// Whether no budget reaches the target.
     pub is_out_of_reach: bool,
+    /// Whether no budget reaches the wanted currency.
+    pub is_never_current: bool,
 }
 
 impl PlanJob {
@@ -100,23 +111,41 @@ pub fn plan(job: &PlanJob, copies: &CopySample) -> Result<PlanOutcome, Failure> 
     }
     let ranking = ranking.ok_or_else(|| Failure::usage("there is no archive"))?;
     let sample = ForecastSample::drawn(copies.sampled.iter().collect(), copies.count);
-    let runs = RunSeries { budget: job.budget as f64, every: job.every_days, days: job.days };
-    let row = |forecast: Forecast, target: Option<f64>| {
+    let grace = job.guarantee.map_or(0.0, |guarantee| guarantee.grace_days);
+    let runs = RunSeries { budget: job.budget as f64, every: job.every_days, days: job.days, grace };
+    let row = |forecast: Forecast| {
         let parts_max = copies.rules.iter().map(|rules| rules.parts_max(forecast.budget)).max().unwrap_or(0);
         let requests = requests(&forecast, &runs, sample.len(), &copies.parts, parts_max);
-        BudgetForecast { asked: forecast.budget == job.budget, forecast, requests, target }
+        let asked = forecast.budget == job.budget;
+        BudgetForecast { asked, forecast, requests, target: None, guarantee: None }
     };
     let of_budget = |budget: u64| sample.forecast(&ranking, &RunSeries { budget: budget as f64, ..runs });
     let budgets = budgets(job.budget, sample.len()).into_iter();
-    let mut budgets: Vec<BudgetForecast> = budgets.map(|budget| row(of_budget(budget), None)).collect();
-    let reached = job.target.map(|target| (target, sample.budget_for(&ranking, &runs, target)));
-    if let Some((target, Some(forecast))) = reached {
-        budgets.retain(|row| row.asked || row.forecast.budget != forecast.budget);
-        budgets.push(row(forecast, Some(target)));
+    let mut budgets: Vec<BudgetForecast> = budgets.map(|budget| row(of_budget(budget))).collect();
+    let mut add = |found: BudgetForecast| {
+        let is_curve = |row: &BudgetForecast| !row.asked && row.target.is_none();
+        budgets.retain(|row| !is_curve(row) || row.forecast.budget != found.forecast.budget);
+        budgets.push(found);
+    };
+    // Fresh copies are current without a grace period.
+    let fresh_runs = RunSeries { grace: 0.0, ..runs };
+    let reached = job.target.map(|target| (target, sample.budget_for(&ranking, &fresh_runs, target)));
+    if let Some((target, Some(fresh))) = reached {
+        add(BudgetForecast { target: Some(target), ..row(of_budget(fresh.budget)) });
+    }
+    let kept = job.guarantee.map(|wanted| (wanted, sample.budget_for(&ranking, &runs, wanted.current)));
+    if let Some((guarantee, Some(forecast))) = kept {
+        add(BudgetForecast { guarantee: Some(guarantee), ..row(forecast) });
     }
     budgets.sort_by_key(|row| row.forecast.budget);
-    let is_out_of_reach = matches!(reached, Some((_, None)));
-    Ok(PlanOutcome { budgets, sample: sample.is_part().then(|| sample.len()), is_out_of_reach })
+    let periods = job.guarantee.map(|guarantee| sample.periods(guarantee, job.every_days));
+    Ok(PlanOutcome {
+        budgets,
+        periods: periods.unwrap_or_default(),
+        sample: sample.is_part().then(|| sample.len()),
+        is_out_of_reach: matches!(reached, Some((_, None))),
+        is_never_current: matches!(kept, Some((_, None))),
+    })
 }
 
 /// The budgets of the curve: around the given one, and no more than there are pages.

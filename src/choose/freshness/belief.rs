@@ -61,6 +61,18 @@ impl Belief {
     pub fn current(&self, age: f64, grace: f64) -> f64 {
         self.fresh((age - grace).max(0.0))
     }
+
+    /// Returns the mean of [`current`](Self::current) over ages from `from` to `to` days. With `from` 0 it is the share
+    /// of time for which a copy that is fetched every `to` days is current.
+    #[must_use]
+    pub fn current_between(&self, from: f64, to: f64, grace: f64) -> f64 {
+        let (first, last) = ((from - grace).max(0.0), to - grace);
+        if last <= first {
+            return self.fresh(first);
+        }
+        let share = (last - first) / (to - from);
+        1.0 - share * (1.0 - self.fresh_between(first, last))
+    }
 }
 
 impl From<Rate> for Belief {
@@ -83,6 +95,20 @@ mod tests {
         assert!((belief.outdated_days(5.0) - (5.0 - 1.0 / 0.3 + (-x).exp() / 0.3)).abs() < 1e-3);
         assert_eq!(belief.current(5.0, 7.0), 1.0);
         assert!((belief.current(5.0, 2.0) - belief.fresh(3.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn means_of_currency_agree_with_sums() {
+        for (from, to, grace) in
+            [(0.0, 12.0, 0.0), (0.0, 12.0, 2.0), (3.0, 12.0, 5.0), (3.0, 12.0, 1.0), (0.0, 3.0, 4.0)]
+        {
+            let belief = Belief { per_day: 0.2, shape: 1.5 };
+            let at = |step: u32| from + (to - from) * (f64::from(step) + 0.5) / 20_000.0;
+            let sum: f64 = (0..20_000).map(|step| belief.current(at(step), grace)).sum();
+            let mean = belief.current_between(from, to, grace);
+            assert!((mean - sum / 20_000.0).abs() < 1e-6, "{from} to {to}, grace {grace}: {mean}");
+        }
+        assert_eq!(Belief::sure(2.0).current_between(1.0, 1.0, 0.0), Belief::sure(2.0).fresh(1.0));
     }
 
     #[test]

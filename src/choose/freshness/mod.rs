@@ -5,22 +5,26 @@
 //! answer was not an error.
 
 mod belief;
+mod lives;
 mod observations;
 mod parts;
 
 use std::collections::HashSet;
 
 use archive_base::error::Failure;
+use archive_base::runs::CopiesState;
 use archive_books::ledger::{CreditError, Credits, announcement_trust};
 use archive_books::prepared::archive_prior;
 use archive_math::refresh::rate::{ChangeObservations, RatePrior};
-use archive_storage::{Store, UrlId, Visit};
+use archive_storage::{Page, Store, UrlId, Visit};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::due::{RefreshRules, Weights};
 
 pub use belief::Belief;
+pub use lives::{DaysClass, DaysSpread, GROUPS_MAX, GroupLives, Grouping, Growth, Lives};
+use lives::{LivesCount, is_there};
 pub use observations::{Observed, observe};
 pub use parts::{PartModel, PartsShown};
 
@@ -93,8 +97,30 @@ pub fn copies_of(
     selection: Option<&HashSet<UrlId>>,
     now: DateTime<Utc>,
 ) -> Result<Vec<PageModel>, Failure> {
-    let is_meant = |id: UrlId| selection.is_none_or(|selection| selection.contains(&id));
-    copies_among(store, 1, is_meant, now)
+    copies_among(store, 1, is_among(selection), now, |_, _, _| {})
+}
+
+/// Returns the copies as [`copies_of`] does, and the lives of the same pages, including those that are gone: grouped by
+/// `by`, and over time from `from` on.
+///
+/// # Errors
+/// If the archive cannot be read.
+pub fn copies_and_lives(
+    store: &Store,
+    selection: Option<&HashSet<UrlId>>,
+    by: Option<Grouping>,
+    from: DateTime<Utc>,
+    now: DateTime<Utc>,
+) -> Result<(Vec<PageModel>, Lives), Failure> {
+    let mut lives = LivesCount::new(store.state(), by, now)?;
+    let copies = copies_among(store, 1, is_among(selection), now, |page, visit, copy| {
+        lives.add(page, visit, copy);
+    })?;
+    Ok((copies, lives.lives(store.state(), from)?))
+}
+
+fn is_among(selection: Option<&HashSet<UrlId>>) -> impl Fn(UrlId) -> bool {
+    move |id| selection.is_none_or(|selection| selection.contains(&id))
 }
 
 /// Returns the copies of every `step`-th fetched page, in the order of first fetches. Other pages are not read.
@@ -102,7 +128,7 @@ pub fn copies_of(
 /// # Errors
 /// If the archive cannot be read.
 pub fn sampled_copies(store: &Store, step: usize, now: DateTime<Utc>) -> Result<Vec<PageModel>, Failure> {
-    copies_among(store, step, |_| true, now)
+    copies_among(store, step, |_| true, now, |_, _, _| {})
 }
 
 fn copies_among(
@@ -110,6 +136,7 @@ fn copies_among(
     step: usize,
     is_meant: impl Fn(UrlId) -> bool,
     now: DateTime<Utc>,
+    mut each: impl FnMut(&Page, &Visit, Option<&PageModel>),
 ) -> Result<Vec<PageModel>, Failure> {
     let state = store.state();
     let credits = Credits::open(state)?;
@@ -118,14 +145,42 @@ fn copies_among(
     let mut copies = Vec::new();
     for visit in state.visits_with_pages((0..).step_by(step)) {
         let (id, page, visit) = visit.map_err(CreditError::from)?;
-        let Some(importance) = credits.importance(&page, Some(&visit)).filter(|_| is_meant(id)) else {
+        if !is_meant(id) {
             continue;
-        };
-        let Some(copy) = CopyModel::of(&prior, &visit, now) else { continue };
-        let weight = weights.of(state, (id, &page), Some(importance), &visit)?.unwrap_or(importance);
-        copies.push(PageModel { id, importance, weight, copy });
+        }
+        let copy = CopyModel::of(&prior, &visit, now).zip(credits.importance(&page, Some(&visit)));
+        if let Some((copy, importance)) = copy {
+            let weight = weights.of(state, (id, &page), Some(importance), &visit)?.unwrap_or(importance);
+            copies.push(PageModel { id, importance, weight, copy });
+        }
+        each(&page, &visit, copy.and(copies.last()));
     }
     Ok(copies)
+}
+
+/// Number of fetched URLs that stand for all in [`state_of_copies`], at most.
+const SAMPLE_MAX: usize = 4096;
+
+/// Returns how many pages there are and how fresh their copies are, as a run notes it at its end.
+///
+/// # Errors
+/// If the archive cannot be read.
+pub fn state_of_copies(store: &Store, now: DateTime<Utc>) -> Result<CopiesState, Failure> {
+    let step = (store.state().visit_count() as usize).div_ceil(SAMPLE_MAX).max(1);
+    let (mut pages, mut gone) = (0, 0);
+    let copies = copies_among(
+        store,
+        step,
+        |_| true,
+        now,
+        |page, visit, _| match is_there(page, visit) {
+            Some(true) => pages += step as u64,
+            Some(false) => gone += step as u64,
+            None => {}
+        },
+    )?;
+    let Expected { freshness, age_days, .. } = expect(&copies, 0.0, &[]);
+    Ok(CopiesState { pages, gone, freshness, age_days })
 }
 
 /// Expected freshness of the copies now.

@@ -5,6 +5,7 @@
 //! I/(e^(λI) - 1). The time after the last fetch of a page does not count.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use archive_books::change::is_version;
 use archive_books::ledger::{CreditError, capture_flags};
@@ -13,7 +14,7 @@ use archive_storage::{State, UrlId};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
-use super::PageModel;
+use super::{DaysSpread, PageModel};
 
 const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
@@ -30,6 +31,8 @@ pub struct Observed {
     pub freshness: f64,
     /// Weighted mean of the days since the first missed change.
     pub age_days: f64,
+    /// Times between two fetches of a page that found changes and had no other change found between them.
+    pub change_days: DaysSpread,
     /// For each β in days, the share of time for which copies were unchanged or their first missed change was younger
     /// than β.
     pub currency: Vec<(f64, f64)>,
@@ -46,13 +49,26 @@ pub fn observe(
     betas: &[f64],
 ) -> Result<Option<Observed>, CreditError> {
     let models: HashMap<UrlId, &PageModel> = copies.iter().map(|copy| (copy.id, copy)).collect();
-    let mut last: HashMap<UrlId, i64> = HashMap::with_capacity(copies.len());
+    // The time of the last capture, and that of the last one that found a change.
+    let mut last: HashMap<UrlId, (i64, Option<i64>)> = HashMap::with_capacity(copies.len());
+    let mut intervals = Vec::new();
     let mut sums = Sums { current: vec![0.0; betas.len()], ..Sums::default() };
     for capture in state.captures() {
         let (_, capture) = capture?;
         let Some(copy) = models.get(&capture.url).filter(|_| is_version(&capture)) else { continue };
-        let Some(before) = last.insert(capture.url, capture.time) else { continue };
+        let seen = match last.entry(capture.url) {
+            Entry::Vacant(entry) => {
+                entry.insert((capture.time, None));
+                continue;
+            }
+            Entry::Occupied(entry) => entry.into_mut(),
+        };
+        let (before, changed_before) = *seen;
         let changed = capture_flags::content_changed(&capture);
+        *seen = (capture.time, if changed { Some(capture.time) } else { changed_before });
+        if let Some(since) = changed_before.filter(|_| changed && capture.time > from.timestamp_micros()) {
+            intervals.push(((capture.time - since) as f64 / MICROSECONDS_PER_DAY) as f32);
+        }
         // Of an interval that began earlier, only the part after `from` counts.
         let skipped = (from.timestamp_micros() - before).max(0) as f64 / MICROSECONDS_PER_DAY;
         let length = (capture.time - before) as f64 / MICROSECONDS_PER_DAY;
@@ -69,6 +85,7 @@ pub fn observe(
         changed: sums.changed,
         freshness: sums.fresh / sums.weight,
         age_days: sums.outdated / sums.weight,
+        change_days: DaysSpread::of(intervals),
         currency: betas.iter().copied().zip(sums.current.iter().map(|sum| sum / sums.weight)).collect(),
     }))
 }

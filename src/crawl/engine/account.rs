@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive_base::runs::{self, NOT_TO_BE_KEPT, RunLimits, RunWriter};
 use archive_books::ledger::Refusal;
+use archive_choose::freshness::state_of_copies;
 use archive_storage::UrlId;
 
 use super::super::options::{EndReason, Purpose};
@@ -113,6 +114,12 @@ impl EngineRun<'_> {
             Err(error) => ("failed", Some(error.to_string())),
         };
         (writer.run.end, writer.run.error) = (Some(end.to_owned()), error);
+        if done.is_ok() {
+            let copies = state_of_copies(self.recorder.store(), self.options.fetch.clock.now());
+            writer.run.copies = copies
+                .inspect_err(|error| tracing::debug!(%error, "the freshness of the copies is not known"))
+                .ok();
+        }
         self.write_account(Instant::now(), true);
     }
 

@@ -1,8 +1,9 @@
 //! Charts of the archive: its growth, the distribution of importance, and the freshness that budgets achieve.
 
 use archive_ask::find::CaptureTimes;
+use archive_base::runs::{CopiesState, RunHistory};
 use archive_choose::RefreshRules;
-use archive_choose::freshness::{self, PageModel};
+use archive_choose::freshness::{self, DaysClass, PageModel};
 use archive_choose::plan::{Forecast, ForecastSample, RunRanking, RunSeries};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
@@ -18,6 +19,9 @@ const PAGES_MAX: usize = 2000;
 /// Number of bars of importance: from below 1/64 to above 64, each twice the one before.
 const BARS: i32 = 14;
 
+/// Maximum number of runs whose ends are shown.
+const CURVE_MAX: usize = 200;
+
 /// Forecast period in days, with one run a day.
 const DAYS: f64 = 30.0;
 
@@ -27,6 +31,8 @@ const BUDGETS: [f64; 9] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0];
 #[derive(Serialize)]
 struct Pictures {
     growth: Vec<Growth>,
+    curve: Vec<CurvePoint>,
+    intervals: Vec<Interval>,
     importance: Vec<Bar>,
     /// Number of pages that each examined page stands for.
     each_page_of: usize,
@@ -40,6 +46,22 @@ struct Growth {
     #[serde(serialize_with = "utc")]
     time: Option<DateTime<Utc>>,
     captures: u64,
+}
+
+/// The copies at the end of a run.
+#[derive(Serialize)]
+struct CurvePoint {
+    #[serde(serialize_with = "utc")]
+    time: Option<DateTime<Utc>>,
+    #[serde(flatten)]
+    copies: CopiesState,
+}
+
+/// Pages whose changes are this far apart on average.
+#[derive(Serialize)]
+struct Interval {
+    days: DaysClass,
+    pages: u64,
 }
 
 #[derive(Serialize)]
@@ -61,8 +83,12 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let forecast = |by| {
         let sample = ForecastSample::of(&pages);
         let ranking = RunRanking { by, shortest: rules.shortest_days() };
-        let runs =
-            |part: f64| RunSeries { budget: (part * pages.len() as f64).round(), every: 1.0, days: DAYS };
+        let runs = |part: f64| RunSeries {
+            budget: (part * pages.len() as f64).round(),
+            every: 1.0,
+            days: DAYS,
+            grace: 0.0,
+        };
         let scaled = |forecast: Forecast| Forecast {
             budget: forecast.budget * each_page_of as u64,
             fetches: forecast.fetches * each_page_of as u64,
@@ -72,6 +98,8 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     };
     let data = Pictures {
         growth: growth(asked)?,
+        curve: curve(asked)?,
+        intervals: intervals(&pages, each_page_of as u64),
         importance: bars(&pages, each_page_of as u64),
         each_page_of,
         freshness: rule.filter(|_| !pages.is_empty()).map(forecast).unwrap_or_default(),
@@ -89,6 +117,25 @@ fn growth(asked: &ArchiveRequest<'_>) -> Result<Vec<Growth>, PageProblem> {
         Some(Growth { time: Some(time), captures: sum.round() as u64 })
     });
     Ok(grown.collect())
+}
+
+/// The copies at the ends of runs. A veil hides that some pages exist, so it hides sums that count them.
+fn curve(asked: &ArchiveRequest<'_>) -> Result<Vec<CurvePoint>, PageProblem> {
+    let store = asked.opened.store;
+    if store.state().veil().is_some() {
+        return Ok(Vec::new());
+    }
+    let curve = RunHistory::of(store.path())?.curve(CURVE_MAX).into_iter();
+    Ok(curve.map(|(time, copies)| CurvePoint { time: Some(time), copies }).collect())
+}
+
+/// Histogram of pages by the mean time between their changes.
+fn intervals(pages: &[PageModel], each: u64) -> Vec<Interval> {
+    let of_class = |days: DaysClass| {
+        let is_in = |page: &&PageModel| days.contains(page.copy.belief.per_day.recip());
+        Interval { days, pages: each * pages.iter().filter(is_in).count() as u64 }
+    };
+    DaysClass::all().map(of_class).collect()
 }
 
 /// Histogram of pages by importance.
@@ -113,6 +160,19 @@ fn shown(t: Speech, data: &Pictures) -> Markup {
             p { (t.fill("Of the pages, one in {} was looked at, and stands for the others.", &[&data.each_page_of])) }
         }
         section { h2 { (t.say("Growth")) } (growth_picture(t, &data.growth)) }
+        @if data.curve.len() > 1 {
+            section {
+                h2 { (t.say("Copies over time")) }
+                (pages_picture(t, &data.curve))
+                (fresh_picture(t, &data.curve))
+                p .small { (t.say("As runs left them: pages that were there, and how many of their copies were probably the same as the page, weighted by importance.")) }
+            }
+        }
+        section {
+            h2 { (t.say("Time between changes")) }
+            (intervals_picture(t, &data.intervals))
+            p .small { (t.say("Pages with a copy by the mean time between two changes, as far as fetches tell.")) }
+        }
         section {
             h2 { (t.say("Importance")) }
             (importance_picture(t, &data.importance))
@@ -146,6 +206,62 @@ fn growth_picture(t: Speech, growth: &[Growth]) -> Markup {
         .line(&points, last.captures as f64)
 }
 
+fn pages_picture(t: Speech, curve: &[CurvePoint]) -> Markup {
+    let most = curve.iter().map(|at| at.copies.pages).max().unwrap_or(0);
+    let gone = curve.last().map_or(0, |at| at.copies.gone);
+    let pages = t.counted(most, "{} page", "{} pages");
+    let title = t.fill("{} at most; in the end {} were gone", &[&pages, &t.count(gone)]);
+    over_time(t, curve, &title, pages, most as f64, |copies| copies.pages as f64)
+}
+
+fn fresh_picture(t: Speech, curve: &[CurvePoint]) -> Markup {
+    let [first, last] = [curve.first(), curve.last()].map(|at| at.map_or(0.0, |at| at.copies.freshness));
+    let title = t.fill("{} fresh at first, {} in the end", &[&t.percent(first, 1), &t.percent(last, 1)]);
+    let most = t.fill("{} fresh", &[&t.percent(1.0, 0)]);
+    over_time(t, curve, &title, most, 1.0, |copies| copies.freshness)
+}
+
+fn over_time(
+    t: Speech,
+    curve: &[CurvePoint],
+    title: &str,
+    words: String,
+    most: f64,
+    value: impl Fn(&CopiesState) -> f64,
+) -> Markup {
+    let day =
+        |at: Option<&CurvePoint>| at.and_then(|at| at.time).map(|time| t.minute(time)).unwrap_or_default();
+    let seconds = |time: Option<DateTime<Utc>>| time.map_or(0.0, |time| time.timestamp_micros() as f64 / 1e6);
+    let points: Vec<(f64, f64)> = curve.iter().map(|at| (seconds(at.time), value(&at.copies))).collect();
+    Picture { title, most: words, from: day(curve.first()), to: day(curve.last()) }.line(&points, most)
+}
+
+fn intervals_picture(t: Speech, intervals: &[Interval]) -> Markup {
+    // The shortest bound is an hour.
+    let span = |days: f64| match days as u64 {
+        0 => "1 h".to_owned(),
+        days => t.counted(days, "{} day", "{} days"),
+    };
+    let words = |days: DaysClass| match days.below {
+        Some(below) if days.from <= 0.0 => t.fill("below {}", &[&span(below)]),
+        Some(below) => t.fill("{} to {}", &[&span(days.from), &span(below)]),
+        None => t.fill("{} and more", &[&span(days.from)]),
+    };
+    histogram(t, intervals.iter().map(|interval| (words(interval.days), interval.pages)).collect())
+}
+
+/// A bar chart of pages; each bar with its words.
+fn histogram(t: Speech, bars: Vec<(String, u64)>) -> Markup {
+    let pages = |pages| t.counted(pages, "{} page", "{} pages");
+    let most = bars.iter().map(|(_, pages)| *pages).max().unwrap_or(0);
+    let ends = [bars.first(), bars.last()].map(|bar| bar.map_or(String::new(), |(words, _)| words.clone()));
+    let bars: Vec<(f64, String)> =
+        bars.into_iter().map(|(words, count)| (count as f64, format!("{words}: {}", pages(count)))).collect();
+    let title = bars.iter().map(|(_, words)| words.as_str()).collect::<Vec<_>>().join("; ");
+    let [from, to] = ends;
+    Picture { title: &title, most: pages(most), from, to }.bars(&bars)
+}
+
 fn importance_picture(t: Speech, importance: &[Bar]) -> Markup {
     let number = |edge: f64| if edge < 1.0 { format!("1/{:.0}", 1.0 / edge) } else { format!("{edge:.0}") };
     let words = |bar: &Bar| match (bar.from, bar.below) {
@@ -154,16 +270,7 @@ fn importance_picture(t: Speech, importance: &[Bar]) -> Markup {
         (Some(from), None) => t.fill("importance {} and more", &[&number(from)]),
         (None, None) => String::new(),
     };
-    let pages = |pages| t.counted(pages, "{} page", "{} pages");
-    let most = importance.iter().map(|bar| bar.pages).max().unwrap_or(0);
-    let bars: Vec<(f64, String)> = importance
-        .iter()
-        .map(|bar| (bar.pages as f64, format!("{}: {}", words(bar), pages(bar.pages))))
-        .collect();
-    let title = bars.iter().map(|(_, words)| words.as_str()).collect::<Vec<_>>().join("; ");
-    let (from, to) = (importance.first().map(words), importance.last().map(words));
-    Picture { title: &title, most: pages(most), from: from.unwrap_or_default(), to: to.unwrap_or_default() }
-        .bars(&bars)
+    histogram(t, importance.iter().map(|bar| (words(bar), bar.pages)).collect())
 }
 
 fn freshness_picture(t: Speech, forecasts: &[Forecast]) -> Markup {

@@ -71,11 +71,11 @@ pub(crate) struct Args {
 
 /// For clap: parses a share.
 fn share(text: &str) -> Result<f64, String> {
-    let (number, factor) = match text.strip_suffix('%') {
-        Some(number) => (number.trim(), 0.01),
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(number) => (number.trim(), 100.0),
         None => (text, 1.0),
     };
-    let share = number.parse::<f64>().map(|number| number * factor);
+    let share = number.parse::<f64>().map(|number| number / whole);
     share
         .ok()
         .filter(|share| (0.0..=1.0).contains(share))

@@ -6,7 +6,7 @@
 //! [`price`](BudgetRule::price) is the one at which the frequencies of all pages add up to the budget.
 
 /// A rule that depends only on the importance, the change rate and the age of the copy.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum BudgetRule {
     /// Oldest copy first, regardless of the page: τ.
@@ -22,6 +22,15 @@ pub enum BudgetRule {
     ///
     /// which is equation 22 of Mignet et al., "Acquiring XML pages for a WebHouse" (BDA 2000), section 6.
     Xyleme,
+    /// Minimum penalty, w \[α λτ + β (1 - e^(-λτ))\] for a copy that is old and for one that is stale (Mignet et al.,
+    /// section 6.2.1): α wλ τ²/2 + β w/λ · \[1 - (1 + λτ) e^(-λτ)\], the average penalty that a fetch saves. With β = 0 it
+    /// ranks as `Xyleme`, with α = 0 as `Freshness`.
+    Penalty {
+        /// α, the penalty of each expected missed change.
+        old: f64,
+        /// β, the penalty of a stale copy.
+        stale: f64,
+    },
     /// Maximum freshness with regular fetches (Cho and Garcia-Molina; Olston and Pandey): w/λ · \[1 - (1 + λτ)
     /// e^(-λτ)\]. Gives up pages that change too often.
     Freshness,
@@ -41,10 +50,11 @@ const STEPS: usize = 60;
 
 impl BudgetRule {
     /// All rules.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Uniform,
         Self::Proportional,
         Self::Xyleme,
+        Self::Penalty { old: 1.0, stale: 1.0 },
         Self::Freshness,
         Self::Azar,
         Self::Harmonic,
@@ -59,6 +69,9 @@ impl BudgetRule {
             Self::Uniform => age,
             Self::Proportional => changes,
             Self::Xyleme => (importance * rate).sqrt() * age,
+            Self::Penalty { old, stale } => {
+                old * importance * changes * age / 2.0 + stale * Self::Freshness.value(importance, rate, age)
+            }
             Self::Freshness | Self::Harmonic if changes < SMALL => importance * changes * age / 2.0,
             Self::Freshness => importance / rate * (1.0 - (1.0 + changes) * (-changes).exp()),
             Self::Azar => importance * changes * age / (1.0 + changes).powi(2),
@@ -84,7 +97,10 @@ impl BudgetRule {
             Self::Xyleme => demand.sqrt() / price,
             Self::Freshness => rate / changes_between_fetches(price * rate / importance),
             Self::Azar => ((demand / price).sqrt() - rate).max(0.0),
-            Self::Harmonic => self.search_age(importance, rate, price).recip(),
+            Self::Penalty { old, stale } if old <= 0.0 => {
+                Self::Freshness.frequency(importance, rate, price / stale)
+            }
+            Self::Penalty { .. } | Self::Harmonic => self.search_age(importance, rate, price).recip(),
             Self::LambdaCrawl => ((rate * rate + 4.0 * demand / price).sqrt() - rate) / 2.0,
         }
     }
@@ -125,9 +141,10 @@ impl BudgetRule {
     }
 
     fn search_age(self, importance: f64, rate: f64, price: f64) -> f64 {
+        let scale = if let Self::Penalty { old, stale } = self { old + stale } else { 1.0 };
         // The age at which the limit w λ τ²/2 reaches the price. The value never exceeds this limit, so the result is
         // higher.
-        let mut low = (2.0 * price / (importance * rate)).sqrt();
+        let mut low = (2.0 * price / (scale * importance * rate)).sqrt();
         let mut high = 2.0 * low;
         while self.value(importance, rate, high) < price && high.is_finite() {
             (low, high) = (high, 2.0 * high);
@@ -321,6 +338,21 @@ mod tests {
         assert!((mean / expected - 1.0).abs() < 0.01, "{mean} instead of {expected}");
     }
 
+    #[test]
+    fn a_penalty_lies_between_obsolescence_and_staleness() {
+        let pages = pages(200);
+        let frequencies = |rule: BudgetRule| rule.frequencies(&pages, 5.0, &mut 1.0);
+        let alike = |a: &[f64], b: &[f64]| a.iter().zip(b).all(|(a, b)| (a - b).abs() <= 1e-6 * a.max(1e-3));
+        let [old, stale] = [(3.0, 0.0), (0.0, 3.0)].map(|(old, stale)| BudgetRule::Penalty { old, stale });
+        assert!(alike(&frequencies(old), &frequencies(BudgetRule::Xyleme)));
+        assert!(alike(&frequencies(stale), &frequencies(BudgetRule::Freshness)));
+        // What changes too often to be kept fresh is given up unless its age counts, too.
+        let fast = |rule: BudgetRule| rule.frequencies(&[(1.0, 50.0), (1.0, 0.5)], 1.0, &mut 1.0)[0];
+        assert_eq!(fast(stale), 0.0);
+        let both = BudgetRule::Penalty { old: 0.01, stale: 1.0 };
+        assert!((0.05..fast(old)).contains(&fast(both)), "{} {}", fast(both), fast(old));
+    }
+
     /// No small transfer of fetches between two pages improves the objective of a rule.
     #[test]
     fn each_optimum_is_one() {
@@ -337,11 +369,18 @@ mod tests {
                 }
             }
             BudgetRule::Xyleme => -w * rate / (2.0 * f),
+            BudgetRule::Penalty { old, stale } => {
+                let x = rate / f;
+                -w * (old * x / 2.0 + stale * (1.0 - (1.0 - (-x).exp()) / x))
+            }
             BudgetRule::Freshness => w * (f / rate) * (1.0 - (-rate / f).exp()),
             BudgetRule::Azar => w * f / (f + rate),
             _ => -w * (1.0 + rate / f).ln(),
         };
-        for rule in [BudgetRule::Xyleme, BudgetRule::Freshness, BudgetRule::Azar, BudgetRule::LambdaCrawl] {
+        let penalty = BudgetRule::Penalty { old: 1.0, stale: 1.0 };
+        for rule in
+            [BudgetRule::Xyleme, penalty, BudgetRule::Freshness, BudgetRule::Azar, BudgetRule::LambdaCrawl]
+        {
             let total = |frequencies: &[f64]| -> f64 {
                 PAGES.iter().zip(frequencies).map(|(&(w, rate), &f)| worth(rule, w, rate, f)).sum()
             };

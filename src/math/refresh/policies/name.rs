@@ -22,9 +22,9 @@ pub struct PolicyName {
 /// The text is not the name of a policy.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "there is no policy {0:?}; known are default, uniform, xyleme, prop, chogm, azar, lambda, index, hindex (these also with _mle, \
-     _mles, _naive, _lln, _lm, _eb, _ebmean after them), evd_index, evh_hindex, gf_hindex_naive; nutch, heritrix, storm with \
-     _fifo, _strict, _tuned0.3; _h365 after a name lets visits fade with that half-life in days"
+    "there is no policy {0:?}; known are default, uniform, xyleme, penalty:ALPHA:BETA, prop, chogm, azar, lambda, index, hindex \
+     (these also with _mle, _mles, _naive, _lln, _lm, _eb, _ebmean after them), evd_index, evh_hindex, \
+     gf_hindex_naive; nutch, heritrix, storm with _fifo, _strict, _tuned0.3; _h365 after a name lets visits fade with that half-life in days"
 )]
 pub struct UnknownPolicy(pub String);
 
@@ -166,6 +166,7 @@ fn of_parts(parts: &[&str], half_life: Option<f64>) -> Option<PolicyKind> {
             };
             PolicyKind::Adaptive(crawler, fit(mode)?)
         }
+        [rule] => PolicyKind::Greedy(penalty(rule)?, Ages::Calendar, Estimator::LikelihoodScaled, half_life),
         [rule, estimate] => match greedy(rule) {
             Some(rule) => PolicyKind::Greedy(rule, Ages::Calendar, estimator(estimate)?, half_life),
             None => PolicyKind::Allocated(allocated(rule)?, estimator(estimate)?, half_life),
@@ -191,8 +192,17 @@ fn greedy(name: &str) -> Option<BudgetRule> {
         "xyleme" => BudgetRule::Xyleme,
         "index" => BudgetRule::Freshness,
         "hindex" => BudgetRule::Harmonic,
-        _ => return None,
+        _ => return penalty(name),
     })
+}
+
+/// Returns the rule `penalty:ALPHA:BETA`.
+fn penalty(name: &str) -> Option<BudgetRule> {
+    let (old, stale) = name.strip_prefix("penalty:")?.split_once(':')?;
+    let [old, stale] =
+        [old, stale].map(|number| number.parse().ok().filter(|number: &f64| (0.0..=1e6).contains(number)));
+    let (old, stale) = (old?, stale?);
+    (old + stale > 0.0).then_some(BudgetRule::Penalty { old, stale })
 }
 
 /// Returns the rule that divides a budget by frequencies under this name.

@@ -66,6 +66,28 @@ fn no_budget_fetches_a_page_twice_within_the_shortest_interval() {
 }
 
 #[test]
+fn below_a_floor_nothing_is_fetched_again() {
+    let (served, archive) = crawled(lively(413, 3, 60));
+    served.web.clock().advance(TimeDelta::days(9));
+    let importance = |url: &String| {
+        let why = archive.json("why", &[url.as_str()]).remove(0);
+        (why["importance"].as_f64().unwrap(), why["next_visit"].clone())
+    };
+    let some = refresh(&served, &archive, &["--budget", "1000", "--floor", "1"]);
+    assert!(!some.is_empty() && some.iter().all(|url| importance(url).0 >= 1.0), "{some:?}");
+    // The floor is kept for later runs, plans, and what is said of a page.
+    served.web.clock().advance(TimeDelta::days(9));
+    assert!(refresh(&served, &archive, &["--budget", "1000"]).iter().all(|url| importance(url).0 >= 1.0));
+    let all = refresh(&served, &archive, &["--budget", "1000", "--floor", "0"]);
+    assert!(all.len() > some.len() + 10, "{} {}", all.len(), some.len());
+    served.web.clock().advance(TimeDelta::days(9));
+    run(&served, &archive, &["--budget", "1", "--floor", "1"]).succeeded();
+    let (_, next) = all.iter().map(importance).find(|(importance, _)| *importance < 1.0).unwrap();
+    assert!(next["below_floor"] == true && next["due"].is_null(), "{next}");
+    run(&served, &archive, &["--budget", "9", "--floor", "-1"]).refused(2, &["weight"]);
+}
+
+#[test]
 fn policies_can_be_chosen() {
     let (served, archive) = crawled(lively(412, 3, 80));
     for policy in [
@@ -73,6 +95,7 @@ fn policies_can_be_chosen() {
         "uniform",
         "prop",
         "xyleme",
+        "penalty:1:4",
         "index",
         "hindex",
         "chogm",

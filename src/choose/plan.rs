@@ -28,13 +28,15 @@ pub struct RunRanking {
     pub by: BudgetRule,
     /// Minimum number of days between two fetches of a page.
     pub shortest: f64,
+    /// Weight below which pages are not fetched.
+    pub floor: f64,
 }
 
 impl RunRanking {
-    /// Ranks by a rule, without a shortest interval.
+    /// Ranks by a rule, without a shortest interval and for all pages.
     #[must_use]
     pub fn by(rule: BudgetRule) -> Self {
-        Self { by: rule, shortest: 0.0 }
+        Self { by: rule, shortest: 0.0, floor: 0.0 }
     }
 }
 
@@ -148,7 +150,9 @@ impl<'a> ForecastSample<'a> {
             if budget > 0 {
                 scores.clear();
                 let ripe =
-                    self.pages.iter().enumerate().filter(|(place, _)| ages[*place] >= ranking.shortest);
+                    self.pages.iter().enumerate().filter(|(place, page)| {
+                        ages[*place] >= ranking.shortest && page.weight >= ranking.floor
+                    });
                 scores.extend(ripe.map(|(place, page)| {
                     let age = ages[place] + announced[place];
                     (ranking.by.value(page.weight, page.copy.belief.per_day, age), place)

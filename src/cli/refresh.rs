@@ -35,6 +35,7 @@ use super::{EXIT_STOPPED, Result, interrupt, output, progress};
   archive refresh --budget 5000 --for 50m      # an hourly cron job that ends before the next one
   archive refresh --budget 500 --where 'page site = \"example.org\"'     # only these pages
   archive refresh --budget 5000 --policy xyleme --shortest 1d     # equation 22 of Xyleme, no page twice a day
+  archive refresh --budget 5000 --policy penalty:1:4 --floor 0.1    # old and stale copies; nothing for unimportant pages
   archive refresh --budget 5000 --weight pagerank                 # by a column of archive rank --save
   archive refresh --budget 5000 --archive A1 --archive A2         # the partitions of a cluster share one budget
   archive refresh --budget 5000 --archive A1 --cluster s3://crawl/cluster     # beside the crawls of other nodes
@@ -78,7 +79,8 @@ pub(crate) struct Args {
 #[derive(clap::Args)]
 #[command(next_help_heading = "Choice of pages (stored for later runs and plans)")]
 struct RulesArgs {
-    /// Refresh policy: default, uniform, prop, xyleme, index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar,
+    /// Refresh policy: default, uniform, prop, xyleme, penalty:ALPHA:BETA (Xyleme's penalties for old and for stale
+    /// copies, as in penalty:1:4), index, hindex (LambdaCrawl's greedy form), chogm, lambda, azar,
     /// evh_hindex, nutch, …, as in `archive-lab refresh` [default: default]
     #[arg(long, value_name = "NAME")]
     policy: Option<PolicyName>,
@@ -86,6 +88,9 @@ struct RulesArgs {
     /// all others by importance); or the name of a column [default: interest]
     #[arg(long, value_name = "NAME")]
     weight: Option<String>,
+    /// Weight (importance has a mean of 1) below which pages are neither fetched again nor discovered [default: 0]
+    #[arg(long, value_name = "N", value_parser = floor)]
+    floor: Option<f64>,
     /// Share of the budget for known pages that were never fetched: 0.1, 10%, or auto (their share of all importance,
     /// at most half) [default: 0]
     #[arg(long, value_name = "SHARE")]
@@ -107,6 +112,7 @@ impl RulesArgs {
         RulesChange {
             policy: self.policy.clone(),
             weight: self.weight.clone().map(Weighing::from),
+            floor: self.floor,
             discovery: self.discovery,
             shortest: self.shortest,
             parts: self.parts,
@@ -230,6 +236,12 @@ fn say(args: &Args, outcome: &RefreshOutcome) {
     }
 }
 
+/// For clap: parses a weight.
+fn floor(text: &str) -> Result<f64, String> {
+    let floor = text.parse().ok().filter(|floor: &f64| *floor >= 0.0 && floor.is_finite());
+    floor.ok_or_else(|| format!("'{text}' is no weight; write a number like 0.1"))
+}
+
 /// Parses the URL at which hubs reach the server; paths are appended to it.
 fn callback(text: &str) -> Result<String, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -244,6 +256,12 @@ fn idle_text(args: &Args, outcome: &RefreshOutcome, why: NothingDue) -> String {
         _ if args.budget == 0 => "nothing is fetched: --budget is 0".to_owned(),
         NothingDue::NoPages if args.where_.is_some() => {
             "nothing is due: none of the pages that --where finds was fetched yet".to_owned()
+        }
+        NothingDue::NoPages if outcome.rules.floor > 0.0 => {
+            format!(
+                "nothing is due: no page was fetched yet whose weight is {} or more (--floor)",
+                outcome.rules.floor
+            )
         }
         NothingDue::NoPages => {
             "nothing is due: no page was fetched yet; begin with `archive crawl`".to_owned()

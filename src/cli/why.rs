@@ -227,6 +227,7 @@ fn due(next_visit: &NextVisit) -> Vec<String> {
     };
     let when = match next_visit.due {
         Some(_) => output::local_or_none(next_visit.due) + &failing,
+        None if next_visit.below_floor => "never: it weighs less than refreshes ask for (--floor)".to_owned(),
         None => "never: it changes too often to keep up with, never changes, or has no importance".to_owned(),
     };
     let place = match next_visit.before {

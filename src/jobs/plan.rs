@@ -90,7 +90,7 @@ impl PlanJob {
                 format!("there is no forecast for the policy {policy}; name another one with --policy");
             return Err(Failure::usage(text));
         };
-        Ok(RunRanking { by, shortest: kept.shortest_days() })
+        Ok(RunRanking { by, shortest: kept.shortest_days(), floor: kept.floor })
     }
 }
 

@@ -309,6 +309,11 @@ impl DueCandidate {
         self.rule(rule).interval(self.weight, self.news(), price)
     }
 
+    /// Whether the page is too unimportant for a refresh with this floor.
+    fn is_below(&self, floor: f64) -> bool {
+        self.weight < floor && !self.signals
+    }
+
     /// Expected news per day: changes, or while the page brings nothing, its return.
     fn news(&self) -> f64 {
         if self.retry > 0.0 { retry::RETURNS / self.retry } else { self.rate }
@@ -328,6 +333,17 @@ struct DueSurvey<'a> {
 impl DueSurvey<'_> {
     /// Returns a page as a candidate; `None` if it cannot be refreshed.
     fn candidate(
+        &self,
+        page: UrlId,
+        record: &Page,
+        visit: &Visit,
+    ) -> Result<Option<DueCandidate>, CreditError> {
+        let candidate = self.weighed(page, record, visit)?;
+        Ok(candidate.filter(|candidate| !candidate.is_below(self.choice.rules.floor)))
+    }
+
+    /// The same whatever its weight is.
+    fn weighed(
         &self,
         page: UrlId,
         record: &Page,

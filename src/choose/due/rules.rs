@@ -34,6 +34,8 @@ pub struct RefreshRules {
     pub policy: PolicyName,
     /// The source of page weights.
     pub weight: Weighing,
+    /// Weight below which a page is neither fetched again nor discovered; feeds and sitemaps are fetched in any case.
+    pub floor: f64,
     /// Share of the budget for pages that were never fetched.
     #[serde(with = "archive_base::as_text")]
     pub discovery: Discovery,
@@ -51,6 +53,7 @@ impl Default for RefreshRules {
         Self {
             policy: PolicyName::default(),
             weight: Weighing::default(),
+            floor: 0.0,
             discovery: Discovery::default(),
             shortest: Duration::from_secs(3600),
             parts: 20,

@@ -43,6 +43,8 @@ pub struct NextVisit {
     /// grows with every one.
     #[serde(serialize_with = "utc")]
     pub failing_since: Option<DateTime<Utc>>,
+    /// Whether the page is given up because its weight is below the floor of the rules.
+    pub below_floor: bool,
     /// When it is due: `interval_days` after its last attempt. `None` for a page that is given up.
     #[serde(serialize_with = "utc")]
     pub due: Option<DateTime<Utc>>,
@@ -108,7 +110,7 @@ impl Outlook<'_> {
         let Some(visit) = state.visit(page)? else { return Ok(None) };
         let compared = compared(store)?;
         let mut survey = DueArchive::alone(state, credits, choice, &[]).survey(compared.prior(), now);
-        let Some(own) = survey.candidate(page, &state.page(page)?, &visit)? else { return Ok(None) };
+        let Some(own) = survey.weighed(page, &state.page(page)?, &visit)? else { return Ok(None) };
         let (market, others) = Market::of(&mut survey, &compared, fetches_per_day)?;
         let (rules, step, of) = (&choice.rules, compared.step, others.len());
         let before = match rules.policy.simple() {
@@ -121,7 +123,8 @@ impl Outlook<'_> {
                 others.iter().filter(|other| other.value(market.rule) > own_value).count() * step
             }
         };
-        let interval = market.interval(&own);
+        let below_floor = own.is_below(rules.floor);
+        let interval = if below_floor { f64::INFINITY } else { market.interval(&own) };
         Ok(Some(NextVisit {
             policy: rules.policy.to_string(),
             changes_per_day: own.rate,
@@ -130,6 +133,7 @@ impl Outlook<'_> {
             failing_since: Some(visit.failing_since)
                 .filter(|since| *since > 0)
                 .and_then(|since| DateTime::from_timestamp(i64::from(since), 0)),
+            below_floor,
             due: due(&visit, interval),
             before: before as u64,
             of: (of * step) as u64,

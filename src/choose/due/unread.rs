@@ -71,6 +71,7 @@ pub(crate) fn undiscovered(
             let importance =
                 source.credits.importance(&page, None).filter(|_| candidate.level < LEVEL_REQUISITE);
             if let Some(importance) = importance
+                && importance >= source.choice.rules.floor
                 && source.choice.asks(candidate.url)
                 && source.answers(place, &page)?
             {

@@ -17,6 +17,8 @@ pub struct RulesChange {
     pub policy: Option<PolicyName>,
     /// The weight of pages.
     pub weight: Option<Weighing>,
+    /// Weight below which pages are neither fetched again nor discovered.
+    pub floor: Option<f64>,
     /// Share of the budget for known pages that were never fetched.
     pub discovery: Option<Discovery>,
     /// Shortest interval between two fetches of a page.
@@ -39,6 +41,7 @@ impl RulesChange {
             let rules = RefreshRules {
                 policy: self.policy.clone().unwrap_or(kept.policy),
                 weight: self.weight.clone().unwrap_or(kept.weight),
+                floor: self.floor.unwrap_or(kept.floor),
                 discovery: self.discovery.unwrap_or(kept.discovery),
                 shortest: self.shortest.unwrap_or(kept.shortest),
                 parts: self.parts.unwrap_or(kept.parts),
@@ -46,8 +49,8 @@ impl RulesChange {
             };
             if *common.get_or_insert_with(|| rules.clone()) != rules {
                 return Err(Failure::usage(
-                    "these archives were last refreshed by different rules; give --policy, --weight, --discovery, \
-                     --shortest, --parts and --time-unit, or refresh each by itself",
+                    "these archives were last refreshed by different rules; give --policy, --weight, --floor, \
+                     --discovery, --shortest, --parts and --time-unit, or refresh each by itself",
                 ));
             }
         }

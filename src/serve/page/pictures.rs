@@ -82,7 +82,7 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     let rule = rules.policy.rule();
     let forecast = |by| {
         let sample = ForecastSample::of(&pages);
-        let ranking = RunRanking { by, shortest: rules.shortest_days() };
+        let ranking = RunRanking { by, shortest: rules.shortest_days(), floor: rules.floor };
         let runs = |part: f64| RunSeries {
             budget: (part * pages.len() as f64).round(),
             every: 1.0,

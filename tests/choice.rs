@@ -78,13 +78,14 @@ fn below_a_floor_nothing_is_fetched_again() {
     // The floor is kept for later runs, plans, and what is said of a page.
     served.web.clock().advance(TimeDelta::days(9));
     assert!(refresh(&served, &archive, &["--budget", "1000"]).iter().all(|url| importance(url).0 >= 1.0));
-    let all = refresh(&served, &archive, &["--budget", "1000", "--floor", "0"]);
-    assert!(all.len() > some.len() + 10, "{} {}", all.len(), some.len());
+    // The others were not fetched in this moment.
+    let others = refresh(&served, &archive, &["--budget", "1000", "--floor", "0"]);
+    assert!(others.len() > 10, "{others:?}");
     served.web.clock().advance(TimeDelta::days(9));
     run(&served, &archive, &["--budget", "1", "--floor", "1"]).succeeded();
-    let (_, next) = all.iter().map(importance).find(|(importance, _)| *importance < 1.0).unwrap();
+    let (_, next) = others.iter().map(importance).find(|(importance, _)| *importance < 1.0).unwrap();
     assert!(next["below_floor"] == true && next["due"].is_null(), "{next}");
-    run(&served, &archive, &["--budget", "9", "--floor", "-1"]).refused(2, &["weight"]);
+    run(&served, &archive, &["--budget", "9", "--floor=-1"]).refused(2, &["weight"]);
 }
 
 #[test]

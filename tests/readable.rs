@@ -206,14 +206,15 @@ fn pictures_show_the_numbers_of_the_archive() {
     let served = Served::of(&archive);
     let data = json(&served, "/pictures");
     assert_eq!(data["growth"].as_array().unwrap().last().unwrap()["captures"], 4);
-    let pages: u64 =
-        data["importance"].as_array().unwrap().iter().map(|bar| bar["pages"].as_u64().unwrap()).sum();
-    assert_eq!(pages, 2);
+    for bars in ["importance", "intervals"] {
+        let bars = data[bars].as_array().unwrap().iter();
+        assert_eq!(bars.map(|bar| bar["pages"].as_u64().unwrap()).sum::<u64>(), 2);
+    }
     let plan = archive.json("plan", &["--budget", "2", "--days", "30"]);
     let all = plan.iter().find(|row| row["budget"] == 2).unwrap()["freshness"].as_f64().unwrap();
     let shown = data["freshness"].as_array().unwrap().last().unwrap()["freshness"].as_f64().unwrap();
     assert!((all - shown).abs() < 1e-3, "{all} and {shown}");
     let page = html(&served, "/pictures");
-    assert_eq!(page.matches("<svg").count(), 3, "{page}");
+    assert_eq!(page.matches("<svg").count(), 4, "{page}");
     assert!(html(&Served::of(&empty), "/pictures").contains("Nothing was captured yet."));
 }

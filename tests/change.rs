@@ -1,7 +1,9 @@
 //! What counts as a change, how other sites announce changes, and how they are shown.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use archive_base::control::Control;
 use archive_books::change::xml::{Delta, Tree};
@@ -196,7 +198,7 @@ fn a_diff_shows_what_changed() {
     let page = changed_page(&archive, &served, Form::Xml);
     let diff = &archive.json("diff", &[&page])[0];
     assert_eq!(diff["kind"], "xml", "{diff}");
-    let delta: Delta = serde_json::from_value(diff["changes"].clone()).unwrap();
+    let delta: Delta = serde_json::from_value(diff.clone()).unwrap();
     let history = archive.json("history", &[&page]);
     let tree = |number: usize| {
         let time = history[number]["time"].as_str().unwrap();
@@ -204,6 +206,29 @@ fn a_diff_shows_what_changed() {
         with_xml_tree(&text, None, &ParseLimits::default(), Tree::of).unwrap()
     };
     assert_eq!(delta.apply(&tree(1)), Ok(tree(0)), "the delta leads from the old version to the new one");
+    // Also as files.
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    for number in 0..2 {
+        let time = history[number]["time"].as_str().unwrap();
+        let text = archive.run("get", &[page.as_str(), "--at", time]).succeeded().output;
+        fs::write(file(&number.to_string()), text).unwrap();
+    }
+    fs::write(file("delta"), diff.to_string()).unwrap();
+    let patch = |arguments: &[&str]| {
+        start(Command::new(env!("CARGO_BIN_EXE_archive")).arg("patch").args(arguments)).wait()
+    };
+    let made = |arguments: &[&str]| {
+        let text = patch(arguments).succeeded().output;
+        with_xml_tree(&text, None, &ParseLimits::default(), Tree::of).unwrap()
+    };
+    assert_eq!(made(&[&file("1"), &file("delta")]), tree(0));
+    assert_eq!(made(&["--invert", &file("0"), &file("delta")]), tree(1));
+    patch(&[&file("0"), &file("delta")]).refused(2, &["does not fit this version"]);
+    patch(&[&file("1"), &file("1")]).refused(2, &["not what `archive diff --json` prints"]);
+    fs::write(file("delta"), r#"{"kind":"text","changes":[]}"#).unwrap();
+    patch(&[&file("1"), &file("delta")]).refused(2, &["not one of XML documents"]);
+
     let xml = archive.run("diff", &[page.as_str(), "--delta"]).succeeded().text();
     assert!(xml.contains("<d:delta xmlns:d=") && !delta.is_empty(), "{xml}");
     let text = changed_page(&archive, &served, Form::Html);

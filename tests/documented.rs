@@ -414,6 +414,12 @@ fn prepared() -> Place {
             "sitemap.xml",
             "<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\"><url><loc>https://www.example.org/news/</loc></url></urlset>",
         ),
+        ("old.xml", "<a><b>one</b></a>"),
+        ("new.xml", "<a><b>two</b></a>"),
+        (
+            "delta.json",
+            r#"{"kind":"xml","changes":[{"op":"update","id":1,"path":"/a/b","old":"one","new":"two"}],"numbers":[[1,4]]}"#,
+        ),
         ("catalogue.txt", "https://www.example.org/news/\nhttps://www.example.org/\n"),
     ] {
         write(name, content.as_bytes());

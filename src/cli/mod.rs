@@ -61,6 +61,7 @@ mod messages;
 mod node;
 mod options;
 mod output;
+mod patch;
 mod plan;
 mod progress;
 mod publish;
@@ -128,6 +129,7 @@ enum Command {
     Why(why::Args),
     Get(get::Args),
     Diff(diff::Args),
+    Patch(patch::Args),
     Watch(Box<watch::Args>),
     Publish(publish::Args),
     #[command(alias = "currency")]
@@ -231,6 +233,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Why(args) => ended(why::run(&args)),
         Command::Get(args) => ended(get::run(&args)),
         Command::Diff(args) => ended(diff::run(&args)),
+        Command::Patch(args) => ended(patch::run(&args)),
         Command::Watch(args) => watch::run(&args),
         Command::Publish(args) => ended(publish::run(&args)),
         Command::Freshness(args) => ended(freshness::run(&args)),

@@ -5,7 +5,8 @@
 
 use std::collections::HashMap;
 
-use archive_web::parse::{LinkKind, ParseProblem};
+use archive_books::change::xml::{Delta, Tree};
+use archive_web::parse::{LinkKind, ParseLimits, ParseProblem, with_xml_tree};
 
 use super::archives::unzip;
 use super::{Tally, data, read};
@@ -111,4 +112,23 @@ fn documents_that_are_not_well_formed_are_reported() {
         }
     }
     tally.finish("XML that is not well-formed, reported", 124);
+}
+
+/// The delta from each document to the next leads there and back, and each tree is read as it is written.
+#[test]
+fn deltas_lead_from_each_document_to_the_next_and_back() {
+    let Some(files) = files() else { return };
+    let read = |xml: &[u8]| with_xml_tree(xml, None, &ParseLimits::default(), Tree::of);
+    let mut names: Vec<&String> = files.keys().filter(|name| name.ends_with(".xml")).collect();
+    names.sort();
+    let trees: Vec<(&String, Tree)> =
+        names.into_iter().filter_map(|name| Some((name, read(&files[name])?))).collect();
+    assert!(trees.len() > 200, "{}", trees.len());
+    for pair in trees.windows(2) {
+        let [(_, old), (name, new)] = pair else { continue };
+        let delta = Delta::between(old, new);
+        assert_eq!(delta.apply(old).as_ref(), Ok(new), "{name}");
+        assert_eq!(delta.inverted().unwrap().apply(new).as_ref(), Ok(old), "{name}");
+        assert_eq!(read(new.to_xml().as_bytes()).as_ref(), Some(new), "{name}: {}", new.to_xml());
+    }
 }

@@ -28,6 +28,9 @@ const DECODED_BYTES_MAX: usize = 64 << 20;
 /// Maximum size of an XML document compared as a tree, in bytes; larger ones are compared as text.
 const TREE_BYTES_MAX: usize = 4 << 20;
 
+/// Maximum number of nodes of such a tree; each takes some hundred bytes plus its names.
+const TREE_NODES_MAX: u32 = 250_000;
+
 /// First bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1F, 0x8B];
 
@@ -54,14 +57,17 @@ pub enum VersionError {
 
 /// How two versions differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "changes", rename_all = "lowercase")]
+#[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Difference {
     /// No known difference.
     None,
     /// XML documents: the delta between them.
     Xml(Delta),
     /// Texts: the passages that differ.
-    Text(Vec<Passage>),
+    Text {
+        /// In the order of both versions.
+        changes: Vec<Passage>,
+    },
     /// Only bytes: documents that are not text, or whose own text is equal.
     Bytes,
 }
@@ -451,6 +457,12 @@ pub fn compare(
     Ok(compared.unwrap_or(unread))
 }
 
+/// Returns the tree of an XML document; `None` if it has none, or too large a one.
+pub(super) fn tree_of(body: &[u8], content_type: Option<&str>) -> Option<Tree> {
+    let limits = ParseLimits { xml_nodes_max: TREE_NODES_MAX, ..ParseLimits::default() };
+    (body.len() <= TREE_BYTES_MAX).then(|| with_xml_tree(body, content_type, &limits, Tree::of)).flatten()
+}
+
 fn difference(old: &ParsedVersion, new: &ParsedVersion) -> (Difference, Option<CutReason>) {
     if old.body == new.body {
         return (Difference::None, None);
@@ -462,7 +474,7 @@ fn difference(old: &ParsedVersion, new: &ParsedVersion) -> (Difference, Option<C
     let (passages, is_rough) = passages(&old.parsed.own_lines(), &new.parsed.own_lines());
     let is_xml = old.parsed.kind.is_xml() && new.parsed.kind.is_xml();
     let cut = if is_rough { Some(CutReason::Rough) } else { is_xml.then_some(CutReason::NoTree) };
-    (if passages.is_empty() { Difference::Bytes } else { Difference::Text(passages) }, cut)
+    (if passages.is_empty() { Difference::Bytes } else { Difference::Text { changes: passages } }, cut)
 }
 
 /// Returns the content of a feed, a sitemap or another XML document for people, or why it cannot be shown.
@@ -481,7 +493,7 @@ pub fn readable(
 }
 
 /// Decompresses a gzip file, such as a sitemap; returns anything else unchanged.
-fn unpacked(body: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+pub(super) fn unpacked(body: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     if !body.starts_with(&GZIP) {
         return body;
     }
@@ -608,12 +620,9 @@ impl StoredVersion {
 
 impl ParsedVersion {
     fn tree(&self) -> Option<Tree> {
-        /// Maximum number of nodes of a tree; each takes some hundred bytes plus its names.
-        const NODES_MAX: u32 = 250_000;
-        if !self.parsed.kind.is_xml() || self.body.len() > TREE_BYTES_MAX {
+        if !self.parsed.kind.is_xml() {
             return None;
         }
-        let limits = ParseLimits { xml_nodes_max: NODES_MAX, ..ParseLimits::default() };
-        with_xml_tree(&self.body, self.content_type.as_deref(), &limits, Tree::of)
+        tree_of(&self.body, self.content_type.as_deref())
     }
 }

@@ -44,7 +44,7 @@ pub fn lines(comparison: &VersionComparison, inline: bool, t: Language) -> Vec<M
             let what = "only bytes differ, not the page's own text ({} bytes before, {} now)";
             lines.push(line(LineMark::Plain, format!("  {}", t.fill(what, &[&old, &new]))));
         }
-        Difference::Text(passages) => {
+        Difference::Text { changes: passages } => {
             passages.iter().for_each(|passage| put_passage(passage, inline, &mut lines));
         }
         Difference::Xml(delta) => {

@@ -7,6 +7,7 @@
 mod compare;
 mod lines;
 mod said;
+mod patch;
 pub mod text;
 mod validity;
 pub mod xml;
@@ -19,4 +20,5 @@ pub use compare::{
 pub use compare::{missing_entities, whole};
 pub use lines::{LineMark, MarkedLine, lines};
 pub use said::{PagePeriods, SaidPeriod, SaidPeriods, said, said_by_page};
+pub use patch::{DELTA_BYTES_MAX, PatchError, patch, read_delta};
 pub use validity::{CheckedDocument, Checks};

@@ -8,7 +8,7 @@ use super::tree::{NodeAttribute, NodeContent, Tree};
 /// Why a delta cannot be applied: it does not belong to this version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the delta does not fit this version: {0}")]
-pub struct Misfit(String);
+pub struct Misfit(pub(super) String);
 
 impl Delta {
     /// Applies the delta to `old` and returns the new version.
@@ -99,16 +99,19 @@ impl Draft {
                 return Err(Misfit(format!("two nodes get the same place under node {}", slot.parent)));
             }
         }
-        // In ascending order of position, so that earlier siblings are already in place.
-        for ((parent, position), id) in arriving {
-            if !self.nodes.contains_key(&id) {
-                return Err(Misfit(format!("there is no node {id}")));
+        let mut arriving = arriving.into_iter().peekable();
+        while let Some(((parent, _), _)) = arriving.peek().copied() {
+            let mut stay = std::mem::take(&mut self.node(parent)?.children).into_iter();
+            let mut children = Vec::new();
+            while let Some(((_, position), id)) = arriving.next_if(|((other, _), _)| *other == parent) {
+                children.extend(stay.by_ref().take(position - children.len()));
+                if children.len() < position {
+                    return Err(Misfit(format!("node {parent} has no place {position}")));
+                }
+                children.push(id);
             }
-            let children = &mut self.node(parent)?.children;
-            if position > children.len() {
-                return Err(Misfit(format!("node {parent} has no place {position}")));
-            }
-            children.insert(position, id);
+            children.extend(stay);
+            self.node(parent)?.children = children;
         }
         Ok(())
     }

@@ -6,6 +6,9 @@
 //!
 //! To apply a delta, remove the deleted and moved subtrees, then insert moved and new subtrees, for each parent in
 //! ascending order of position, then update values and attributes. [`super::apply`] does this.
+//!
+//! A delta also leads back ([`super::invert`]): it says everything that it removes, and [`Delta::numbers`] says which
+//! number each node of the new version has, as XyDiff's XID-maps do.
 
 use serde::{Deserialize, Serialize};
 
@@ -90,10 +93,14 @@ pub enum DeltaStep {
 
 /// The delta from one version to the next; empty for equal versions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
 pub struct Delta {
     /// The operations in order: deletions, moves, insertions, then updates and attributes.
+    #[serde(rename = "changes")]
     pub operations: Vec<DeltaStep>,
+    /// Numbers of the nodes of the new version in postorder, as runs from a first to a last number. Empty in deltas of
+    /// earlier programs, which do not lead back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub numbers: Vec<(u32, u32)>,
 }
 
 impl Delta {
@@ -105,7 +112,8 @@ impl Delta {
         differ.leave();
         differ.arrive();
         differ.change();
-        Self { operations: differ.operations }
+        let numbers = if differ.operations.is_empty() { Vec::new() } else { differ.runs() };
+        Self { operations: differ.operations, numbers }
     }
 
     /// Whether the versions are equal.
@@ -204,6 +212,14 @@ impl<'a> Differ<'a> {
         }
     }
 
+    /// The numbers of the new version's nodes in postorder, as runs.
+    fn runs(&self) -> Vec<(u32, u32)> {
+        let mut ordered: Vec<_> =
+            self.new.numbers().into_iter().zip(self.new_numbers.iter().copied()).collect();
+        ordered.sort_unstable();
+        runs(ordered.into_iter().map(|(_, number)| number))
+    }
+
     fn old_slot(&self, place: NodeIndex) -> ChildSlot {
         let parent = self.old_numbers[self.old.nodes[place].parent];
         ChildSlot { parent, position: self.old.position(place), path: self.old_paths.to(place) }
@@ -213,6 +229,18 @@ impl<'a> Differ<'a> {
         let parent = self.new_numbers[self.new.nodes[place].parent];
         ChildSlot { parent, position: self.new.position(place), path: self.new_paths.to(place) }
     }
+}
+
+/// Joins numbers that follow each other, as runs from a first to a last number.
+pub(super) fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<(u32, u32)> {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in numbers {
+        match runs.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    runs
 }
 
 /// Returns the nodes of a subtree for which `belongs` holds; other nodes are skipped with their subtrees.

@@ -4,6 +4,7 @@
 
 mod apply;
 mod delta;
+mod invert;
 mod matching;
 mod order;
 mod render;

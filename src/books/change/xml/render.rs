@@ -1,4 +1,4 @@
-//! Deltas as XML.
+//! Deltas and trees as XML.
 //!
 //! A `delta` element contains one element per operation, named after it. Numbers and places are attributes. An inserted
 //! or deleted subtree is the content of its element, and `nodes` lists the numbers of its nodes. Parts moved into an
@@ -7,7 +7,7 @@
 use std::fmt::Write as _;
 
 use super::delta::{ChildSlot, Delta, DeltaStep, SubtreeNode};
-use super::tree::{NodeContent, QualifiedName};
+use super::tree::{NodeContent, QualifiedName, Tree};
 
 /// The namespace of the elements of a delta.
 const NAMESPACE: &str = "urn:archive:xml-delta:1";
@@ -22,6 +22,47 @@ impl Delta {
             put_operation(&mut out, operation);
         }
         out.push_str("</d:delta>\n");
+        out
+    }
+}
+
+impl Tree {
+    /// Formats the tree as an XML document: children of an element without text on lines of their own, elements named
+    /// without prefix.
+    #[must_use]
+    pub fn to_xml(&self) -> String {
+        let mut out = "<?xml version=\"1.0\" encoding=\"utf-8\"?>".to_owned();
+        let mut open: Vec<usize> = Vec::new();
+        let name = |place: usize| match &self.nodes[place].content {
+            NodeContent::Element(name, _) => Some(name),
+            _ => None,
+        };
+        let is_text = |child: &usize| matches!(self.nodes[*child].content, NodeContent::Text(_));
+        let has_lines = |place: usize| {
+            let children = &self.nodes[place].children;
+            !children.is_empty() && !children.iter().any(is_text)
+        };
+        let close = |out: &mut String, place: usize| {
+            if let Some(name) = name(place) {
+                let line = if has_lines(place) { "\n" } else { "" };
+                let _ = write!(out, "{line}</{}>", name.local);
+            }
+        };
+        for (place, node) in self.nodes.iter().enumerate().skip(1) {
+            while open.last().is_some_and(|around| *around != node.parent) {
+                open.pop().into_iter().for_each(|place| close(&mut out, place));
+            }
+            if has_lines(node.parent) {
+                out.push('\n');
+            }
+            let around = open.last().and_then(|around| name(*around)).map(|name| name.namespace.as_str());
+            put_piece(&mut out, &node.content, around);
+            if name(place).is_some() {
+                open.push(place);
+            }
+        }
+        open.into_iter().rev().for_each(|place| close(&mut out, place));
+        out.push('\n');
         out
     }
 }
@@ -79,7 +120,7 @@ fn put_fragment(out: &mut String, operation: &str, slot: &ChildSlot, nodes: &[Su
             let _ = write!(out, "</{}>", name.local);
             open.pop();
         }
-        put_piece(out, piece, open.last().map(|(_, name)| name.namespace.as_str()));
+        put_piece(out, &piece.content, open.last().map(|(_, name)| name.namespace.as_str()));
         if let NodeContent::Element(name, _) = &piece.content {
             open.push((piece.id, name));
         }
@@ -90,9 +131,9 @@ fn put_fragment(out: &mut String, operation: &str, slot: &ChildSlot, nodes: &[Su
     let _ = writeln!(out, "</d:{operation}>");
 }
 
-/// Writes the start of a node. `around` is the default namespace in force, `None` directly below the operation.
-fn put_piece(out: &mut String, piece: &SubtreeNode, around: Option<&str>) {
-    match &piece.content {
+/// Writes the start of a node. `around` is the default namespace in force, `None` directly below the operation or the document.
+fn put_piece(out: &mut String, content: &NodeContent, around: Option<&str>) {
+    match content {
         NodeContent::Document => {}
         NodeContent::Element(name, attributes) => {
             let _ = write!(out, "<{}", name.local);

@@ -9,11 +9,12 @@ fn tree(xml: &str) -> Tree {
     Tree::of(&Document::parse(xml).unwrap())
 }
 
-/// Returns the delta, after checking that it gives the new version.
+/// Returns the delta, after checking that it gives the new version, and its inverse the old one.
 fn delta(old: &str, new: &str) -> Delta {
     let (old, new) = (tree(old), tree(new));
     let delta = Delta::between(&old, &new);
     assert_eq!(delta.apply(&old).as_ref(), Ok(&new));
+    assert_eq!(delta.inverted().unwrap().apply(&new).as_ref(), Ok(&old));
     assert_eq!(delta.is_empty(), old == new);
     delta
 }
@@ -109,6 +110,30 @@ fn a_delta_of_another_version_does_not_fit() {
 }
 
 #[test]
+fn a_delta_without_the_right_numbers_does_not_lead_back() {
+    let delta = delta("<a><b>one</b><c/></a>", "<a><c/><b>two</b><d/></a>");
+    for numbers in [vec![], vec![(1, 3)], vec![(1, u32::MAX)], vec![(1, 2), (2, 9)], vec![(9, 1)]] {
+        let wrong = Delta { numbers: numbers.clone(), ..delta.clone() };
+        assert!(wrong.inverted().is_err(), "{numbers:?}");
+    }
+}
+
+#[test]
+fn a_tree_is_written_as_it_was_read() {
+    for xml in [
+        "<a/>",
+        "<!-- before --><?p q?><a> </a><!-- after -->",
+        "<a>mixed <b>text</b> here\r\n</a>",
+        "<a xmlns='urn:one' xmlns:x='urn:two' x:k='1' xml:lang='de'><x:b><c xmlns=''/></x:b><d/></a>",
+        "<a k='&lt;&quot;&#10;&#9;&amp;'>]]&gt; &#13;&lt;</a>",
+    ] {
+        assert_eq!(tree(&tree(xml).to_xml()), tree(xml), "{xml}");
+    }
+    let lines = "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<a>\n<b>x</b>\n<c></c>\n</a>\n";
+    assert_eq!(tree("<a><b>x</b><c/></a>").to_xml(), lines);
+}
+
+#[test]
 fn a_delta_is_well_formed_xml() {
     let old = "<a xmlns='urn:one' xmlns:x='urn:two'><x:b x:k='&lt;1'>5 &gt; 4</x:b><c>gone</c></a>";
     let new = "<a xmlns='urn:one' xmlns:x='urn:two'><d x:k='&quot;&#10;' xml:lang='de'><x:e>&amp;</x:e><!-- n --></d></a>";
@@ -170,7 +195,11 @@ proptest! {
         let delta = Delta::between(&old, &new);
         let json = serde_json::to_string(&delta).unwrap();
         let read: Delta = serde_json::from_str(&json).unwrap();
-        prop_assert_eq!(read.apply(&old).unwrap(), new);
+        prop_assert_eq!(&read.apply(&old).unwrap(), &new);
+        let inverse = read.inverted().unwrap();
+        prop_assert_eq!(&inverse.apply(&new).unwrap(), &old);
+        prop_assert_eq!(&inverse.inverted().unwrap().apply(&old).unwrap(), &new);
+        prop_assert_eq!(tree(&new.to_xml()), new);
         prop_assert!(Document::parse(&delta.to_xml()).is_ok());
         prop_assert!(Delta::between(&old, &old).is_empty());
     }

@@ -231,8 +231,9 @@ fn name_of(namespace: Option<&str>, local: &str) -> QualifiedName {
     QualifiedName { namespace: namespace.unwrap_or_default().to_owned(), local: local.to_owned() }
 }
 
-/// Whether a text is only white space next to other nodes.
+/// Whether a text is only white space next to other nodes, or has no characters, as after a repair.
 fn is_spacing(node: roxmltree::Node<'_, '_>) -> bool {
-    let is_blank = node.text().is_some_and(|text| text.trim().is_empty());
-    is_blank && (node.next_sibling().is_some() || node.prev_sibling().is_some())
+    let text = node.text().unwrap_or_default();
+    text.is_empty()
+        || text.trim().is_empty() && (node.next_sibling().is_some() || node.prev_sibling().is_some())
 }

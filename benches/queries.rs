@@ -139,7 +139,7 @@ fn make(folder: &Path, web: &Web) -> Outcomes<()> {
     }
     credits.settle(store.state_mut(), SETTLE_BYTES)?;
     credits.save(store.state_mut())?;
-    Ok(prepared::close(store)?)
+    Ok(prepared::close(&mut store)?)
 }
 
 /// Builds the index of an archive and returns its number of documents.

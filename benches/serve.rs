@@ -129,7 +129,7 @@ fn made(folder: &Path) -> Outcome<PathBuf> {
         keep_cut: true,
     };
     import::run(&mut store, &options, &Control::default(), &mut |_| {})?;
-    prepared::close(store)?;
+    prepared::close(&mut store)?;
     Ok(archive)
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use archive::jobs;
 use archive_base::runs::FOLDER;
 use archive_books::prepared::ANSWERS_FILE;
+use archive_books::trends;
 use archive_storage::segment::SegmentOptions;
 use archive_testweb::{ChangeRates, Config};
 use archive_vault::repair::{self, Repaired};
@@ -235,10 +236,10 @@ fn a_missing_file_is_found_and_repaired_or_named() {
         }
         let missing = sound.archive.copy();
         fs::remove_file(missing.path.join(file)).unwrap();
-        // No list names the columns, URLs are found without their file, and records are read if there are no noted
-        // answers.
+        // No list names the columns, URLs are found without their file, records are read if there are no noted answers,
+        // and importance over time may begin again.
         if kind.starts_with("state/columns")
-            || ["state/urls.find", "state/keys.find", ANSWERS_FILE].contains(&kind.as_str())
+            || ["state/urls.find", "state/keys.find", ANSWERS_FILE, trends::FILE].contains(&kind.as_str())
         {
             assert_eq!(missing.verify(), sound.contents.len() as u64, "{kind} is missing");
             continue;
@@ -285,8 +286,8 @@ fn swapped_or_foreign_files_are_found_and_repaired_or_named() {
             damaged.verify();
             continue;
         }
-        // Details noted for another state are ignored.
-        if kind == ANSWERS_FILE {
+        // Details noted for another state are ignored, and importance over time is kept by URLs.
+        if [ANSWERS_FILE, trends::FILE].contains(&kind.as_str()) {
             assert_eq!(damaged.verify(), sound.contents.len() as u64, "{kind} of another archive");
             continue;
         }

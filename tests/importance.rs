@@ -1,14 +1,20 @@
 //! How close the importance found by a crawl comes to the exact one, pass by pass.
 
 use std::collections::HashMap;
+use std::fs;
 use std::process::Command;
 
 use archive_books::ledger::Credits;
+use archive_books::trends::Trends;
 use archive_storage::Store;
 use archive_testweb::{Clock, Config, truth};
+use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use serde_json::Value;
 
 use crate::crawl::everything;
 use crate::support::program::start;
+use crate::support::served::{Served, ask};
+use crate::support::warc::response;
 use crate::support::{Archive, TestWeb};
 
 const PAGES: u64 = 1500;
@@ -109,4 +115,82 @@ fn a_second_thread_follows_hardly_more_links() {
         let (one, two) = (operations("1"), operations("2"));
         assert!(two <= 1.15 * one, "{graph}: {one} and {two}");
     }
+}
+
+/// Captures that all link to some pages.
+fn linking(time: DateTime<Utc>, name: &str, count: u32, to: &str) -> Vec<u8> {
+    let date = time.to_rfc3339_opts(SecondsFormat::Secs, true);
+    let body = format!("<p>{name} <a href={to}>there</a>");
+    let page = |number: u32| {
+        let url = format!("http://{name}{number}.test/");
+        response(&format!("urn:test:{url}"), &url, &date, &body)
+    };
+    let target = response(&format!("urn:test:{to}:{date}"), to, &date, "<p>here");
+    (0..count).flat_map(page).chain(target).collect()
+}
+
+#[test]
+fn importance_is_noted_over_time() {
+    let archive = Archive::new();
+    let folder = tempfile::tempdir().unwrap();
+    let import = |name: &str, records: &[u8]| {
+        let file = folder.path().join(name);
+        fs::write(&file, records).unwrap();
+        archive.run("import", &[file.to_str().unwrap()]).succeeded();
+    };
+    let (old, new) = ("http://old.test/", "http://new.test/");
+    let [then, now] = [60, 1].map(|days| Utc::now() - TimeDelta::days(days));
+    let both = [linking(then, "one", 40, old), linking(then, "two", 10, new)].concat();
+    import("one.warc", &both);
+    let trend = |rows: &str, name: &str| {
+        let rows = archive.json("query", &[&format!("{rows} = \"{name}\" select trend")]);
+        rows[0]["trend"].as_f64()
+    };
+    assert_eq!((trend("page url", old), trend("page url", "http://one3.test/")), (Some(0.0), None));
+    let length = || fs::metadata(archive.path.join("trends.json.zst")).unwrap().len();
+    let before = length();
+    import("one.warc", &both);
+    assert_eq!(length(), before, "nothing has changed");
+    import("two.warc", &linking(now, "three", 60, new));
+    let found = |what: &str| {
+        let [old, new] = ["old", "new"].map(|name| match what {
+            "page" => trend("page url", &format!("http://{name}.test/")).unwrap(),
+            _ => trend("site site", &format!("{name}.test")).unwrap(),
+        });
+        assert!(new >= 2.0 && old.abs() < 1.0, "{what}: {old} {new}");
+        (old, new)
+    };
+    let trends = ["page", "site"].map(found);
+    let rising = archive.json("query", &["page trend > 0.5 order by trend desc select url"]);
+    assert_eq!(rising[0]["url"], new, "{rising:?}");
+    let size = length();
+    println!("{size} bytes");
+
+    let none: [&str; 0] = [];
+    // A rebuild gives other numbers to pages, and keeps what they were.
+    archive.run("rebuild", &none).succeeded();
+    assert_eq!(["page", "site"].map(found), trends);
+
+    let served = Served::of(&archive);
+    for path in ["/page?url=http://new.test/", "/site?name=new.test"] {
+        let answer = |kind: &str| ask(&served.application, "GET", path, &[kind]).content();
+        let data: Value = serde_json::from_slice(&answer("Accept: application/json")).unwrap();
+        let noted = data["importance_noted"].as_array().unwrap();
+        assert_eq!(noted.len(), 2, "{path}: {noted:?}");
+        assert!(noted[1]["importance"].as_f64() > noted[0]["importance"].as_f64());
+        let page = String::from_utf8(answer("Accept: text/html")).unwrap();
+        assert!(page.contains("Importance over time"), "{path}");
+    }
+    drop(served);
+
+    archive.run("verify", &none).succeeded();
+    archive.run("erase", &["url = \"http://new.test/\"", "--reason", "asked", "--yes"]).succeeded();
+    assert!(!Trends::read(&archive.path).unwrap().pages.contains_key(new));
+    let file = archive.path.join("trends.json.zst");
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[1..]).unwrap();
+    assert!(archive.run("verify", &none).text().contains("trends.json.zst"));
+    archive.run("repair", &none).succeeded();
+    archive.run("verify", &none).succeeded();
+    assert_eq!(trend("page url", old), None);
 }

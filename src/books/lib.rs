@@ -26,6 +26,7 @@ pub mod recorder;
 pub mod search;
 pub mod stored_graph;
 pub mod topics;
+pub mod trends;
 pub mod veil;
 
 archive_base::classified! {

@@ -8,7 +8,7 @@ use archive_base::program;
 use archive_base::texts::count;
 use archive_books::cluster::{Partition, Publications};
 use archive_books::recorder::{self, Opened};
-use archive_books::topics;
+use archive_books::{topics, trends};
 use archive_crawl::publish;
 use archive_peers::share::orders::are_waiting;
 use archive_storage::Store;
@@ -98,7 +98,7 @@ pub fn segment_options(asked: SegmentOptions, fetch: Option<&fetch::FetchSetting
 }
 
 /// What forgets the pages of an erase, besides the files that an erase knows itself.
-const TRACES: [Traces; 3] = [
+const TRACES: [Traces; 4] = [
     Traces {
         written_by_people: Some(watch::FOLDER),
         forget: |archive, urls, done| {
@@ -113,6 +113,7 @@ const TRACES: [Traces; 3] = [
             Ok(())
         },
     },
+    Traces { written_by_people: None, forget: |archive, urls, _| Ok(trends::forget(archive, urls)?) },
     Traces {
         written_by_people: None,
         forget: |archive, urls, _| {

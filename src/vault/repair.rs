@@ -23,6 +23,7 @@ use archive_books::ledger;
 use archive_books::prepared;
 use archive_books::recorder::{self, CHECKPOINT_EVERY, Memory, RecorderError};
 use archive_books::search;
+use archive_books::trends::{self, Trends};
 use archive_storage::backend::{Disk, RealDisk};
 use archive_storage::segment::{
     self, DictionaryRepair, Fault, FaultKind, Inspection, PutAside, QUARANTINE, SegmentOptions,
@@ -199,6 +200,10 @@ fn remove_columns(path: &Path, repaired: &mut Repaired) -> Result<(), RepairErro
             _ => "removed, the next crawl, refresh or import rebuilds it",
         };
         repaired.did(file, said(&what, done));
+    }
+    if Trends::read(path).is_err() {
+        remove(&path.join(trends::FILE))?;
+        repaired.did(trends::FILE, "cannot be read; removed, importance over time begins again");
     }
     let identity = store.state().identity();
     for file in columns::damaged(path, identity)? {

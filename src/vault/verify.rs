@@ -12,6 +12,7 @@ use archive_books::columns;
 use archive_books::prepared;
 use archive_books::search;
 use archive_books::topics;
+use archive_books::trends::Trends;
 use archive_storage::{Owner, Store, Verified};
 
 use super::{erase, exports};
@@ -52,6 +53,9 @@ pub fn run(
             let what = format!("{file} is not a column of this state; `archive repair` removes it");
             verified.find(None, None, what);
         }
+    }
+    if let Err(error) = Trends::read(path) {
+        verified.find(None, None, format!("{error}; `archive repair` removes it"));
     }
     // What people wrote cannot be recomputed.
     let by_people = [

@@ -21,6 +21,9 @@ pub const FOLDER: &str = "state/columns";
 /// Site column with the estimated probability that people would choose a site (`archive review learn`).
 pub const LIKELY: &str = "likely";
 
+/// Page and site column with the change of importance ([`crate::trends`]); it is in no file.
+pub const TREND: &str = "trend";
+
 /// First bytes of each file; the digit is the format version.
 const MAGIC: [u8; 8] = *b"archcol2";
 
@@ -74,7 +77,7 @@ pub enum ColumnError {
 const NAME_LENGTH_MAX: usize = 32;
 
 /// Names that already have a meaning in queries.
-const RESERVED: [&str; 3] = ["importance", "importance_sum", "importance_max"];
+const RESERVED: [&str; 4] = ["importance", "importance_sum", "importance_max", TREND];
 
 /// A column in memory.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,6 +88,12 @@ pub struct SavedColumn {
 }
 
 impl SavedColumn {
+    /// A column that is in no file.
+    pub(crate) fn of(name: &str, values: &[Option<f64>]) -> Self {
+        let values = values.iter().map(|value| value.map_or(f32::NAN, |value| value as f32)).collect();
+        Self { name: name.to_owned(), values }
+    }
+
     /// Number of ids that it covers, from 0 on.
     #[must_use]
     pub fn len(&self) -> usize {

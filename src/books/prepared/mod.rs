@@ -73,6 +73,9 @@ pub enum Error {
     /// The file cannot be written or read.
     #[error(transparent)]
     File(#[from] PreparedError),
+    /// A file beside the state cannot be written or read.
+    #[error(transparent)]
+    Beside(#[from] archive_base::files::FileError),
 }
 
 impl archive_base::error::Classified for Error {}
@@ -165,8 +168,8 @@ const KINDS: u64 = 2;
 /// Closes an archive that was written to, and writes its columns.
 ///
 /// # Errors
-/// When the disk refuses, or the archive cannot be read. The archive is closed in any case.
-pub fn close(mut store: Store) -> Result<(), Error> {
+/// When the disk refuses, or the archive cannot be read.
+pub fn close(store: &mut Store) -> Result<(), Error> {
     store.conclude()?;
     prepare(store.state(), store.path())
 }
@@ -553,6 +556,47 @@ impl Prepared {
         };
         Ok(urls.iter().enumerate().filter_map(facts).collect())
     }
+}
+
+/// Returns the captured pages with at least this importance, with their numbers. Redirects, which have the importance of
+/// their targets, are left out. If there are columns they have to be of the last checkpoint.
+pub(crate) fn captured_importance(
+    pages: &Pages<'_>,
+    archive: &Path,
+    least: f64,
+) -> Result<Vec<(f64, u32)>, Error> {
+    let state = pages.state();
+    let is_meant = |importance: f64, captures: u64, status: u64| {
+        importance >= least && captures > 0 && !(300..400).contains(&status)
+    };
+    let mut found = Vec::new();
+    if let Some(prepared) = Prepared::open_of(state, archive)? {
+        for block in 0..prepared.blocks() {
+            if f64::from_bits(*prepared.bounds(block, Column::Importance).end()) < least {
+                continue;
+            }
+            let values = |column| prepared.values(block, column);
+            let (captures, statuses) = (values(Column::Captures)?, values(Column::Status)?);
+            let importance = prepared.map(block, Column::Importance, f64::from_bits)?;
+            let rows = prepared.ids(block).zip(importance).zip(captures.into_iter().zip(statuses));
+            let rows = rows
+                .filter(|((_, importance), (captures, status))| is_meant(*importance, *captures, *status));
+            found.extend(rows.map(|((id, importance), _)| (importance, id)));
+        }
+        return Ok(found);
+    }
+    pages.expect_all()?;
+    let all: Vec<_> = (0..state.url_count()).map(UrlId).collect();
+    for ids in all.chunks(PAGES_TOGETHER) {
+        for (id, page, visit) in state.known_of(ids)? {
+            if let Some(facts) = pages.facts(id, &page, visit.as_ref())?
+                && is_meant(facts.importance, facts.captures.into(), facts.status.into())
+            {
+                found.push((facts.importance, id.0));
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Rows are read one by one if they are less than one in this many of a block.

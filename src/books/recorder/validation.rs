@@ -13,6 +13,7 @@ use super::indexer::index_again;
 use crate::change::{CheckedDocument, Checks};
 use crate::prepared::{self, Answers};
 use crate::search::{self, SearchReader};
+use crate::trends;
 
 /// Maximum time that this adds to closing an archive. The next closing, or a query, checks the remaining documents.
 const TIME_MAX: Duration = Duration::from_secs(10);
@@ -27,7 +28,12 @@ pub fn close(mut store: Store) -> Result<(), prepared::Error> {
     if let Err(error) = check(&mut store, &index, TIME_MAX) {
         tracing::warn!(%error, "documents are not checked against their definitions");
     }
-    prepared::close(store)
+    prepared::close(&mut store)?;
+    // Nothing depends on it, and a damaged file is no reason to lose what was crawled.
+    if let Err(error) = trends::note(store.state(), store.path()) {
+        tracing::warn!(%error, "importance over time is not noted");
+    }
+    Ok(())
 }
 
 /// Validates the newest version of each page that the index lists with a definition, unless it was already validated

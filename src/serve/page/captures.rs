@@ -16,6 +16,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::compare::name_of;
+use super::trend::{ImportanceAt, noted, section};
 use super::{ArchiveRequest, PageProblem, Reply, Speech, utc};
 
 /// Maximum number of captures listed.
@@ -44,6 +45,8 @@ struct CapturedPage {
     #[serde(rename = "type")]
     kind: Option<&'static str>,
     why: UrlStory,
+    /// Its importance over time, as noted at the ends of runs.
+    importance_noted: Vec<ImportanceAt>,
     /// URLs that its newest version links to.
     links: Vec<String>,
     /// Total number of links.
@@ -110,6 +113,7 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
             .and_then(|page| page.kind)
             .map(DocumentKind::page_type),
         why: archive_choose::why(store, access, id, Weights::kept(store)?, None, Utc::now(), *asked.speech)?,
+        importance_noted: noted(store.path(), |trends| trends.pages.get(&url))?,
         links,
         linked,
         url,
@@ -183,6 +187,7 @@ fn shown(asked: &ArchiveRequest<'_>, data: &CapturedPage) -> Markup {
             }
             div { dt { (t.say("Site")) } dd { a href=(t.site_of(&why.spent.site)) { (why.spent.site) } } }
         }
+        (section(t, &data.importance_noted))
         @if !data.months.is_empty() { section { h2 { (t.say("Captures by month")) } (calendar(t, data)) } }
         section {
             h2 { (t.say("History")) }

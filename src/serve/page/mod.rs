@@ -18,6 +18,7 @@ mod site;
 mod speech;
 mod start;
 mod times;
+mod trend;
 mod watches;
 
 use std::ops::Deref;

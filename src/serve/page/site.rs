@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use maud::html;
 use serde::Serialize;
 
+use super::trend::{ImportanceAt, noted, section};
 use super::{ArchiveRequest, PageProblem, Reply, utc};
 
 /// Maximum number of pages listed, without redirects: a redirect has the importance of its target, and both would be
@@ -16,6 +17,8 @@ const PAGES: usize = 50;
 pub(in crate::serve) struct SiteView {
     site: String,
     importance: f64,
+    /// Its importance over time, as noted at the ends of runs.
+    importance_noted: Vec<ImportanceAt>,
     pages: u64,
     captures: u64,
     html: u64,
@@ -62,6 +65,7 @@ fn held(asked: &ArchiveRequest<'_>, name: &str) -> Result<SiteView, PageProblem>
     ))?;
     Ok(SiteView {
         other: site.other(),
+        importance_noted: noted(asked.opened.store.path(), |trends| trends.sites.get(&site.name))?,
         site: site.name,
         importance: site.importance,
         pages: site.pages,
@@ -98,6 +102,7 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
                 div { dt { (t.say("Last capture")) } dd { (t.moment(data.last_seen)) } }
                 @for (status, pages) in &data.statuses { div { dt { (t.fill("Status {}", &[status])) } dd { (t.count(*pages)) } } }
             }
+            (section(t, &data.importance_noted))
             section {
                 h2 { (t.say("Most important pages")) }
                 table {

@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 use archive_base::access::Access;
 use archive_base::decisions::{Decisions, DecisionsError};
 use archive_books::change::Checks;
-use archive_books::columns::{self, ColumnError, RowKind, SavedColumn};
+use archive_books::columns::{self, ColumnError, RowKind, SavedColumn, TREND};
 use archive_books::ledger::CreditError;
 use archive_books::prepared::{Answers, BySite, Pages, Prepared, PreparedError, SiteSums};
 use archive_books::topics::TopicError;
+use archive_books::trends::Trends;
 use archive_choose::Timetable;
 use archive_grammar::QueryRows;
 use archive_math::refresh::rate::RatePrior;
@@ -94,11 +95,14 @@ pub struct ArchiveRows<'a> {
     pub(crate) texts: RefCell<Texts<'a>>,
     /// The current batch of pages: the fields of a row are mostly needed before the next row is read.
     pub(crate) batch: RefCell<PageBatch>,
+    /// Columns computed offline, followed by [`PAGE_COLUMNS`].
     pub(crate) page_columns: NamedColumns,
     /// Columns computed offline, followed by [`SITE_COLUMNS`].
     pub(crate) site_columns: NamedColumns,
     /// Computed on first use.
     pub(crate) site_sums: OnceLock<Vec<SiteSums>>,
+    /// The change of the importance of pages and of sites, computed on first use.
+    trends: OnceLock<[SavedColumn; 2]>,
     pub(crate) decisions: Decisions,
     pub(crate) topics: Topics,
     /// How many URLs each host has; counted on first use.
@@ -121,8 +125,12 @@ pub(crate) const RECORDS_OF_PART: usize = 16;
 /// Maximum number of cached URLs; the caches of host names and of site names may each take as many bytes.
 const NAMES_KEPT: usize = 1 << 17;
 
-/// Sum and maximum of the importance of a site's pages, in addition to the importance from links between sites.
-const SITE_COLUMNS: [&str; 2] = ["importance_sum", "importance_max"];
+/// Sum and maximum of the importance of a site's pages, in addition to the importance from links between sites, and its
+/// change.
+const SITE_COLUMNS: [&str; 3] = ["importance_sum", "importance_max", TREND];
+
+/// The change of a page's importance.
+const PAGE_COLUMNS: [&str; 1] = [TREND];
 
 /// Columns computed offline. `names` repeats their names in the form that plans need.
 #[derive(Debug)]
@@ -141,10 +149,6 @@ impl NamedColumns {
     fn with(mut self, names: &[&str]) -> Self {
         self.names.extend(names.iter().map(|&name| name.to_owned()));
         self
-    }
-
-    pub(crate) fn get(&self, index: usize, id: usize) -> Option<f64> {
-        self.columns.get(index).and_then(|column| column.get(id))
     }
 }
 
@@ -193,12 +197,13 @@ impl<'a> ArchiveRows<'a> {
                 titles: state.title_cursor(),
             }),
             batch: RefCell::default(),
-            page_columns: NamedColumns::read(store, RowKind::Page)?,
+            page_columns: NamedColumns::read(store, RowKind::Page)?.with(&PAGE_COLUMNS),
             site_columns: NamedColumns::read(store, RowKind::Site)?.with(&SITE_COLUMNS),
             decisions: Decisions::read(store.path())?,
             topics: Topics::of(store.path())?,
             site_sums: OnceLock::new(),
             urls_of_hosts: OnceLock::new(),
+            trends: OnceLock::new(),
             prior: OnceLock::new(),
             timetable: OnceLock::new(),
             now: Utc::now(),
@@ -213,6 +218,19 @@ impl<'a> ArchiveRows<'a> {
             Some(known) => Ok(known),
             None => Ok((self.state.page(id)?, self.state.visit(id)?)),
         }
+    }
+
+    /// A column of pages, by its index in the names.
+    pub(crate) fn page_column(&self, index: usize) -> Found<&SavedColumn> {
+        match self.page_columns.columns.get(index) {
+            Some(column) => Ok(column),
+            None => self.trends().map(|[pages, _]| pages),
+        }
+    }
+
+    /// The change of the importance of pages and of sites.
+    pub(crate) fn trends(&self) -> Found<&[SavedColumn; 2]> {
+        once(&self.trends, || Ok(Trends::read(self.store.path())?.columns(self.state, self.now)?))
     }
 
     /// Returns the rows of a plan with these ids, in the given order.

@@ -21,7 +21,7 @@ use crate::query::columns::captures::{record_of, unreadable};
 use crate::query::columns::filter::ColumnFilter;
 use crate::query::columns::first::BestByNumber;
 use crate::query::columns::page_batch::row;
-use crate::query::language::{Found, Plan, Value};
+use crate::query::language::{Found, Plan, RowsError, Value};
 use crate::query::rows::{
     Bucket, CaptureRow, Chosen, DocumentReader, Each, FoundDigest, Hits, HostRow, LinkRow, PageDetail,
     PageDigest, PageRow, PageText, Record, ResponseField, Row, Rows, SaidTimes, SiteRow,
@@ -121,7 +121,7 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn page_number(&self, page: UrlId, index: usize) -> Found<Option<f64>> {
-        Ok(self.page_columns.get(index, page.index()))
+        Ok(self.page_column(index)?.get(page.index()))
     }
 
     fn site_columns(&self) -> &[String] {
@@ -130,10 +130,14 @@ impl Rows for ArchiveRows<'_> {
 
     fn site_number(&self, site: SiteId, index: usize) -> Found<Option<f64>> {
         let Some(computed) = index.checked_sub(self.site_columns.columns.len()) else {
-            return Ok(self.site_columns.get(index, site.index()));
+            return Ok(self.site_columns.columns.get(index).and_then(|column| column.get(site.index())));
         };
-        let sums = self.site_sums()?.get(site.index());
-        Ok(sums.map(|sums| if computed == 0 { sums.importance } else { sums.importance_max }))
+        let sums = || Ok::<_, RowsError>(self.site_sums()?.get(site.index()));
+        Ok(match computed {
+            0 => sums()?.map(|sums| sums.importance),
+            1 => sums()?.map(|sums| sums.importance_max),
+            _ => self.trends()?[1].get(site.index()),
+        })
     }
 
     fn sites(&self) -> Each<'_, SiteRow> {

@@ -3,11 +3,12 @@
 
 use std::sync::OnceLock;
 
+use archive_books::columns::SavedColumn;
 use archive_books::prepared::{Column as Stored, Prepared};
 use archive_grammar::QueryRows;
 use archive_storage::UrlId;
 
-use crate::query::columns::archive::{ArchiveRows, NamedColumns};
+use crate::query::columns::archive::ArchiveRows;
 use crate::query::columns::codes::coded;
 use crate::query::columns::context::FilterContext;
 use crate::query::columns::numbers::{Number, compared};
@@ -25,8 +26,8 @@ enum FieldSource<'a> {
     Table(CodeTable),
     /// The estimates from a pass over all visits, once it was made.
     Expected(Column, OnceLock<ExpectedValues>),
-    /// A column computed offline.
-    Named(&'a NamedColumns, usize),
+    /// A column computed offline, or by one pass.
+    Named(&'a SavedColumn),
 }
 
 impl<'a> FieldSource<'a> {
@@ -51,7 +52,7 @@ impl<'a> FieldSource<'a> {
                 known.archive.table(of_host)?.map(Self::Table)
             }
             _ => match column {
-                Column::Named(index) => Some(Self::Named(&known.archive.page_columns, index)),
+                Column::Named(index) => Some(Self::Named(known.archive.page_column(index)?)),
                 column => coded(column, known, |name| Value::from(name))?.map(Self::Table),
             },
         })
@@ -75,7 +76,7 @@ impl<'a> FieldSource<'a> {
             let page = UrlId(ids.start + row);
             match self {
                 Self::Expected(_, values) => values.get().map(|values| values.of(page)),
-                Self::Named(columns, index) => columns.get(*index, page.index()),
+                Self::Named(column) => column.get(page.index()),
                 Self::Number(_) | Self::Table(_) => None,
             }
         };

@@ -224,6 +224,9 @@ fn one_two_and_four_nodes_find_what_one_finds_each_thing_once() {
         nodes.balances();
         let status = nodes.status();
         assert_eq!(status["in_flight"].as_array().unwrap().len(), 0, "{status}");
+        let measure = |name: &str| status["measures"][name].as_f64().unwrap();
+        assert_eq!(["overlap", "coverage", "coverage_min"].map(measure), [0.0, 1.0, 1.0], "{status}");
+        assert!(measure("quality") > 0.9 && (measure("links") > 0.0) == (count > 1), "{status}");
         assert!(nodes.objects("exchange").is_empty() || count > 1);
         let shares: Vec<_> = nodes.archives.iter().map(|archive| captures(&archive.path).count()).collect();
         println!("{count} nodes: {shares:?} captures");
@@ -479,6 +482,20 @@ fn firewalls_and_crossovers_send_nothing() {
         match mode {
             "firewall" => assert!(found.len() < expected.len() && overlap == 0, "{} {overlap}", found.len()),
             _ => assert!(found == expected && overlap > 0, "{} {overlap}", found.len()),
+        }
+        let status = nodes.status();
+        let measure = |name: &str| status["measures"][name].as_f64().unwrap();
+        println!("{mode}: {} of {}, overlap {overlap}: {}", found.len(), expected.len(), status["measures"]);
+        assert_eq!(measure("links"), 0.0);
+        if mode == "firewall" {
+            let coverage = found.len() as f64 / expected.len() as f64;
+            assert!(
+                (measure("coverage_min")..=measure("coverage")).contains(&coverage),
+                "{coverage} {status}"
+            );
+            assert!(measure("overlap") == 0.0 && measure("quality") < 1.0, "{status}");
+        } else {
+            assert!(measure("overlap") > 0.9, "{status}");
         }
         nodes.balances();
     }

@@ -123,6 +123,15 @@ pub struct Progress {
     pub captures: u64,
     /// Number of pages among the captures.
     pub pages: u64,
+    /// Number of pages of the archive that were read, in this run or before.
+    #[serde(default)]
+    pub read: u64,
+    /// Share of the importance of all pages known so far that these have, from 0 to 1.
+    #[serde(default)]
+    pub gathered: f64,
+    /// What passed between this node and others of a cluster; `None` for a crawl of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exchanged: Option<Exchanged>,
     /// Number of captures whose content is identical to another one.
     pub identical: u64,
     /// Number of fetches without an answer, or with a status of 400 or above.
@@ -149,6 +158,17 @@ pub struct Progress {
     pub disk_free_bytes: u64,
 }
 
+/// What passed between a node and others, in a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Exchanged {
+    /// Pages of other partitions that were fetched.
+    pub abroad: u64,
+    /// Links sent to other partitions.
+    pub links: u64,
+    /// Bytes sent to them.
+    pub bytes: u64,
+}
+
 /// Progress of a run at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunMoment {
@@ -158,6 +178,9 @@ pub struct RunMoment {
     pub pages: u64,
     /// Number of URLs in the queue.
     pub queued: u64,
+    /// Share of the importance of all pages known by then that the read ones had.
+    #[serde(default)]
+    pub gathered: f64,
 }
 
 /// The copies of an archive at the end of a run. In large archives the numbers are estimates from a sample of pages.
@@ -268,8 +291,8 @@ impl RunReport {
         if !self.thinned.1.is_multiple_of(1 << self.thinned.0.min(63)) {
             return;
         }
-        let Progress { seconds, pages, queued, .. } = self.progress;
-        self.moments.push(RunMoment { seconds, pages, queued });
+        let Progress { seconds, pages, queued, gathered, .. } = self.progress;
+        self.moments.push(RunMoment { seconds, pages, queued, gathered });
         if self.moments.len() > MOMENTS_MAX {
             let mut number = 0_usize;
             self.moments.retain(|_| {

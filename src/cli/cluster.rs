@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use archive::jobs::{ClusterPlace, ClusterTurns};
 use archive_books::cluster::{
-    ClusterAudit, Drained, InFlight, Mode, NodeActivity, NodeStatus, PARTITIONS_MAX, Publications, audit,
-    drain, moved, plan,
+    ClusterAudit, ClusterMeasures, Drained, InFlight, Mode, NodeActivity, NodeStatus, PARTITIONS_MAX,
+    Publications, audit, drain, moved, plan,
 };
 use archive_peers::share::ListProgress;
 use indicatif::HumanCount;
@@ -80,7 +80,8 @@ pub(crate) struct BalanceArgs {
     json: bool,
 }
 
-/// Show the progress of partitions, batches in flight, whether all cash is accounted for, and the state of orders
+/// Show the progress of partitions, batches in flight, how well the nodes divide the work, whether all cash is accounted
+/// for, and the state of orders
 #[derive(clap::Args)]
 #[command(
     after_help = "The exit code is 1 if any cash was lost or created, to the last unit; 0 also while batches have yet to be written.
@@ -245,6 +246,7 @@ fn show(audit: &ClusterAudit) -> Result<()> {
         };
         say!("{from} to {to}: batches in flight: {}{unwritten}", HumanCount(*batches))?;
     }
+    show_measures(&audit.measures)?;
     for partition in &audit.wrong_books {
         say!(
             "the books of partition {partition} do not add up: its cash is not what it began with plus what it received minus what it sent"
@@ -258,6 +260,23 @@ fn show(audit: &ClusterAudit) -> Result<()> {
             "mode {mode}; cash can be added up once all batches are written: run the partitions that send them"
         ),
     })
+}
+
+fn show_measures(measures: &ClusterMeasures) -> Result<()> {
+    let ClusterMeasures { overlap, coverage, coverage_min, quality, links, bytes } = measures;
+    let (Some(coverage), Some(least), Some(quality), Some(links), Some(bytes)) =
+        (coverage, coverage_min, quality, links, bytes)
+    else {
+        return Ok(());
+    };
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let least = if least < coverage { format!(" (at least {})", percent(*least)) } else { String::new() };
+    say!(
+        "overlap {:.2}; coverage {}{least}, with {} of the importance; a page, {links:.2} links and {bytes:.1} bytes sent",
+        overlap.unwrap_or_default(),
+        percent(*coverage),
+        percent(*quality)
+    )
 }
 
 fn never(number: u16) -> Vec<String> {

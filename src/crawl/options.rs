@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use archive_base::program;
 use archive_base::runs;
+use archive_base::runs::Exchanged;
 use archive_books::cluster::Member;
 use archive_books::ledger::{CrawlScope, Refusal};
 use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
@@ -177,6 +178,13 @@ pub struct CrawlStatus {
     pub acknowledged: u64,
     /// Number of captures that are pages: no images, style sheets or other requisites.
     pub pages: u64,
+    /// Pages of the archive that were read, in this run or before.
+    pub read: u64,
+    /// Share of the importance of all pages known so far that these have.
+    pub gathered: f64,
+    /// What passed between this node and others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exchanged: Option<Exchanged>,
     /// Number of captures with the content of another one: unchanged, or the same under another URL.
     pub identical: u64,
     /// Parts of pages (style sheets, pictures and so on) that were asked again with their pages.

@@ -5,7 +5,7 @@ use archive_math::importance::Cash;
 use serde::Serialize;
 
 use super::store::{ClusterStore, StatusCache};
-use super::{Batch, ClusterError, Mode, NodeStatus, Partition, Route};
+use super::{Batch, ClusterError, ClusterMeasures, Mode, NodeStatus, Partition, Route};
 
 /// Maximum number of reads of the store while something moves in between.
 const LOOKS_MAX: u32 = 20;
@@ -36,6 +36,8 @@ pub struct ClusterAudit {
     pub mode: Mode,
     /// Statuses of the partitions, in order; `None` if a partition was never begun.
     pub told: Vec<Option<NodeStatus>>,
+    /// How well the nodes divide the work.
+    pub measures: ClusterMeasures,
     /// What is in flight.
     pub in_flight: Vec<InFlight>,
     /// Units of cash that must exist.
@@ -131,6 +133,7 @@ fn add_up(
     ClusterAudit {
         partitions: partition.count,
         mode: partition.mode,
+        measures: ClusterMeasures::of(partition.mode, statuses.iter().flatten()),
         told: statuses,
         in_flight,
         expected,

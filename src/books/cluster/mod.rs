@@ -34,6 +34,7 @@ mod batch;
 mod drain;
 mod error;
 mod exchange;
+mod measures;
 mod member;
 mod node;
 mod publications;
@@ -62,6 +63,7 @@ pub use batch::{Batch, BatchError, Named, PART_MAX, Route};
 pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use exchange::{ExchangeState, NextStep};
+pub use measures::ClusterMeasures;
 pub use member::Member;
 pub use node::{ClusterNode, NodeCommit, NodeEvent};
 pub use publications::{FILES_MAX, FileVersion, ORDERS_MAX, Publications};
@@ -203,6 +205,12 @@ impl Marks {
         let have = u128::from(initial.units()).checked_add(sum(&self.received)?)?;
         let units = u64::try_from(have.checked_sub(sum(&self.sent)?)?).ok()?;
         (units <= Cash::WHOLE.units()).then(|| Cash::from_units(units))
+    }
+
+    /// Pages and bytes in all batches that were sent.
+    #[must_use]
+    pub fn sent_in_all(&self) -> (u64, u64) {
+        self.sent.values().fold((0, 0), |(pages, bytes), mark| (pages + mark.pages, bytes + mark.bytes))
     }
 
     /// Whether no number exceeds that of `other`.

@@ -53,6 +53,18 @@ pub struct NodeProgress {
     pub waiting_cash: u64,
     /// Pages fetched in this run.
     pub pages: u64,
+    /// Those of them that belong to other partitions.
+    #[serde(default)]
+    pub abroad: u64,
+    /// Pages that were read, in this run or before.
+    #[serde(default)]
+    pub read: u64,
+    /// Pages that are known, of other partitions too.
+    #[serde(default)]
+    pub known: u64,
+    /// Share of the importance of the known pages that the read ones have, in millionths.
+    #[serde(default)]
+    pub gathered_ppm: u32,
     /// Captures in the archive.
     pub captures: u64,
 }

@@ -141,7 +141,10 @@ impl EngineRun<'_> {
             via = processed.outcome.facts.via,
             problems = ?processed.outcome.facts.problems,
         );
-        self.status.pages += u64::from(tag.page && !tag.is_recorded);
+        if tag.page && !tag.is_recorded {
+            self.status.pages += 1;
+            self.count_abroad(&processed.outcome.url);
+        }
         if processed.outcome.kind == CaptureKind::Failed {
             // The page asks not to be kept: there is a note of it, but no capture.
             self.count_not_kept(&processed.outcome.url);

@@ -35,6 +35,15 @@ impl EngineRun<'_> {
         Ok(())
     }
 
+    /// Looks up what of the pages to be read was read. A refresh reads them again, and does not know.
+    pub(super) fn count_gathered(&mut self) {
+        let ledger = self.recorder.credits().pages();
+        if self.discovering {
+            self.status.read = ledger.read_pages();
+            self.status.gathered = ledger.gathered(self.frontier.queued());
+        }
+    }
+
     pub(super) fn report(&mut self, report: &mut dyn FnMut(&CrawlStatus)) -> Result<(), CrawlError> {
         self.status.elapsed = self.elapsed();
         // At the end, pages that were put off are counted by themselves.
@@ -43,6 +52,8 @@ impl EngineRun<'_> {
         self.status.active = self.frontier.active();
         self.status.hosts_active = self.frontier.hosts_active();
         self.status.hosts_waiting = self.frontier.hosts_waiting();
+        self.count_gathered();
+        self.count_exchanged();
         let now = Instant::now();
         if self.top_sites_at.is_none_or(|at| now >= at) {
             self.status.top_sites = self.recorder.credits().top_sites(self.recorder.state(), TOP_SITES)?;

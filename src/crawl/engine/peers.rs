@@ -10,6 +10,8 @@ use archive_books::cluster::{
 };
 use archive_books::ledger::Credits;
 
+use archive_base::runs::Exchanged;
+
 use super::super::options::EndReason;
 use super::copies::CrawlCopies;
 use super::{CrawlError, EngineRun};
@@ -46,6 +48,8 @@ pub(super) struct Peers {
     rested: Option<Instant>,
     /// Whether another node is to take over the partition.
     is_drained: bool,
+    /// Links and bytes sent before this run.
+    sent_before: (u64, u64),
 }
 
 impl Peers {
@@ -85,8 +89,28 @@ impl EngineRun<'_> {
             feed_after: member.spans().poll(),
             rested: None,
             is_drained: false,
+            sent_before: marks.sent_in_all(),
         });
+        self.status.exchanged = Some(Exchanged::default());
         Ok(())
+    }
+
+    /// Counts what this run has sent to other partitions.
+    pub(super) fn count_exchanged(&mut self) {
+        let Self { peers: Some(peers), status, recorder, .. } = self else { return };
+        let (links, bytes) = recorder.credits().marks().sent_in_all();
+        let (links_before, bytes_before) = peers.sent_before;
+        if let Some(exchanged) = &mut status.exchanged {
+            exchanged.links = links.saturating_sub(links_before);
+            exchanged.bytes = bytes.saturating_sub(bytes_before);
+        }
+    }
+
+    /// Counts a page, if it belongs to another partition.
+    pub(super) fn count_abroad(&mut self, url: &str) {
+        if let Some(exchanged) = &mut self.status.exchanged {
+            exchanged.abroad += u64::from(self.recorder.credits().is_abroad(url));
+        }
     }
 
     /// Whether links are exchanged with other partitions.
@@ -231,6 +255,7 @@ impl EngineRun<'_> {
 
     /// Reports to the others what a checkpoint has made durable, or holds the report until a copy covers it.
     pub(super) fn report_to_peers(&mut self) -> Result<(), CrawlError> {
+        self.count_gathered();
         let Self { peers, recorder, frontier, status, .. } = self;
         let Some(peers) = peers.as_mut() else { return Ok(()) };
         peers.told = Some(Instant::now());
@@ -238,6 +263,10 @@ impl EngineRun<'_> {
             waiting: frontier.queued(),
             waiting_cash: frontier.waiting_cash(),
             pages: status.pages,
+            abroad: status.exchanged.map_or(0, |exchanged| exchanged.abroad),
+            read: status.read,
+            known: if self.discovering { recorder.credits().pages().pages() } else { 0 },
+            gathered_ppm: (status.gathered * 1e6).round() as u32,
             captures: recorder.state().totals().captures,
         };
         let credits = recorder.credits();

@@ -258,6 +258,12 @@ impl Ledger {
         self.numbers.unread.pages + self.numbers.read.pages
     }
 
+    /// Number of pages that were read.
+    #[must_use]
+    pub fn read_pages(&self) -> u64 {
+        self.numbers.read.pages
+    }
+
     /// Number of known pages that were never read.
     pub(crate) fn unread_pages(&self) -> u64 {
         self.numbers.unread.pages
@@ -423,10 +429,6 @@ impl Ledger {
         self.numbers.virtual_cash -= given;
         self.numbers.clock += self.share(given);
         self.observe(given, to_unread, 0);
-    }
-
-    pub(super) fn read_pages(&self) -> u64 {
-        self.numbers.read.pages
     }
 
     /// Returns what the stored bases of all accounts must add up to; wraps around as they do.

@@ -194,6 +194,16 @@ fn shown(t: Speech, report: &RunData) -> Markup {
             (fact("Errors", t.count(progress.errors)))
             (fact("Left out by rules", t.count(progress.refused)))
             (fact("URLs waiting", t.count(progress.queued)))
+            @if progress.read > 0 {
+                (fact("Read, of the pages to be read", t.percent(progress.read as f64 / (progress.read + progress.queued) as f64, 1)))
+                (fact("Importance that these have", t.percent(progress.gathered, 1)))
+            }
+            @if let Some(exchanged) = &progress.exchanged {
+                @let each = |number: u64| number as f64 / progress.pages.max(1) as f64;
+                (fact("Pages of other partitions", t.count(exchanged.abroad)))
+                (fact("Links sent, a page", t.decimal(each(exchanged.links), 2)))
+                (fact("Bytes sent, a page", t.decimal(each(exchanged.bytes), 1)))
+            }
             @if is_under_way {
                 (fact("Requests under way", t.count(progress.active as u64)))
                 (fact("Hosts being asked", t.count(progress.hosts_active as u64)))
@@ -204,6 +214,7 @@ fn shown(t: Speech, report: &RunData) -> Markup {
             (fact("Took", t.span(progress.seconds)))
         }
         @if run.moments.len() > 1 { section { h2 { (t.say("Pages over time")) } (pace(t, run)) } }
+        @if run.moments.iter().any(|at| at.gathered > 0.0) { section { h2 { (t.say("Importance found over time")) } (found(t, run)) } }
         section { h2 { (t.say("Budgets")) } (budgets(t, run)) }
         @if !run.errors.0.is_empty() { section { h2 { (t.say("Errors")) } (reasons(t, "Errors", run.errors.0.iter())) } }
         @if !run.noticed.0.is_empty() { section { h2 { (t.say("Fetched first for notices")) } (reasons(t, "Fetched first for notices", run.noticed.0.iter())) } }
@@ -309,4 +320,14 @@ fn pace(t: Speech, run: &RunReport) -> Markup {
     let title = t.fill("{} in {}", &[&pages, &t.span(run.progress.seconds)]);
     let to = run.moments.last().map_or(String::new(), |at| t.span(at.seconds));
     Picture { title: &title, most: pages, from: t.span(0.0), to }.line(&points, most)
+}
+
+/// A chart of the share of importance that the pages read so far have.
+fn found(t: Speech, run: &RunReport) -> Markup {
+    let points: Vec<(f64, f64)> = run.moments.iter().map(|at| (at.seconds, at.gathered)).collect();
+    let whole = t.percent(1.0, 0);
+    let last = points.last().map_or(0.0, |at| at.1);
+    let title = t.fill("{} of the importance in {}", &[&t.percent(last, 1), &t.span(run.progress.seconds)]);
+    let to = run.moments.last().map_or(String::new(), |at| t.span(at.seconds));
+    Picture { title: &title, most: whole, from: t.span(0.0), to }.line(&points, 1.0)
 }

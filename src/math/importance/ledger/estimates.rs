@@ -43,6 +43,22 @@ impl Ledger {
         }
     }
 
+    /// Share of all importance that the read pages have, from 0 to 1. `waiting` of the unread pages are to be read; the
+    /// others, which rules or other ledgers keep from being read, count only by what they have received.
+    #[must_use]
+    pub fn gathered(&self, waiting: u64) -> f64 {
+        let unread = self.numbers.unread.pages;
+        if self.read_pages() == 0 {
+            return 0.0;
+        }
+        let received = self.numbers.unread_cash.saturating_sub(unread.saturating_mul(ENDOWMENT));
+        let (received, each) = (in_endowments(received) / self.unread_age(), self.withheld());
+        let all = self.mean_rate() * self.pages() as f64;
+        let read = (all - received - each * unread as f64).max(0.0);
+        let known = read + received + each * waiting as f64;
+        if known > 0.0 { read / known } else { 0.0 }
+    }
+
     /// Share of the moved cash that goes to pages rather than to the virtual page; never 0, so it can be a divisor.
     fn flow_to_pages(&self) -> f64 {
         (1.0 - self.numbers.virtual_rate).max(f64::MIN_POSITIVE)

@@ -379,3 +379,19 @@ fn a_seed_holds_ten_endowments() {
     let audit = CashAudit::default();
     audit.finish(&mut ledger).unwrap();
 }
+
+#[test]
+fn the_share_of_read_pages_is_the_sum_of_their_importance() {
+    let mut web = AccountWeb::new(small_web(), Policy::neutral());
+    assert_eq!(web.ledger.gathered(8), 0.0);
+    for (round, page) in [0, 5, 1, 0, 3, 1, 4, 2, 6, 7, 0, 3].into_iter().enumerate() {
+        web.visit(page, 0.0);
+        web.audit().unwrap();
+        let each = web.accounts.iter().flatten().zip(web.importance());
+        let read: f64 = each.filter(|(account, _)| account.credit.is_some()).map(|(_, one)| one).sum();
+        let found = web.ledger.gathered(web.ledger.unread_pages());
+        assert!((found - read / 8.0).abs() < 1e-9, "{round}: {found} {read}");
+        assert!(web.ledger.gathered(0) >= found);
+    }
+    assert_eq!(web.ledger.gathered(0), 1.0);
+}

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
+use archive_ask::watch::{self, WatchReport};
 use archive_base::control::Control;
 use archive_books::change::xml::{Delta, Tree};
 use archive_books::ledger::{Credits, capture_flags};
@@ -19,6 +21,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::crawl::{everything, lively};
 use crate::support::program::start;
+use crate::support::warc::response;
 use crate::support::{Archive, TestWeb};
 
 /// Returns the options that set the program's clock to that of the web.
@@ -234,4 +237,85 @@ fn a_diff_shows_what_changed() {
     let text = changed_page(&archive, &served, Form::Html);
     archive.run("diff", &[text.as_str(), "--delta"]).refused(2, &["not an XML document"]);
     archive.run("diff", &["http://nowhere.example/"]).refused(1, &["is not in"]);
+}
+
+/// An archive of two XML documents with two versions each, imported one after the other, and the time in between.
+fn of_two_catalogues() -> (Archive, DateTime<Utc>) {
+    let archive = Archive::new();
+    let folder = tempfile::tempdir().unwrap();
+    let import = |month: u32, [first, second]: [&str; 2]| {
+        let page = |name: &str, xml: &str| {
+            let url = format!("http://shop.test/{name}.xml");
+            let body = format!("<?xml version='1.0'?><catalogue>{xml}</catalogue>");
+            response(
+                &format!("urn:test:{url}:{month}"),
+                &url,
+                &format!("2026-{month:02}-03T10:00:00Z"),
+                &body,
+            )
+        };
+        let file = folder.path().join(format!("{month}.warc"));
+        fs::write(&file, [page("one", first), page("two", second)].concat()).unwrap();
+        archive.run("import", &[file.to_str().unwrap()]).succeeded();
+    };
+    let book = |title: &str, price: &str| {
+        format!("<book id='b'><title>{title}</title><price>{price}</price></book>")
+    };
+    import(1, [&book("a", "12"), &book("b", "5")]);
+    import(3, [&book("another", "12"), &(book("b", "7") + "<price>9</price>")]);
+    (archive, DateTime::parse_from_rfc3339("2026-02-01T00:00:00Z").unwrap().to_utc())
+}
+
+#[test]
+fn a_watch_of_an_element_reports_its_old_and_new_values() {
+    let (archive, since) = of_two_catalogues();
+    let until = since + TimeDelta::days(90);
+    let query = "page site = \"shop.test\" order by url";
+    let report = |name: &str, element: Option<&str>| {
+        let store = Store::read_only(&archive.path).unwrap();
+        let day = Duration::from_secs(86_400);
+        let watch = watch::add(&store, query, element, day, Some(name), None, since).unwrap();
+        let report = WatchReport::of(&watch, &store, since, until).unwrap();
+        watch::keep(&archive.path, &watch, &report, &[]).unwrap();
+        report.news
+    };
+    assert_eq!(report("pages", None).len(), 2);
+    let news = report("prices", Some("//price"));
+    let values = news[0].values.as_ref().unwrap();
+    assert_eq!((news.len(), news[0].url.as_str()), (1, "http://shop.test/two.xml"));
+    assert_eq!((&values.old, &values.new), (&vec!["5".to_owned()], &vec!["7".to_owned(), "9".to_owned()]));
+    let count = report("count", Some("count(//price)"));
+    assert_eq!(count[0].values.as_ref().unwrap().new, ["2"]);
+    assert!(report("nothing", Some("//missing")).is_empty());
+    let text = archive.run("watch report", &["prices"]).succeeded().text();
+    assert!(text.contains("1 of 2 pages changed") && text.contains("    - 5\n    + 7\n    + 9\n"), "{text}");
+    let atom = archive.run("watch report", &["prices", "--format", "atom"]).succeeded().text();
+    assert!(atom.contains("&lt;del&gt;5&lt;/del&gt;") && atom.contains("&lt;ins&gt;9&lt;/ins&gt;"), "{atom}");
+    let list = archive.json::<&str>("watch list", &[]);
+    assert!(list.iter().any(|watch| watch["element"] == "count(//price)"), "{list:?}");
+    archive.run("watch", &[query, "--element", "//price["]).refused(2, &["the XPath expression is wrong"]);
+}
+
+#[test]
+fn statistics_count_what_changes_in_documents() {
+    let (archive, _) = of_two_catalogues();
+    let found = archive.json("diff", &["--statistics", "site = \"shop.test\""]);
+    let row = |name: &str, count: &str| {
+        let row = found.iter().find(|row| row["name"] == name);
+        row.map(|row| {
+            (row["type"].as_str().unwrap(), row["depth"].as_u64().unwrap(), row[count].as_u64().unwrap())
+        })
+    };
+    assert_eq!(row("title", "updated"), Some(("catalogue", 2, 1)));
+    let prices: Vec<_> = found.iter().filter(|row| row["name"] == "price").collect();
+    assert_eq!((&prices[0]["depth"], &prices[0]["updated"]), (&2.into(), &1.into()), "{found:?}");
+    assert_eq!((&prices[1]["depth"], &prices[1]["inserted"]), (&1.into(), &1.into()), "{found:?}");
+    let table = archive.run("diff", &["--statistics", "site = \"shop.test\""]).succeeded();
+    assert!(
+        table.text().contains("50.0 %") && table.errors.contains("2 changes of 2 XML documents"),
+        "{table:?}"
+    );
+    archive
+        .run("diff", &["--statistics", "site = \"shop.test\"", "http://shop.test/one.xml"])
+        .refused(2, &[]);
 }

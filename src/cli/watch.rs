@@ -28,6 +28,7 @@ use super::{EXIT_STOPPED, Failure, Result, interrupt, output, usage};
     after_help = "Examples:
   archive watch 'page host = \"www.example.org\"' --every week
   archive watch 'page text contains \"open access\"' --every day --format atom --output /srv/www/oa.atom
+  archive watch 'page url = \"https://www.example.org/catalogue.xml\"' --element //price --every day
   archive refresh --budget 5000 --outputs /srv/www    # writes that file when its report is due
   archive watch list
   archive watch report host-www-example-org --format json
@@ -50,6 +51,9 @@ struct AddWatch {
     query: Vec<String>,
     #[command(flatten)]
     archive: ArchiveArgs,
+    /// Report only pages on which the values of this XPath expression have changed, with the old and the new values
+    #[arg(long, value_name = "XPATH")]
+    element: Option<String>,
     /// Interval between reports: hour, day, week, month, or a duration (12h, 3d)
     #[arg(long, value_name = "TIME", value_parser = period, default_value = "week")]
     every: Duration,
@@ -151,9 +155,9 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 
 /// Mistakes in the arguments have their own exit code.
 fn as_usage(error: WatchError) -> Failure {
-    use WatchError::{Name, Period, Query};
+    use WatchError::{Element, Name, Period, Query};
     match &error {
-        Name(_) | Period => usage(error.to_string()),
+        Element(_) | Name(_) | Period => usage(error.to_string()),
         Query(query) if query.kind() == ErrorKind::Usage => usage(error.to_string()),
         _ => error.into(),
     }
@@ -171,8 +175,8 @@ fn add(args: &AddWatch) -> Result<()> {
     };
     let now = args.clock.clock().now();
     let query = args.query.join(" ");
-    let watch =
-        watch::add(&store, &query, args.every, args.name.as_deref(), output, now).map_err(as_usage)?;
+    let (element, name) = (args.element.as_deref(), args.name.as_deref());
+    let watch = watch::add(&store, &query, element, args.every, name, output, now).map_err(as_usage)?;
     let pages = watch.pages(&store, now).map_err(as_usage)?.len();
     note!(
         "watch '{}' of {}; its first report is due {}",
@@ -205,7 +209,7 @@ fn show(args: &ListWatches) -> Result<()> {
                 indicatif::HumanDuration(every).to_string(),
                 output::minute(watch.due_at()),
                 last.map_or("-".to_owned(), output::minute),
-                watch.query.clone(),
+                watch.element.iter().fold(watch.query.clone(), |query, element| query + "  " + element),
             ]
         })?;
     }

@@ -7,7 +7,7 @@ use archive_base::texts::Language;
 use archive_books::change::{LineMark, VersionComparison, lines};
 use archive_storage::Digest;
 
-use super::report::{PageNews, WatchReport};
+use super::report::{ElementNews, PageNews, WatchReport};
 use super::{Watch, WatchError, data_time};
 
 /// Maximum number of entries in a feed.
@@ -77,6 +77,12 @@ fn html(page: &PageNews) -> String {
     out.push_str("\">");
     put_escaped(&page.url, &mut out);
     out.push_str("</a></p>");
+    for (value, is_new) in page.values.iter().flat_map(ElementNews::each) {
+        let tag = if is_new { "ins" } else { "del" };
+        let _ = write!(out, "<p><{tag}>");
+        put_escaped(value, &mut out);
+        let _ = write!(out, "</{tag}></p>");
+    }
     out + &difference
 }
 

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use archive_base::access::{Access, AccessError};
 use archive_base::files::{self, FileError, WholeFile};
-use archive_books::change::VersionError;
+use archive_books::change::{VersionError, xpath_mistake};
 use archive_storage::address::surt;
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
@@ -36,7 +36,7 @@ use self::folder::{
     replace, save, write_json,
 };
 pub use folder::file;
-pub use report::{News, PageNews, WatchReport};
+pub use report::{ElementNews, News, PageNews, WatchReport};
 pub use service::{Awaited, Delivery, await_pages, deliver, pages_of};
 
 use crate::query::{self, Question, Rows as _};
@@ -83,6 +83,9 @@ pub enum WatchError {
     /// The period is out of range.
     #[error("a period is from a minute to ten years")]
     Period,
+    /// The XPath expression is wrong.
+    #[error("the XPath expression is wrong: {0}")]
+    Element(String),
     /// The query is wrong or failed.
     #[error(transparent)]
     Query(#[from] query::Error),
@@ -106,6 +109,9 @@ pub struct Watch {
     pub query: String,
     /// Seconds between two reports.
     pub every_seconds: u64,
+    /// An XPath expression: reports have only pages on which its values have changed, with these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub element: Option<String>,
     /// Time up to which reports cover changes; initially the time of creation.
     #[serde(with = "archive_base::instant")]
     pub since: DateTime<Utc>,
@@ -181,13 +187,14 @@ fn question<'a>(store: &'a Store, query: &str, now: DateTime<Utc>) -> Result<Que
     Ok(question)
 }
 
-/// Creates a watch. Without a name, one is derived from its query.
+/// Creates a watch, of an element if one is given. Without a name, one is derived from its query.
 ///
 /// # Errors
-/// When the query is wrong, the name is taken, or the folder cannot be written.
+/// When the query or the element is wrong, the name is taken, or the folder cannot be written.
 pub fn add(
     store: &Store,
     query: &str,
+    element: Option<&str>,
     every: Duration,
     name: Option<&str>,
     output: Option<ReportOutput>,
@@ -197,6 +204,7 @@ pub fn add(
         return Err(WatchError::Period);
     }
     question(store, query, now)?;
+    check_element(element)?;
     let archive = store.path();
     let name = match name {
         Some(name) => checked_name(name)?.to_owned(),
@@ -208,9 +216,14 @@ pub fn add(
     // Leftover reports of an earlier watch with this name do not belong to it.
     remove_reports(&file(archive, &name))?;
     let every_seconds = every.as_secs();
-    let watch = Watch { name, query: query.to_owned(), every_seconds, since: now, output };
+    let (query, element) = (query.to_owned(), element.map(str::to_owned));
+    let watch = Watch { name, query, every_seconds, element, since: now, output };
     save(archive, &watch)?;
     Ok(watch)
+}
+
+fn check_element(element: Option<&str>) -> Result<(), WatchError> {
+    element.and_then(xpath_mistake).map_or(Ok(()), |mistake| Err(WatchError::Element(mistake)))
 }
 
 /// Parses a watch from the bytes of its file and checks that it could be added.
@@ -223,10 +236,11 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<Watch, WatchError> {
         return Err(WatchError::Period);
     }
     archive_grammar::parse(&watch.query).map_err(query::Error::from)?;
+    check_element(watch.element.as_deref())?;
     Ok(watch)
 }
 
-/// Takes over the query and the period of a watch from elsewhere. If a watch with this name exists, it keeps its
+/// Takes over the query, the element and the period of a watch from elsewhere. If a watch with this name exists, it keeps its
 /// reporting time and its output; a new one starts now and has no output.
 ///
 /// # Errors
@@ -241,7 +255,8 @@ pub fn take_over(store: &Store, from: &Watch, now: DateTime<Utc>) -> Result<(), 
         remove_reports(&path)?;
         Watch { since: now, output: None, ..from.clone() }
     };
-    save(archive, &Watch { query: from.query.clone(), every_seconds: from.every_seconds, ..own })
+    let (query, element) = (from.query.clone(), from.element.clone());
+    save(archive, &Watch { query, element, every_seconds: from.every_seconds, ..own })
 }
 
 /// All watches, by name.
@@ -382,10 +397,10 @@ pub fn shown<'a>(
         let mut report: WatchReport = read_json(&path)?;
         report.news.retain(|page| access.hiding(&page.url, page.seen.timestamp_micros()).is_none());
         for page in &mut report.news {
-            // The difference contains text of an earlier version, which a rule may hide.
+            // The difference and the values contain text of an earlier version, which a rule may hide.
             let surt = surt(&page.url);
             if access.rules().iter().any(|rule| rule.covers(&surt)) {
-                page.difference = None;
+                (page.difference, page.values) = (None, None);
             }
         }
         Ok(report)

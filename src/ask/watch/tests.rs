@@ -5,7 +5,7 @@ use super::*;
 fn watch(name: &str) -> Watch {
     let since = DateTime::from_timestamp(1_770_000_000, 0).unwrap();
     let query = format!("page url ~ \"*{name}*\"");
-    Watch { name: name.to_owned(), query, every_seconds: 3600, since, output: None }
+    Watch { name: name.to_owned(), query, every_seconds: 3600, element: None, since, output: None }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use archive_base::texts::Language;
 use archive_books::change::lines;
 use chrono::Local;
 
-use super::report::{PageNews, WatchReport};
+use super::report::{ElementNews, PageNews, WatchReport};
 
 /// Maximum number of lines shown of one page's difference; `archive diff` shows all.
 const LINES_PER_PAGE_MAX: usize = 40;
@@ -42,6 +42,9 @@ pub(super) fn of(report: &WatchReport) -> String {
 fn put_page(page: &PageNews, out: &mut String) {
     let title = page.title.as_deref().map(|title| format!("  {title}")).unwrap_or_default();
     let _ = writeln!(out, "\n{}  {}{title}", page.news.name(), page.url);
+    for (value, is_new) in page.values.iter().flat_map(ElementNews::each) {
+        let _ = writeln!(out, "    {} {value}", if is_new { '+' } else { '-' });
+    }
     let Some(difference) = &page.difference else { return };
     let lines = lines(difference, false, Language::English);
     for line in lines.iter().filter(|line| !line.is_empty()).take(LINES_PER_PAGE_MAX) {

@@ -74,7 +74,7 @@ pub(super) fn one(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     Ok(asked.reply(name, &report, || {
         html! {
             h1 { (name) }
-            p { a href=(t.query_of(&query)) { code { (query) } } " · " a href=(format!("/watches/{name}.atom")) { (t.say("Feed")) } }
+            p { a href=(t.query_of(&query)) { code { (query) } } @if let Some(element) = &found.element { " · " code { (element) } } " · " a href=(format!("/watches/{name}.atom")) { (t.say("Feed")) } }
             @match &report {
                 None => { p { (t.markup("No report was made yet; the next is due {}.", &[t.moment(Some(found.due_at()))])) } }
                 Some(report) => {
@@ -83,6 +83,7 @@ pub(super) fn one(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
                         (t.say(page.news.name())) ": "
                         a href=(t.page_of(&page.url)) { (page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(&page.url)) }
                         @if page.difference.is_some() { " · " a href=(t.address("/compare", &[("url", &page.url)])) { (t.say("What changed")) } }
+                        @for (value, is_new) in page.values.iter().flat_map(watch::ElementNews::each) { " " @if is_new { ins { (value) } } @else { del { (value) } } }
                     } } }
                 }
             }

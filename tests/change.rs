@@ -21,7 +21,7 @@ use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 
 use crate::crawl::{everything, lively};
 use crate::support::program::start;
-use crate::support::warc::response;
+use crate::support::warc::answer;
 use crate::support::{Archive, TestWeb};
 
 /// Returns the options that set the program's clock to that of the web.
@@ -212,10 +212,9 @@ fn a_diff_shows_what_changed() {
     // Also as files.
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
-    for number in 0..2 {
-        let time = history[number]["time"].as_str().unwrap();
-        let text = archive.run("get", &[page.as_str(), "--at", time]).succeeded().output;
-        fs::write(file(&number.to_string()), text).unwrap();
+    for (number, capture) in history.iter().take(2).enumerate() {
+        let text = archive.run("get", &[page.as_str(), "--at", capture["time"].as_str().unwrap()]);
+        fs::write(file(&number.to_string()), text.succeeded().output).unwrap();
     }
     fs::write(file("delta"), diff.to_string()).unwrap();
     let patch = |arguments: &[&str]| {
@@ -246,13 +245,9 @@ fn of_two_catalogues() -> (Archive, DateTime<Utc>) {
     let import = |month: u32, [first, second]: [&str; 2]| {
         let page = |name: &str, xml: &str| {
             let url = format!("http://shop.test/{name}.xml");
-            let body = format!("<?xml version='1.0'?><catalogue>{xml}</catalogue>");
-            response(
-                &format!("urn:test:{url}:{month}"),
-                &url,
-                &format!("2026-{month:02}-03T10:00:00Z"),
-                &body,
-            )
+            let (id, date) = (format!("urn:test:{url}:{month}"), format!("2026-{month:02}-03T10:00:00Z"));
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/xml\r\n\r\n";
+            answer(&id, &url, &date, &[], &format!("{head}<catalogue>{xml}</catalogue>"))
         };
         let file = folder.path().join(format!("{month}.warc"));
         fs::write(&file, [page("one", first), page("two", second)].concat()).unwrap();
@@ -308,8 +303,8 @@ fn statistics_count_what_changes_in_documents() {
     };
     assert_eq!(row("title", "updated"), Some(("catalogue", 2, 1)));
     let prices: Vec<_> = found.iter().filter(|row| row["name"] == "price").collect();
-    assert_eq!((&prices[0]["depth"], &prices[0]["updated"]), (&2.into(), &1.into()), "{found:?}");
-    assert_eq!((&prices[1]["depth"], &prices[1]["inserted"]), (&1.into(), &1.into()), "{found:?}");
+    assert_eq!((&prices[1]["depth"], &prices[1]["updated"]), (&2.into(), &1.into()), "{found:?}");
+    assert_eq!((&prices[0]["depth"], &prices[0]["inserted"]), (&1.into(), &1.into()), "{found:?}");
     let table = archive.run("diff", &["--statistics", "site = \"shop.test\""]).succeeded();
     assert!(
         table.text().contains("50.0 %") && table.errors.contains("2 changes of 2 XML documents"),

@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     let id = super::find_shown(&store, &access, url)?;
     let micros = |time: Option<DateTime<Utc>>| time.map(|time| time.timestamp_micros());
     let (old, new) = versions_meant(&store, &access, id, (micros(from), micros(to)))?
-        .within(format_args!("the archive has no version of {}: every fetch failed", url))?;
+        .within(format_args!("the archive has no version of {url}: every fetch failed"))?;
     let comparison = compare(&store, &access, &old, &new)?;
     if args.json {
         let data = |capture: &Capture| output::utc_micros(captured(capture));
@@ -83,15 +83,15 @@ pub(crate) fn run(args: &Args) -> Result<()> {
             Difference::Xml(delta) => delta,
             Difference::None => &empty,
             _ => {
-                refuse!("{} is not an XML document in both versions; leave out --delta", url);
+                refuse!("{url} is not an XML document in both versions; leave out --delta");
             }
         };
         output::text(&delta.to_xml())?;
     } else {
         let local = |capture: &Capture| output::local(captured(capture));
         let has_colours = output::has_colours();
-        print(&[(LineMark::Gone, format!("--- {} of {}", url, local(&old)))], has_colours)?;
-        print(&[(LineMark::Fresh, format!("+++ {} of {}", url, local(&new)))], has_colours)?;
+        print(&[(LineMark::Gone, format!("--- {url} of {}", local(&old)))], has_colours)?;
+        print(&[(LineMark::Fresh, format!("+++ {url} of {}", local(&new)))], has_colours)?;
         let lines = lines(&comparison, has_colours, Language::English);
         lines.iter().try_for_each(|line| print(line, has_colours))?;
         if old.time == new.time {
@@ -111,8 +111,7 @@ fn statistics(args: &Args, store: &Store, access: &Access) -> Result<()> {
         bar.inc(1);
     }
     progress::end();
-    let headings =
-        ["type", "element", "depth", "changes", "updated", "inserted", "deleted", "moved", "share"];
+    let headings = ["type", "element", "depth", "all", "updated", "inserted", "deleted", "moved", "share"];
     let mut listing = Listing::new(args.json, &headings, &[2, 3, 4, 5, 6, 7, 8]);
     let mut rows: Vec<_> = found.by_name.iter().collect();
     rows.sort_by_key(|(name, tally)| (&name.kind, Reverse(tally.sum())));

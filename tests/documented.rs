@@ -406,6 +406,7 @@ fn prepared() -> Place {
                 named("maps", "").lines().fold(String::new(), |all, url| all + "      " + url + "\n")
             ),
         ),
+        ("maps.txt", "Old maps and atlases of cities, and the surveys that they were drawn from\n"),
         ("ratings.csv", "site,rating\nexample.org,3\n"),
         ("password.txt", "correct horse battery staple\n"),
         ("nodes", ""),
@@ -436,6 +437,7 @@ fn prepared() -> Place {
         place.run(&format!("archive review set music{site}.test --rating 1 --by anna"));
     }
     place.run("archive topic learn maps --from urls.txt --against 'page url ~ \"http://music*\"'");
+    place.run("archive topic export maps --output maps.topic");
     place.run("archive rank --save pagerank");
     place.run("archive rank --save interest --method interest --chosen-query 'type = xml'");
     place.run("archive watch 'page host = \"www.example.org\"' --every week");

@@ -177,8 +177,94 @@ fn a_topic_is_learned_and_asked_for() {
     archive.run("topic remove", &["half"]).succeeded();
     archive.run("topic show", &["half"]).refused(1, &["no topic 'half'"]);
     archive.run("topic learn", &["a/b", "--from", list]).refused(2, &["is not a name for a topic"]);
-    let few = archive.file("few.txt", "http://examples.test/2\n");
-    archive.run("topic learn", &["few", "--from", few.to_str().unwrap()]).refused(1, &["at least 5"]);
+    // Of a page or two only the words are known, with what the archive's other pages say of them.
+    let few = archive.file("few.txt", "http://examples.test/2\nhttp://examples.test/4\n");
+    let learned = archive.run("topic learn", &["few", "--from", few.to_str().unwrap()]).succeeded();
+    says(&learned.errors, &["2 pages of the topic", "words alone"]);
+    let shown = archive.json("topic show", &["few"]).remove(0);
+    assert_eq!(shown["examples"].as_array().unwrap().len(), 2);
+    let words = shown["words_for"].as_array().unwrap().iter();
+    let of_topic = words.filter(|word| word[0].as_str().unwrap().starts_with("pastry")).count();
+    assert!(of_topic >= 8, "{shown}");
+}
+
+/// Words of the topic, as a person would describe it.
+const DESCRIPTION: &str = "pastrya pastryb pastryc pastryd pastrye pastryf pastryg pastryh pastryi pastryj pastryba pastrybb \
+                           pastrybc pastrybd pastrybe pastrybf pastryca pastrycb pastrycc pastrycd";
+
+#[test]
+fn a_topic_of_words_works_before_anything_is_archived() {
+    let web = Planted::new(300, 0.9, 11);
+    let served = web.serve();
+    let archive = Archive::new();
+    let description = archive.file("pastry.txt", DESCRIPTION);
+    let description = description.to_str().unwrap();
+    let learned = archive.run("topic learn", &["pastry", "--description", description]).succeeded();
+    says(&learned.errors, &["0 pages of the topic", "words alone"]);
+    says(&learned.text(), &["pastryb", "words alone"]);
+    let list = archive.file("list.txt", "http://www.pastrya.test/pastryb/pastryc.html\n");
+    let query = "page text contains any ('pastryd', 'pastrye') and not title contains 'stone'";
+    for (name, source, word) in [
+        ("phrase", ["--words", "pastrya"], "pastrya"),
+        ("urls", ["--from", list.to_str().unwrap()], "pastrya"),
+        ("asked", ["--where", query], "pastryd"),
+    ] {
+        archive.run("topic learn", &[&[name], &source[..]].concat()).succeeded();
+        let shown = archive.json("topic show", &[name]).remove(0);
+        let words = shown["words_for"].to_string();
+        assert!(words.contains(word) && !words.contains("stone"), "{words}");
+    }
+    assert_eq!(archive.json("topic list", &[""; 0]).len(), 4);
+    archive.run("topic learn", &["none", "--words", "of the"]).refused(1, &["no word that tells a topic"]);
+    archive.run("topic learn", &["none", "--where", "page status = 200"]).refused(1, &["no word that tells"]);
+    let long = archive.file("long.txt", "x ".repeat(128 << 10) + "x");
+    let long = long.to_str().unwrap();
+    archive.run("topic learn", &["none", "--description", long]).refused(2, &["longer than 262144 bytes"]);
+    // The first crawl already finds what the words say.
+    crawl(&archive, &served, &["--topic", "pastry", "--topic-mode", "soft"]);
+    let found = |order: &[usize]| order[..150].iter().filter(|page| web.of_topic[**page]).count();
+    let with = found(&asked(&served));
+    let plain = Archive::new();
+    crawl(&plain, &served, &[]);
+    let without = found(&asked(&served));
+    assert!(with > without + web.targets() / 4, "{with} and {without} of {}", web.targets());
+    // Modes that learn from links among examples say that there are none.
+    let (seeds, mode) = ([Planted::url(0)], ["--topic", "pastry", "--topic-mode", "context"]);
+    start(&mut plain.crawl(&seeds, &mode)).wait().refused(2, &["no topic 'pastry'"]);
+    start(&mut archive.crawl(&seeds, &mode)).wait().refused(1, &["learned from in the archive have text: 0"]);
+    // Then its pages teach it more.
+    archive.run("topic learn", &["pastry", "--description", description]).succeeded();
+    let shown = archive.json("topic show", &["pastry"]).remove(0);
+    assert!(shown["quality"]["positives"].as_u64().unwrap() >= 5, "{shown}");
+    assert!(shown["quality"]["f1"].as_f64().unwrap() > 0.8, "{shown}");
+    archive.verify();
+}
+
+#[test]
+fn a_topic_is_one_file_that_another_archive_takes_over() {
+    let served = Planted::new(1, 0.0, 1).serve();
+    let archive = taught(&served);
+    let file = archive.file("pastry.topic", "");
+    let file = file.to_str().unwrap();
+    archive.run("topic export", &["pastry", "--output", file]).succeeded();
+    let bytes = fs::read(file).unwrap();
+    assert!(bytes == fs::read(archive.path.join("topics/pastry.topic")).unwrap());
+    // An archive that does not exist yet takes it over, under another name.
+    let other = Archive::new();
+    other.run("topic import", &[file, "--name", "cakes"]).succeeded();
+    let [shown, known] = [other.json("topic show", &["cakes"]), archive.json("topic show", &["pastry"])];
+    assert_eq!((&shown[0]["name"], &shown[0]["words_for"]), (&"cakes".into(), &known[0]["words_for"]));
+    let web = Planted::new(60, 0.9, 2);
+    let served = web.serve();
+    crawl(&other, &served, &["--topic", "cakes"]);
+    assert!(!other.json("query", &["page topic(cakes) > 0.5"]).is_empty());
+    // What is no topic is refused, and so is a topic of pages that were erased here.
+    let broken = archive.file("broken.topic", &bytes[..bytes.len() - 1]);
+    other.run("topic import", &[broken.to_str().unwrap()]).refused(1, &["is no whole topic"]);
+    other.run("topic import", &[file, "--name", "../x"]).refused(1, &["is not a name for a topic"]);
+    let gone = "url = \"http://examples.test/4\"";
+    archive.run("erase", &[gone, "--reason", "asked for", "--yes"]).succeeded();
+    archive.run("topic import", &[file]).refused(1, &["http://examples.test/4, which was erased"]);
 }
 
 #[test]
@@ -357,13 +443,14 @@ fn a_topic_stays_through_a_rebuild_and_goes_with_its_pages() {
 
 /// Modes of focused crawls. The first two are compared, over [`WEBS`] webs; the others are shown where there is most to
 /// gain, and everywhere in full.
-const MODES: [&str; 7] = ["none", "learned", "soft", "context", "fish", "shark", "tunnel:2"];
+const MODES: [&str; 10] =
+    ["none", "learned", "soft", "context", "reinforced", "fish", "shark", "parent-anchor", "ucb", "tunnel:2"];
 const WEBS: usize = 3;
 
 /// Prints the recall of the topic after a tenth, a quarter and half of the pages, as the mean over webs.
 #[test]
 fn pages_of_the_topic_come_early() {
-    let mut table = "locality  mode      recall at 10 %  25 %  50 %\n".to_owned();
+    let mut table = "locality  mode          recall at 10 %  25 %  50 %\n".to_owned();
     // Each waits for its own server most of the time.
     let recalls = thread::scope(|scope| {
         let each = [0.9, 0.5, 0.0].map(|locality| (locality, scope.spawn(move || recalls(locality))));
@@ -372,7 +459,7 @@ fn pages_of_the_topic_come_early() {
     for (locality, recalls) in recalls {
         for (mode, [tenth, quarter, half]) in MODES.iter().zip(recalls).filter(|(_, [.., half])| *half > 0.0)
         {
-            writeln!(table, "{locality:<9} {mode:<9} {tenth:14.2} {quarter:5.2} {half:5.2}").unwrap();
+            writeln!(table, "{locality:<9} {mode:<13} {tenth:14.2} {quarter:5.2} {half:5.2}").unwrap();
         }
         let [none, learned] = [recalls[0][2], recalls[1][2]];
         // Without locality there is nothing to gain, and chance alone has a standard deviation of .05.

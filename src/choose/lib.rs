@@ -38,7 +38,7 @@ pub use due::{
     Discovery, DueArchive, DueTimes, FOLDERS_FROM, NextVisit, NothingDue, PartVisit, RefreshChoice,
     RefreshRules, Timetable, Weighing, WeightError, Weights, most_obsolete,
 };
-pub use focus::{FocusMode, FocusPolicy, UnknownMode};
+pub use focus::FocusPolicy;
 pub use focus::{Focused, is_redirect};
 pub use order::Ordering;
 pub use order::{CrawlOrder, UnknownOrder};

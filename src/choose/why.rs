@@ -10,13 +10,14 @@ use archive_books::ledger::{
     CrawlerFacts, Credits, Refusal, ScopeVerdict, Tested, authority, host_name, page_flags as flags,
 };
 use archive_books::topics::{self, TopicError};
+use archive_math::focus::FocusMode;
 use archive_storage::address::site_of;
 use archive_storage::{Page, State, Store, UrlId};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 
 use super::due::{NextVisit, Outlook, RefreshChoice, RefreshRules, Weights};
-use super::focus::{FocusMode, Focused};
+use super::focus::Focused;
 use super::order::CrawlOrder;
 use super::policy::CrawlPolicy;
 use super::visits::{self, RobotsAnswer, StoredVisit, utc};

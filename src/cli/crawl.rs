@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use archive::jobs::{self, CrawlJob, CrawlOutcome};
 use archive_books::ledger::ScopeKind;
-use archive_choose::{CrawlOrder, CrawlPolicy, FocusMode, FocusPolicy};
+use archive_choose::{CrawlOrder, CrawlPolicy, FocusPolicy};
 use archive_crawl::{
     CopyTo, CrawlOptions, EndReason, HARVEST_PAGES_MAX, HarvestRules, Manners, Seed, Timings, read_seeds,
 };
+use archive_math::focus::FocusMode;
 use archive_storage::segment::{CompressionTotals, Shrinking};
 use indicatif::HumanCount;
 
@@ -130,7 +131,7 @@ struct FocusArgs {
     #[arg(long, value_name = "NAME", conflicts_with = "order")]
     topic: Option<String>,
     /// Focused crawl order: learned, soft, hard (follows only links of the topic's pages), tunnel:N (also follows links
-    /// up to N pages beyond the topic), context, fish or shark
+    /// up to N pages beyond the topic), context, reinforced, fish, shark, parent-anchor or ucb
     #[arg(long, default_value = "learned", value_name = "MODE", requires = "topic")]
     topic_mode: FocusMode,
     /// Weight of the topic relative to importance, 0 to 1

@@ -1,39 +1,25 @@
 //! `archive topic`: topics that a crawl can look for, learned from examples.
 
+mod examples;
+
 use std::collections::HashSet;
-use std::collections::hash_map::Entry;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use archive::jobs;
-use archive_ask::query::Question;
-use archive_base::access::Access;
-use archive_base::files;
-use archive_books::topics::{
-    self, About, Judged, LabelledDocument, Leaf, Lesson, TaxonomyError, judge, learn, read_documents,
-};
+use archive_base::files::{self, WholeFile};
+use archive_books::topics::{self, About, Judged, LabelledDocument, Leaf, Lesson, judge, learn};
 use archive_choose::{CrawlEnd, CrawlPolicy};
 use archive_math::focus::Model;
-use archive_storage::address::canonical;
-use archive_storage::{Store, UrlId};
+use archive_storage::Store;
 use chrono::Utc;
 use serde::Serialize;
-use url::Url;
 
-use super::options::{ArchiveArgs, ReadArgs};
+use self::examples::{Examples, Source};
+use super::options::ArchiveArgs;
 use super::output::{self, Listing};
 use super::progress::harvest;
 use super::{During, Result, usage};
-
-/// Number of search results that `--words` uses.
-const WORDS_PAGES: usize = 50;
-
-/// Number of other pages for each page of the topic, and its bounds, unless `--against` selects them.
-const OTHERS_EACH: usize = 4;
-const OTHERS_MIN: usize = 200;
-const OTHERS_MAX: usize = 4000;
-
-/// Maximum size of a list of URLs in bytes.
-const LIST_BYTES_MAX: u64 = 64 << 20;
 
 /// Maximum number of examples shown.
 const EXAMPLES_SHOWN: usize = 5;
@@ -49,9 +35,12 @@ const WRONG_SHOWN: usize = 10;
   archive topic learn maps --from urls.txt
   archive topic learn maps --where 'page rating >= 3 and collections = \"maps\"' --against 'page rating < 2'
   archive topic learn maps --words 'old maps'
+  archive topic learn maps --description maps.txt          # works before anything is archived
   archive topic learn maps --taxonomy subjects.txt
   archive topic show maps
   archive topic test maps --from others.txt
+  archive topic export maps > maps.topic
+  archive topic import maps.topic --name old-maps
   archive query 'page topic(maps) > 0.8 order by topic(maps) desc limit 20'
   archive crawl --seeds list.txt --topic maps")]
 pub(crate) enum Command {
@@ -60,37 +49,17 @@ pub(crate) enum Command {
     /// List all topics
     List(ListTopics),
     Show(ShowTopic),
+    Export(ExportTopic),
+    Import(ImportTopic),
     /// Remove a topic
     Remove(RemoveTopic),
 }
 
-/// Sources of example pages.
-#[derive(clap::Args)]
-struct Examples {
-    /// File with the URLs of pages of the topic, one per line, '-' for standard input; # starts a comment
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["where_", "words", "taxonomy"])]
-    from: Option<PathBuf>,
-    /// Query that selects pages of the topic
-    #[arg(long = "where", value_name = "QUERY", conflicts_with = "from")]
-    where_: Option<String>,
-    /// Words to search for; the first 50 results are pages of the topic
-    #[arg(long, value_name = "WORDS", conflicts_with_all = ["from", "where_"])]
-    words: Option<String>,
-    /// File with a tree of subjects and page URLs: one subject per line, with * before it if it is wanted, and its URLs
-    /// and subjects indented below it
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "where_", "words"])]
-    taxonomy: Option<PathBuf>,
-    /// Query that selects other pages [default: random pages of the archive]
-    #[arg(long, value_name = "QUERY")]
-    against: Option<String>,
-    #[command(flatten)]
-    archive: ReadArgs,
-    /// One JSON object
-    #[arg(long)]
-    json: bool,
-}
-
 /// Learn a topic from pages of the archive; a topic of the same name is replaced.
+///
+/// As long as the archive has fewer than five such pages, or five others, the topic is made of words alone: those of
+/// --words and --description, of the URLs of --from, of the texts that --where looks for, and of the pages found. It can
+/// be crawled for at once; learn it again when pages are there.
 #[derive(clap::Args)]
 pub(crate) struct LearnTopic {
     /// Name of the topic: lower-case letters, digits and -
@@ -132,6 +101,30 @@ pub(crate) struct ShowTopic {
     json: bool,
 }
 
+/// Write a topic to a file that another archive can import. It names the topic's examples and its strongest words.
+#[derive(clap::Args)]
+pub(crate) struct ExportTopic {
+    /// Name of the topic
+    name: String,
+    /// File to write [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
+/// Take over a topic from a file of `archive topic export`; a topic of the same name is replaced.
+#[derive(clap::Args)]
+pub(crate) struct ImportTopic {
+    /// File of the topic, '-' for standard input
+    file: PathBuf,
+    /// New name of the topic [default: the name that it had]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
+}
+
 #[derive(clap::Args)]
 pub(crate) struct RemoveTopic {
     /// Name of the topic
@@ -146,6 +139,8 @@ pub(crate) fn run(command: &Command) -> Result<()> {
         Command::Test(args) => run_test(args),
         Command::List(args) => list(args),
         Command::Show(args) => show(args),
+        Command::Export(args) => export(args),
+        Command::Import(args) => import(args),
         Command::Remove(args) => Ok(topics::remove(&args.archive.path, &args.name)?),
     }
 }
@@ -153,20 +148,66 @@ pub(crate) fn run(command: &Command) -> Result<()> {
 fn run_learn(args: &LearnTopic) -> Result<()> {
     let name = topics::check_name(&args.name).map_err(|error| usage(error.to_string()))?;
     let examples = &args.examples;
-    let (store, access) = examples.archive.open()?;
-    let lesson = examples.read(&store, access, &HashSet::new())?;
-    let topic = learn(&store, name, &examples.origin(), &lesson, args.model, Utc::now())?;
-    topic.keep(store.path())?;
+    let opened = examples.archive_if_any()?;
+    let Source { lesson, text } = examples.read(opened.as_ref(), &HashSet::new())?;
+    let (origin, now) = (examples.origin(), Utc::now());
+    let topic = match &opened {
+        Some((store, _)) if !lesson.is_too_short() || !lesson.branches.is_empty() => {
+            learn(store, name, &origin, &lesson, args.model, now)?
+        }
+        _ => {
+            let Lesson { positives, negatives, .. } = &lesson;
+            note!(
+                "{} of the topic and {} in the archive: too few to learn from, so the topic is made of words alone; learn it \
+                 again when more are archived",
+                output::count(positives.len() as u64, "page"),
+                output::count(negatives.len() as u64, "other page"),
+            );
+            topics::of_words(name, &origin, &text, positives, negatives, now)?
+        }
+    };
+    topic.keep(examples.archive.path())?;
     if examples.json { output::json_line(&topic.about) } else { print(&topic.about) }
+}
+
+/// Maximum bytes of a topic's file.
+const TOPIC_BYTES_MAX: u64 = topics::FILE_BYTES_MAX;
+
+fn export(args: &ExportTopic) -> Result<()> {
+    // The file as it is, once it has been checked.
+    topics::get(&args.archive.path, &args.name)?;
+    let path = topics::file(&args.archive.path, &args.name)?;
+    let bytes = files::read(&path, TOPIC_BYTES_MAX).within(format!("cannot read {}", path.display()))?;
+    match &args.output {
+        Some(file) => {
+            WholeFile::replace(file, &bytes).within(format!("cannot write {}", file.display()))?;
+            Ok(())
+        }
+        None => output::content(&bytes),
+    }
+}
+
+fn import(args: &ImportTopic) -> Result<()> {
+    let bytes = if args.file == Path::new("-") {
+        let mut bytes = Vec::new();
+        let input = std::io::stdin().take(TOPIC_BYTES_MAX + 1);
+        { input }.read_to_end(&mut bytes).within("cannot read the topic from standard input")?;
+        bytes
+    } else {
+        let read = files::read(&args.file, TOPIC_BYTES_MAX);
+        read.map_err(|error| usage(format!("cannot read {}: {error}", args.file.display())))?
+    };
+    let topic = topics::import(&args.archive.path, &args.file, &bytes, args.name.as_deref())?;
+    print(&topic.about)
 }
 
 fn run_test(args: &TestTopic) -> Result<()> {
     let examples = &args.examples;
     let topic = topics::get(examples.archive.path(), &args.name)?;
-    let (store, access) = examples.archive.open()?;
+    let opened = examples.archive.open()?;
     let known = topic.about.examples.iter().chain(&topic.about.against);
     let known: HashSet<&str> = known.map(String::as_str).collect();
-    let Lesson { positives, negatives, .. } = examples.read(&store, access, &known)?;
+    let Lesson { positives, negatives, .. } = examples.read(Some(&opened), &known)?.lesson;
     if positives.is_empty() && negatives.is_empty() {
         fail!("all of these pages are examples that {} was learned from", args.name);
     }
@@ -219,124 +260,14 @@ fn wrong<'a>(
     wrong.map(|(document, &probability)| Wrong { url: &document.url, probability }).collect()
 }
 
-impl Examples {
-    /// Reads pages of the topic and others, except those whose URLs are in `left_out`.
-    fn read(&self, store: &Store, access: Access, left_out: &HashSet<&str>) -> Result<Lesson> {
-        let mut lesson = Lesson::default();
-        let (wanted, unwanted) = match &self.taxonomy {
-            Some(file) => classified(store, &access, file, &mut lesson)?,
-            None => (self.positives(store, &access)?, Vec::new()),
-        };
-        let each = topics::EXAMPLES_MAX.min(wanted.len()) * OTHERS_EACH;
-        let others = match &self.against {
-            Some(query) => query.clone(),
-            None => format!("page status = 200 sample {}", each.clamp(OTHERS_MIN, OTHERS_MAX) + wanted.len()),
-        };
-        let mut others = Question::pages_of(store, access, &others)?;
-        let known: HashSet<UrlId> = wanted.iter().chain(&unwanted).copied().collect();
-        others.retain(|id| !known.contains(id));
-        others.splice(..0, unwanted);
-        let read = |ids: &[UrlId]| -> Result<Vec<LabelledDocument>> {
-            let mut documents = read_documents(store, ids)?;
-            documents.retain(|document| !left_out.contains(document.url.as_str()));
-            Ok(documents)
-        };
-        (lesson.positives, lesson.negatives) = (read(&wanted)?, read(&others)?);
-        Ok(lesson)
-    }
-
-    fn positives(&self, store: &Store, access: &Access) -> Result<Vec<UrlId>> {
-        let query = match (&self.from, &self.where_, &self.words) {
-            (Some(file), ..) => return listed(store, access, file),
-            (_, Some(query), _) => query.clone(),
-            (_, _, words) => {
-                let words = words.as_deref().unwrap_or_default().replace(['"', '\\'], " ");
-                format!("page text contains \"{words}\" limit {WORDS_PAGES}")
-            }
-        };
-        Ok(Question::pages_of(store, access.clone(), &query)?)
-    }
-
-    /// Describes the source of the examples.
-    fn origin(&self) -> String {
-        let from = match (&self.from, &self.where_, &self.taxonomy, &self.words) {
-            (Some(file), ..) => format!("the list {}", file.display()),
-            (_, Some(query), ..) => query.clone(),
-            (_, _, Some(file), _) => format!("the taxonomy {}", file.display()),
-            (.., words) => format!("the words {}", words.as_deref().unwrap_or_default()),
-        };
-        match &self.against {
-            Some(against) => format!("{from}; against {against}"),
-            None => from,
-        }
-    }
-}
-
-/// The pages in a list of URLs that are in the archive and may be shown.
-fn listed(store: &Store, access: &Access, file: &Path) -> Result<Vec<UrlId>> {
-    let text = text(file)?;
-    let lines = text.lines().filter_map(|line| line.split_whitespace().next());
-    found(store, access, file, lines.filter(|line| !line.starts_with('#')))
-}
-
-/// The pages in the wanted branches of a taxonomy, and those in the others, each once.
-fn classified(
-    store: &Store,
-    access: &Access,
-    file: &Path,
-    lesson: &mut Lesson,
-) -> Result<(Vec<UrlId>, Vec<UrlId>)> {
-    let wrong = |error: TaxonomyError| usage(format!("{}, {error}", file.display()));
-    lesson.branches = topics::branches(&text(file)?).map_err(wrong)?;
-    let (mut wanted, mut unwanted) = (Vec::new(), Vec::new());
-    for (branch, place) in lesson.branches.iter().zip(0..) {
-        for id in found(store, access, file, branch.urls.iter().map(String::as_str))? {
-            if let Entry::Vacant(entry) = lesson.branch_of.entry(id) {
-                entry.insert(place);
-                if branch.is_wanted { &mut wanted } else { &mut unwanted }.push(id);
-            }
-        }
-    }
-    Ok((wanted, unwanted))
-}
-
-fn text(file: &Path) -> Result<String> {
-    if file == Path::new("-") {
-        return std::io::read_to_string(std::io::stdin()).within("cannot read the URLs from standard input");
-    }
-    let bytes = files::read(file, LIST_BYTES_MAX)
-        .map_err(|error| usage(format!("cannot read {}: {error}", file.display())))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// The pages with these URLs that are in the archive and may be shown.
-fn found<'u>(
-    store: &Store,
-    access: &Access,
-    file: &Path,
-    urls: impl Iterator<Item = &'u str>,
-) -> Result<Vec<UrlId>> {
-    let (mut found, mut missing) = (Vec::new(), 0);
-    for line in urls {
-        let url = Url::parse(line)
-            .map_err(|error| usage(format!("{}: '{line}' is not a URL ({error})", file.display())))?;
-        match store.state().find(&canonical(&url))? {
-            Some(id) if access.history(store.state(), id)?.next().is_some() => found.push(id),
-            _ => missing += 1,
-        }
-    }
-    if missing > 0 {
-        note!("{} of {} not in the archive", output::count(missing, "page"), file.display());
-    }
-    Ok(found)
-}
-
 fn list(args: &ListTopics) -> Result<()> {
     let archive = &args.archive.path;
-    jobs::check_exists(archive)?;
+    let names = topics::names(archive)?;
+    if names.is_empty() {
+        jobs::check_exists(archive)?;
+    }
     let headings = ["topic", "learned", "examples", "f1", "auc", "from"];
     let mut listing = Listing::new(args.json, &headings, &[2, 3, 4]);
-    let names = topics::names(archive)?;
     for name in &names {
         let About { learned, from, examples, quality, .. } = &topics::get(archive, name)?.about;
         let (learned, examples) = (*learned, examples.len());
@@ -349,7 +280,7 @@ fn list(args: &ListTopics) -> Result<()> {
         };
         listing.add(row, |row| {
             let auc = row.quality.auc.map_or("-".to_owned(), |auc| format!("{auc:.3}"));
-            let f1 = format!("{:.3}", row.quality.f1);
+            let f1 = if quality.positives > 0 { format!("{:.3}", quality.f1) } else { "-".to_owned() };
             [name.clone(), output::local(learned), examples.to_string(), f1, auc, from.clone()]
         })?;
     }
@@ -362,8 +293,11 @@ fn list(args: &ListTopics) -> Result<()> {
 
 fn show(args: &ShowTopic) -> Result<()> {
     let topic = topics::get(&args.archive.path, &args.name)?;
-    let store = Store::read_only(&args.archive.path)?;
-    let ended = CrawlPolicy::of_last_crawl(store.state())?.ended;
+    let ended = match jobs::check_exists(&args.archive.path) {
+        Ok(()) => CrawlPolicy::of_last_crawl(Store::read_only(&args.archive.path)?.state())?.ended,
+        // A topic may be there before the first crawl.
+        Err(_) => None,
+    };
     let last_crawl = ended.filter(|ended| ended.topic.as_ref().is_some_and(|found| found.name == args.name));
     if args.json {
         return output::json_line(&object! {
@@ -390,11 +324,17 @@ fn print(about: &About) -> Result<()> {
     row("learned", output::local(about.learned));
     row("from", about.from.clone());
     row("words for it", words(&about.words_for));
-    row("words against it", words(&about.words_against));
+    if !about.words_against.is_empty() {
+        row("words against it", words(&about.words_against));
+    }
     for (url, name) in about.examples.iter().take(EXAMPLES_SHOWN).zip(["examples", "", "", "", ""]) {
         row(name, url.clone());
     }
     let (slope, constant) = about.calibration;
+    if about.quality.positives == 0 {
+        row("model", "words alone".to_owned());
+        return output::print(&table);
+    }
     row("calibration", format!("log-odds · {slope:.2} {constant:+.2}"));
     row("model", about.model.to_string());
     output::print(&table)?;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use archive_base::access::Access;
-use archive_math::focus::{ContextGraph, Knowledge, LabelledPage, Lead, Model, held_out};
+use archive_math::focus::{Focus, Knowledge, LabelledPage, Lead, LearnOrder, Model, held_out};
 use archive_math::learn::{Platt, log_odds, measures};
 use archive_storage::{Store, UrlId};
 use chrono::{DateTime, Utc};
@@ -14,7 +14,7 @@ use super::{About, Branch, CLASS, RELEVANT, Sight, Topic, TopicError, check_name
 use crate::change::parsed_in_time;
 
 /// Minimum number of examples of each kind.
-pub(crate) const EXAMPLES_MIN: usize = 5;
+pub const EXAMPLES_MIN: usize = 5;
 
 /// Maximum number of examples of each kind, the first ones.
 pub const EXAMPLES_MAX: usize = 5000;
@@ -23,7 +23,7 @@ pub const EXAMPLES_MAX: usize = 5000;
 const PARTS: usize = 5;
 
 /// Number of words shown for and against a topic.
-const WORDS_SHOWN: usize = 20;
+pub(super) const WORDS_SHOWN: usize = 20;
 
 /// Number of equally large groups of pages in which probabilities are compared with the truth.
 const BINS: usize = 10;
@@ -36,6 +36,14 @@ pub struct LabelledDocument {
     /// URL of the page.
     pub url: String,
     sight: Sight,
+}
+
+impl LabelledDocument {
+    /// Its text, cut at the limit of topics.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.sight.text(&self.url).text
+    }
 }
 
 /// Quality of a classification.
@@ -157,6 +165,12 @@ impl Lesson {
         named.enumerate().zip(f1).map(leaf).collect()
     }
 
+    /// Whether there are too few pages of either kind to learn from.
+    #[must_use]
+    pub fn is_too_short(&self) -> bool {
+        self.positives.len().min(self.negatives.len()) < EXAMPLES_MIN
+    }
+
     fn check(&self, leaf_of: &[usize]) -> Result<(), TopicError> {
         let too_few = |found: usize, what: &str| {
             if found < EXAMPLES_MIN {
@@ -226,20 +240,24 @@ pub fn learn(
     Ok(Topic { about, knowledge: Arc::new(knowledge), is_hard: false })
 }
 
-/// Learns the distance of pages from the topic, using the examples that are still in the archive.
+/// Learns an order of a crawl from the examples of a topic that are still in the archive, and the links among them.
 ///
 /// # Errors
-/// If one cannot be read.
-pub fn learn_layers(store: &Store, topic: &Topic) -> Result<ContextGraph, TopicError> {
+/// If there are too few, as of a topic of words or from another archive, or one cannot be read.
+pub fn learn_order(store: &Store, topic: &Topic, learn: LearnOrder) -> Result<Box<dyn Focus>, TopicError> {
     let About { examples: of_topic, against, .. } = &topic.about;
     let read = |urls: &[String]| {
         let ids = urls.iter().map(|url| store.state().find(url)).collect::<Result<Vec<_>, _>>()?;
         read_documents(store, &ids.into_iter().flatten().collect::<Vec<_>>())
     };
     let (positives, negatives) = (read(of_topic)?, read(against)?);
+    if positives.len() < EXAMPLES_MIN {
+        let what = format!("pages that the topic {} was learned from", topic.about.name);
+        return Err(TopicError::TooFew { found: positives.len(), what });
+    }
     let documents: Vec<&LabelledDocument> = positives.iter().chain(&negatives).collect();
     let labels: Vec<bool> = (0..documents.len()).map(|place| place < positives.len()).collect();
-    Ok(ContextGraph::learn(&examples(store, &documents, &labels)?, CLASS))
+    Ok(learn(&examples(store, &documents, &labels)?, CLASS))
 }
 
 /// Measures how well a topic recognises pages, and returns the probability of each page in order.

@@ -12,6 +12,7 @@
 mod learn;
 mod sight;
 mod taxonomy;
+mod words;
 
 use std::collections::HashSet;
 use std::fs;
@@ -19,6 +20,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use archive_base::erased::{Erased, ErasedError};
 use archive_base::files::{self, FileError, WholeFile, make_folder};
 use archive_math::focus::{Knowledge, Model, TopicText};
 use archive_math::learn::{Platt, log_odds};
@@ -29,12 +31,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::change::VersionError;
 
-pub(crate) use learn::EXAMPLES_MIN;
+use learn::WORDS_SHOWN;
 pub use learn::{
-    EXAMPLES_MAX, Judged, LabelledDocument, Leaf, Lesson, judge, learn, learn_layers, read_documents,
+    EXAMPLES_MAX, EXAMPLES_MIN, Judged, LabelledDocument, Leaf, Lesson, judge, learn, learn_order,
+    read_documents,
 };
-pub use sight::Sight;
+pub use sight::{Sight, line_around};
 pub use taxonomy::{Branch, TaxonomyError, branches};
+pub use words::{WORDS_MAX, of_url, of_words, weighted};
 
 /// Name of the folder in an archive.
 pub const FOLDER: &str = "topics";
@@ -57,6 +61,9 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Maximum number of topics in an archive.
 pub(crate) const TOPICS_MAX: usize = 100;
 
+/// Maximum slope and constant of a calibration.
+const CALIBRATION_MAX: f64 = 1e6;
+
 /// Maximum length of a name.
 const NAME_LENGTH_MAX: usize = 40;
 
@@ -70,6 +77,15 @@ pub enum TopicError {
     /// The file is damaged or has another format version.
     #[error("{} is damaged or of another version; remove it, and learn the topic again", .0.display())]
     Format(PathBuf),
+    /// The bytes that are to be imported are not those of a topic.
+    #[error("{} is no whole topic, or one of another version; let `archive topic export` write it again", .0.display())]
+    Foreign(PathBuf),
+    /// A topic was learned from a page that was erased here.
+    #[error("the topic names {0}, which was erased from this archive: learn it again without that page")]
+    NamesErased(String),
+    /// The list of erased pages cannot be read.
+    #[error(transparent)]
+    Erased(#[from] ErasedError),
     /// The name is not valid as a file name.
     #[error("'{0}' is not a name for a topic: use 1 to {NAME_LENGTH_MAX} lowercase letters, digits and -")]
     Name(String),
@@ -87,6 +103,9 @@ pub enum TopicError {
         /// Kind of examples.
         what: String,
     },
+    /// There is nothing to make a topic of.
+    #[error("there is no word that tells a topic; describe it with some, as in --words 'old maps'")]
+    NoWords,
     /// An example cannot be read.
     #[error(transparent)]
     Version(#[from] VersionError),
@@ -123,6 +142,17 @@ pub struct About {
     pub quality: Judged,
     /// Slope and constant of the sigmoid that calibrates the classifier (Platt).
     pub calibration: (f64, f64),
+}
+
+impl About {
+    /// Whether it could be that of a topic learned here: its file may come from somebody else.
+    fn is_within_limits(&self) -> bool {
+        let Self { examples, against, words_for, words_against, calibration, .. } = self;
+        let lists = [(examples.len(), EXAMPLES_MAX), (against.len(), EXAMPLES_MAX)];
+        let words = [words_for, words_against].map(|words| (words.len(), WORDS_SHOWN));
+        lists.iter().chain(&words).all(|(found, most)| found <= most)
+            && [calibration.0, calibration.1].iter().all(|number| number.abs() <= CALIBRATION_MAX)
+    }
 }
 
 /// A topic.
@@ -162,7 +192,9 @@ impl Topic {
         write(archive, &self.about.name, &self.to_bytes())
     }
 
-    fn to_bytes(&self) -> Vec<u8> {
+    /// Encodes the topic as its file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
         // Serialising texts and finite numbers cannot fail.
         let about = serde_json::to_vec(&self.about).unwrap_or_default();
         let mut bytes = [&MAGIC[..], &(about.len() as u32).to_le_bytes(), &about].concat();
@@ -180,7 +212,11 @@ impl Topic {
         let knowledge = Knowledge::from_bytes(knowledge)
             .filter(|knowledge| knowledge.classes() == 2 && knowledge.leaf_count() == about.leaves.len())?;
         let is_whole = xxh3_64(content) == u64::from_le_bytes(*sum);
-        is_whole.then(|| Self { about, knowledge: Arc::new(knowledge), is_hard: false })
+        (is_whole && about.is_within_limits()).then(|| Self {
+            about,
+            knowledge: Arc::new(knowledge),
+            is_hard: false,
+        })
     }
 }
 
@@ -226,6 +262,26 @@ pub fn get(archive: &Path, name: &str) -> Result<Topic, TopicError> {
 pub fn read(path: &Path, name: &str, bytes: &[u8]) -> Result<Topic, TopicError> {
     let topic = Topic::from_bytes(bytes).filter(|topic| topic.about.name == name);
     topic.ok_or_else(|| TopicError::Format(path.to_owned()))
+}
+
+/// Stores a topic from a file of another archive, under its own name or another, replacing one of that name.
+///
+/// # Errors
+/// [`TopicError::Foreign`] if the bytes are invalid, [`TopicError::NamesErased`] if an example was erased here, and if
+/// the topic cannot be stored.
+pub fn import(archive: &Path, file: &Path, bytes: &[u8], name: Option<&str>) -> Result<Topic, TopicError> {
+    let foreign = || TopicError::Foreign(file.to_owned());
+    let mut topic = Topic::from_bytes(bytes).ok_or_else(foreign)?;
+    if let Some(name) = name {
+        topic.about.name = name.to_owned();
+    }
+    let erased = Erased::read(archive)?;
+    let known = topic.about.examples.iter().chain(&topic.about.against);
+    if let Some(url) = known.into_iter().find(|url| erased.of(url).is_some()) {
+        return Err(TopicError::NamesErased(url.clone()));
+    }
+    topic.keep(archive)?;
+    Ok(topic)
 }
 
 /// Stores the bytes of a topic file, replacing a topic of the same name.
@@ -365,6 +421,36 @@ mod tests {
         assert!(matches!(get(archive, "pies"), Err(TopicError::Format(_))));
         remove(archive, "pies").unwrap();
         assert!(matches!(remove(archive, "pies"), Err(TopicError::Missing(_))));
+    }
+
+    #[test]
+    fn a_file_of_somebody_else_is_within_the_limits() {
+        let folder = tempfile::tempdir().unwrap();
+        let (archive, file) = (folder.path(), Path::new("foreign.topic"));
+        let changed = |change: &dyn Fn(&mut About)| {
+            let mut topic = topic("pies");
+            change(&mut topic.about);
+            import(archive, file, &topic.to_bytes(), None)
+        };
+        let url = || "http://a.test/".to_owned();
+        assert!(changed(&|about| about.examples = vec![url(); EXAMPLES_MAX]).is_ok());
+        let word = ("x".to_owned(), 1.0);
+        let beyond: [&dyn Fn(&mut About); 5] = [
+            &|about| about.examples = vec![url(); EXAMPLES_MAX + 1],
+            &|about| about.against = vec![url(); EXAMPLES_MAX + 1],
+            &|about| about.words_for = vec![word.clone(); WORDS_SHOWN + 1],
+            &|about| about.calibration.1 = 2.0 * CALIBRATION_MAX,
+            &|about| about.leaves.push(Leaf { path: String::new(), is_wanted: true, examples: 1, f1: 1.0 }),
+        ];
+        for change in beyond {
+            assert!(matches!(changed(change), Err(TopicError::Foreign(_))));
+        }
+        assert!(matches!(changed(&|about| about.name = "../x".to_owned()), Err(TopicError::Name(_))));
+        assert_eq!(
+            import(archive, file, &topic("pies").to_bytes(), Some("cakes")).unwrap().about.name,
+            "cakes"
+        );
+        assert_eq!(names(archive).unwrap(), ["cakes", "pies"]);
     }
 
     #[test]

@@ -34,6 +34,7 @@ struct LinkWords {
     url: String,
     anchor: String,
     heading: String,
+    context: String,
 }
 
 impl Sight {
@@ -66,18 +67,19 @@ impl Sight {
     pub fn leads(&self, state: &State) -> Result<Vec<Lead<'_>>, StateError> {
         let mut met = HashSet::new();
         let mut leads = Vec::with_capacity(self.links.len());
-        for (LinkWords { url, anchor, heading }, place) in self.links.iter().zip(0..) {
+        for (LinkWords { url, anchor, heading, context }, place) in self.links.iter().zip(0..) {
             if let Some(target) = state.find(url)?.filter(|target| met.insert(*target)) {
-                leads.push(Lead { target: target.0, url, anchor, heading, place });
+                leads.push(Lead { target: target.0, url, anchor, heading, context, place });
             }
         }
         Ok(leads)
     }
 }
 
-/// Returns the links of a page to others, with all their texts and the heading above the first one.
+/// Returns the links of a page to others, with all their texts, and the heading above the first one and the line around
+/// it.
 fn links(url: &str, document: &ParsedDocument) -> Vec<LinkWords> {
-    let mut said: HashMap<u32, (String, &str)> = HashMap::new();
+    let mut said: HashMap<u32, (String, &str, &str)> = HashMap::new();
     let mut above = 0;
     for text in &document.link_texts {
         while document.headings.get(above).is_some_and(|heading| heading.start <= text.range.start) {
@@ -85,7 +87,8 @@ fn links(url: &str, document: &ParsedDocument) -> Vec<LinkWords> {
         }
         let heading = above.checked_sub(1).and_then(|above| document.headings.get(above));
         let heading = heading.map_or("", |heading| line(document, heading));
-        let (anchor, _) = said.entry(text.link).or_insert_with(|| (String::new(), heading));
+        let around = || line_around(&document.text, &text.range);
+        let (anchor, ..) = said.entry(text.link).or_insert_with(|| (String::new(), heading, around()));
         if anchor.len() < LINE_BYTES_MAX {
             anchor.push(' ');
             anchor.push_str(line(document, &text.range));
@@ -96,8 +99,9 @@ fn links(url: &str, document: &ParsedDocument) -> Vec<LinkWords> {
         .filter(|(link, _)| link.kind.carries_cash() && link.url != url)
         .take(LEADS_MAX)
         .map(|(link, number)| {
-            let (anchor, heading) = said.remove(&number).unwrap_or_default();
-            LinkWords { url: link.url.clone(), anchor, heading: heading.to_owned() }
+            let (anchor, heading, context) = said.remove(&number).unwrap_or_default();
+            let [heading, context] = [heading, context].map(str::to_owned);
+            LinkWords { url: link.url.clone(), anchor, heading, context }
         })
         .collect()
 }
@@ -105,6 +109,18 @@ fn links(url: &str, document: &ParsedDocument) -> Vec<LinkWords> {
 /// Returns a trimmed part of the text, limited in length; empty if the range is invalid.
 fn line<'t>(document: &'t ParsedDocument, range: &Range<usize>) -> &'t str {
     cut(document.text.get(range.clone()).unwrap_or_default().trim(), LINE_BYTES_MAX)
+}
+
+/// Returns the line of `text` in which a range is, at most 128 bytes before the range and after it; empty if the range
+/// is invalid. A line is a sentence or an item of a list, and what it says around a link is often about the target.
+#[must_use]
+pub fn line_around<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
+    const REACH: usize = LINE_BYTES_MAX / 2;
+    let (Some(before), Some(after)) = (text.get(..range.start), text.get(range.end..)) else { return "" };
+    let before = &before[before.ceil_char_boundary(before.len().saturating_sub(REACH))..];
+    let before = before.rsplit('\n').next().unwrap_or_default();
+    let after = cut(after, REACH).split('\n').next().unwrap_or_default();
+    text[range.start - before.len()..range.end + after.len()].trim()
 }
 
 /// Truncates a text at a character boundary.
@@ -133,17 +149,20 @@ mod tests {
 
     #[test]
     fn links_come_with_what_they_say_and_the_heading_above() {
-        let page = "<title>Pies</title><h2>Sweet</h2><a href=/apple>Apple pie</a><a href=/apple>again</a>
-            <h2>Savoury</h2><p><a href=/leek>Leek</a><a href=/>Home</a><img src=/x.png>";
+        let page = "<title>Pies</title><h2>Sweet</h2>A famous <a href=/apple>Apple pie</a> and <a href=/apple>again</a>
+            <h2>Savoury</h2><p><a href=/leek>Leek</a> <a href=/>Home</a><img src=/x.png>";
         let sight = sight(page).unwrap();
-        let said: Vec<(&str, &str, &str)> = sight
+        let said: Vec<_> = sight
             .links
             .iter()
-            .map(|said| (said.url.as_str(), said.anchor.trim(), said.heading.as_str()))
+            .map(|said| [&said.url, said.anchor.trim(), &said.heading, &said.context])
             .collect();
         assert_eq!(
             said,
-            [("http://a.test/apple", "Apple pie again", "Sweet"), ("http://a.test/leek", "Leek", "Savoury")]
+            [
+                ["http://a.test/apple", "Apple pie again", "Sweet", "A famous Apple pie and again"],
+                ["http://a.test/leek", "Leek", "Savoury", "Leek Home"]
+            ]
         );
         let text = sight.text("http://a.test/");
         assert_eq!((text.title, text.headings), ("Pies", vec!["Sweet", "Savoury"]));
@@ -159,5 +178,9 @@ mod tests {
         assert!(sight.title.len() <= LINE_BYTES_MAX && sight.text.len() <= TEXT_BYTES_MAX);
         assert!(sight.links.iter().all(|said| said.anchor.len() <= 2 * LINE_BYTES_MAX + 1));
         assert_eq!(cut("aé", 2), "a");
+        let text = format!("a\n{}x{}\nb", "é".repeat(200), "é".repeat(200));
+        let around = line_around(&text, &(402..403));
+        assert_eq!(around, format!("{0}x{0}", "é".repeat(LINE_BYTES_MAX / 4)));
+        assert_eq!([line_around(&text, &(0..1)), line_around(&text, &(3..4))], ["a", ""]);
     }
 }

@@ -9,7 +9,7 @@
 //! captures the order is rebuilt from the last [`OVERLAP`], which bounds its size in long crawls.
 
 mod levels;
-mod mode;
+mod policy;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
@@ -21,7 +21,7 @@ use archive_math::focus::{FetchedPage, Focus, LevelOutcomes, Recall};
 use archive_storage::{Capture, CaptureId, CaptureKind, State, Store, UrlId};
 use levels::{EXPLORED, FETCHED, FocusLevels, MIDDLE, SeenPages};
 
-pub use mode::{FocusMode, FocusPolicy, UnknownMode};
+pub use policy::FocusPolicy;
 
 /// One in this many pages is the one known for longest.
 const EXPLORE_EVERY: u64 = 20;
@@ -73,7 +73,7 @@ impl Focused {
         let topic = policy.read_topic(store.path())?;
         let seeds = seeds.iter().map(|seed| Ok((seed.0, store.state().url(*seed)?)));
         let mut focused = Self {
-            order: policy.mode.order(store, &topic)?,
+            order: policy.order(store, &topic)?,
             topic,
             levels: FocusLevels::new(policy.mode.range()),
             policy: policy.clone(),
@@ -106,7 +106,7 @@ impl Focused {
             return Ok(());
         }
         self.generation = capture.0 / GENERATION;
-        self.order = self.policy.mode.order(store, &self.topic)?;
+        self.order = self.policy.order(store, &self.topic)?;
         self.rebuild_order(store, capture.0)
     }
 

@@ -1,8 +1,10 @@
 //! Binary form of [`Knowledge`], little-endian: number of classes (`u32`); for the links of each class, the share of
 //! each target class (`f64`); then the classifiers of pages, URLs and link texts. A classifier has the number of words
 //! (`u32`), ln p of each class (`f64`), for each word its bucket (`u32`), its rarity and its weight for each class
-//! (`f32`), and the constants of the classes (`f32`). If there are finer classes, their number (`u32`) and their
-//! classifier follow.
+//! (`f32`), and the constants of the classes (`f32`). The bucket 2^18 stands for all other words, if they count for the
+//! length of a vector. If there are finer classes, their number (`u32`) and their classifier follow.
+
+use std::ops::RangeInclusive;
 
 use super::Knowledge;
 use super::knowledge::Teller;
@@ -10,6 +12,9 @@ use crate::learn::{Multinomial, TfIdf};
 
 /// Maximum number of classes accepted.
 const CLASSES_MAX: usize = 256;
+
+/// Minimum of ln p of a class; that of one in a million examples is -14.
+const LOG_PRIOR_MIN: f64 = -100.0;
 
 impl Knowledge {
     /// Encodes the knowledge for [`Knowledge::from_bytes`].
@@ -35,7 +40,7 @@ impl Knowledge {
         }
         let mut leads_to = Vec::with_capacity(classes);
         for _ in 0..classes {
-            leads_to.push(rest.f64s(classes)?);
+            leads_to.push(rest.f64s(classes, 0.0..=1.0)?);
         }
         let mut teller = || Teller::take(&mut rest, classes);
         let (pages, urls, anchors) = (teller()?, teller()?, teller()?);
@@ -70,9 +75,9 @@ impl Teller {
 
     fn take(rest: &mut UnreadBytes<'_>, classes: usize) -> Option<Self> {
         let width = rest.u32()? as usize;
-        let prior = rest.f64s(classes)?;
-        // Limit the capacity by the bytes that are left.
-        let words_max = rest.0.len() / size_of::<u32>();
+        let prior = rest.f64s(classes, LOG_PRIOR_MIN..=0.0)?;
+        // Limit the capacity by the bytes that are left: a word has its bucket, its rarity and its weights.
+        let words_max = rest.0.len() / (size_of::<u32>() * (2 + classes));
         let mut entries = Vec::with_capacity(width.min(words_max));
         let mut weights = Vec::with_capacity(width.min(words_max) * classes);
         for _ in 0..width {
@@ -107,11 +112,11 @@ impl UnreadBytes<'_> {
         self.take().map(f32::from_le_bytes)
     }
 
-    /// Reads `count` finite numbers.
-    fn f64s(&mut self, count: usize) -> Option<Vec<f64>> {
+    /// Reads `count` numbers in a range.
+    fn f64s(&mut self, count: usize, range: RangeInclusive<f64>) -> Option<Vec<f64>> {
         let mut numbers = Vec::with_capacity(count);
         for _ in 0..count {
-            numbers.push(self.take().map(f64::from_le_bytes).filter(|number| number.is_finite())?);
+            numbers.push(self.take().map(f64::from_le_bytes).filter(|number| range.contains(number))?);
         }
         Some(numbers)
     }

@@ -50,10 +50,10 @@ impl TopicText<'_> {
 }
 
 /// The parts of a page from which words come.
-const TEXT: u8 = 0;
-const TITLE: u8 = 1;
-const HEADING: u8 = 2;
-const URL: u8 = 3;
+pub(super) const TEXT: u8 = 0;
+pub(super) const TITLE: u8 = 1;
+pub(super) const HEADING: u8 = 2;
+pub(super) const URL: u8 = 3;
 
 /// A page of known class.
 #[derive(Clone, Debug)]

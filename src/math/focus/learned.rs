@@ -4,8 +4,9 @@
 //! is of the topic or leads to new pages that are. It starts with weights that suit any topic, and is refitted
 //! repeatedly to the outcomes of fetched pages, regularised towards these weights. The outcome of a page is p + future
 //! · (1 - p) · (1 - e^(-n/3)), where p is its probability of the topic and n the expected number of pages of the topic
-//! among its new links. This is the discounted future of reinforcement learning (Rennie, McCallum 1999) with a single
-//! step: hubs that lead to hubs are recognised by their words.
+//! among its new links. This is the discounted future of reinforcement learning (Rennie, McCallum 1999): one
+//! step ahead by what is known, and further by the score itself, which predicts outcomes with their future.
+//! [`super::Reinforced`] looks all steps ahead, in the examples.
 
 use std::collections::HashMap;
 use std::sync::Arc;

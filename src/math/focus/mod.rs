@@ -7,24 +7,31 @@
 //! topic of a crawl. A [`Focus`] turns what the crawl sees (the classes of each fetched page, its links and their
 //! texts) into priorities of waiting pages, as a [`crate::importance::order::DownloadOrder`] does from links alone.
 
+mod bandit;
 mod bytes;
 mod context;
 mod knowledge;
 mod learned;
 mod links;
+mod mode;
 mod recall;
+mod reinforced;
 mod relatives;
 mod simple;
 mod texts;
 mod waiting_pages;
+mod words;
 
 use crate::importance::order::PageQueue;
 
+pub use bandit::FolderBandit;
 pub use context::ContextGraph;
 pub use knowledge::{Knowledge, LabelledPage, Model, TopicText, UnknownModel, held_out};
 pub use learned::{LearnedFocus, Tuning};
+pub use mode::{FocusMode, LearnOrder, UnknownMode};
 pub use recall::{LevelOutcomes, OUTCOMES_MIN, Recall};
-pub use simple::{Fish, Shark, Soft, Tunnel};
+pub use reinforced::Reinforced;
+pub use simple::{Fish, ParentAnchor, Shark, Soft, Tunnel};
 
 /// A link of a fetched page to a page that can be fetched.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +44,8 @@ pub struct Lead<'a> {
     pub anchor: &'a str,
     /// The heading above the link.
     pub heading: &'a str,
+    /// The line in which the link is, with its text: a sentence, an item of a list.
+    pub context: &'a str,
     /// Position among the links of the page.
     pub place: u32,
 }

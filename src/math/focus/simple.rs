@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{FetchedPage, Focus, Knowledge, Lead};
 use crate::importance::order::PageQueue;
-use crate::learn::sigmoid;
+use crate::learn::{log_odds, sigmoid};
 
 /// Minimum probability for a page to count as one of the topic.
 const RELEVANT: f64 = 0.5;
@@ -134,8 +134,38 @@ impl Focus for Fish {
     }
 }
 
-/// Shark search (Hersovici et al. 1998): the inherited score decays and counts as much as the words in and around the
-/// link.
+/// The log-odds of the parent plus the evidence of the link text; the best link counts.
+#[derive(Clone, Debug)]
+pub struct ParentAnchor {
+    knowledge: Arc<Knowledge>,
+    class: usize,
+    best: BestScores,
+}
+
+impl ParentAnchor {
+    /// Looks for pages of `class`.
+    #[must_use]
+    pub fn new(knowledge: Arc<Knowledge>, class: usize) -> Self {
+        Self { knowledge, class, best: BestScores::default() }
+    }
+}
+
+impl Focus for ParentAnchor {
+    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
+        self.best.begin(seeds, queue);
+    }
+
+    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
+        let parent = log_odds(page.classes[self.class]);
+        for lead in page.leads {
+            let score = parent + self.knowledge.anchor(lead.anchor)[self.class];
+            self.best.raise(lead.target, score, queue);
+        }
+    }
+}
+
+/// Shark search (Hersovici, Jacovi, Maarek, Pelleg, Shtalhaim, Ur 1998, figure 3): the score of the parent, or that which
+/// the parent itself inherited, decays and counts as much as the words in and around the link.
 #[derive(Clone, Debug)]
 pub struct Shark {
     knowledge: Arc<Knowledge>,
@@ -144,11 +174,17 @@ pub struct Shark {
     best: BestScores,
 }
 
-/// Parameters of the paper: decay of the inherited score, weight of the inherited score, and weight of the anchor among
-/// the words.
+/// Parameters of the paper: decay δ of the inherited score, its weight γ, and the weight β of the link text among the
+/// words.
 const SHARK_DECAY: f64 = 0.5;
 const SHARK_INHERITED: f64 = 0.5;
 const SHARK_ANCHOR: f64 = 0.8;
+
+/// Probability below which a page has nothing of the topic: in the paper, a similarity of 0.
+const SHARK_RELEVANT: f64 = 0.01;
+
+/// Similarity of a text that says nothing for or against the topic.
+const NEUTRAL: f64 = 0.5;
 
 impl Shark {
     /// Looks for pages of `class`.
@@ -157,8 +193,16 @@ impl Shark {
         Self { knowledge, class, inherited: HashMap::new(), best: BestScores::default() }
     }
 
+    /// Similarity of a text to the topic, from 0 to 1.
     fn alike(&self, lead: &Lead<'_>, text: &str) -> f64 {
         sigmoid(self.knowledge.naming(&Lead { anchor: text, url: "", ..*lead })[self.class])
+    }
+
+    /// The score of the words in and around a link. Around a link that speaks for the topic no word is asked.
+    fn neighbourhood(&self, lead: &Lead<'_>) -> f64 {
+        let anchor = self.alike(lead, lead.anchor);
+        let context = if anchor > NEUTRAL { 1.0 } else { self.alike(lead, lead.context) };
+        SHARK_ANCHOR * anchor + (1.0 - SHARK_ANCHOR) * context
     }
 }
 
@@ -170,13 +214,11 @@ impl Focus for Shark {
     fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
         let own = page.classes[self.class];
         let above = self.inherited.get(&page.page).copied().unwrap_or(0.0);
-        let inherited = SHARK_DECAY * if own >= RELEVANT { own } else { above };
+        let inherited = SHARK_DECAY * if own >= SHARK_RELEVANT { own } else { above };
         for lead in page.leads {
             let known = self.inherited.entry(lead.target).or_insert(inherited);
             *known = inherited.max(*known);
-            let words = SHARK_ANCHOR * self.alike(lead, lead.anchor)
-                + (1.0 - SHARK_ANCHOR) * self.alike(lead, lead.heading);
-            let score = SHARK_INHERITED * inherited + (1.0 - SHARK_INHERITED) * words;
+            let score = SHARK_INHERITED * inherited + (1.0 - SHARK_INHERITED) * self.neighbourhood(lead);
             self.best.raise(lead.target, score, queue);
         }
     }

@@ -23,8 +23,14 @@ fn knowledge() -> Arc<Knowledge> {
                 [("Apple pie", "flour oven recipe butter"), ("Election", "minister vote report")][i % 2];
             // Every page links to the next one of its class.
             let target = (i + 2) % 20;
-            let lead =
-                Lead { target: target as u32, url: &urls[target], anchor: title, heading: "", place: 0 };
+            let lead = Lead {
+                target: target as u32,
+                url: &urls[target],
+                anchor: title,
+                heading: "",
+                context: "",
+                place: 0,
+            };
             LabelledPage { text: page(url, title, text), class: [RECIPE, NEWS][i % 2], leads: vec![lead] }
         })
         .collect();
@@ -39,7 +45,14 @@ fn examples_teach_classes_of_pages_and_links() {
     assert!(recipe[RECIPE] > 0.7 && news[NEWS] > 0.7, "{recipe:?} {news:?}");
     assert!(knowledge.url("http://y.org/cook/")[RECIPE] > 0.0);
     assert!(knowledge.anchor("apple pie")[RECIPE] > 0.0 && knowledge.anchor("election")[RECIPE] < 0.0);
-    let list = Lead { target: 0, url: "http://y.org/all", anchor: "recipe list", heading: "", place: 0 };
+    let list = Lead {
+        target: 0,
+        url: "http://y.org/all",
+        anchor: "recipe list",
+        heading: "",
+        context: "",
+        place: 0,
+    };
     assert!(knowledge.naming(&list)[RECIPE] > 0.0);
     // Unknown words are neutral.
     assert_eq!(knowledge.anchor("xyzzy"), [0.0, 0.0]);
@@ -65,6 +78,7 @@ fn crawl(focus: &mut dyn Focus, is_recipe: impl Fn(u32) -> bool) -> Vec<u32> {
                 url: &urls[target as usize],
                 anchor: "",
                 heading: "",
+                context: "",
                 place: target - 1,
             })
             .collect();
@@ -92,7 +106,14 @@ fn the_learned_order_follows_words_and_says_why() {
     let mut queue = TestQueue::default();
     learned.begin(&[(0, "http://a.org/")], &mut queue);
     let text = page("http://a.org/", "", "");
-    let lead = Lead { target: 1, url: "http://a.org/all", anchor: "All recipes", heading: "", place: 0 };
+    let lead = Lead {
+        target: 1,
+        url: "http://a.org/all",
+        anchor: "All recipes",
+        heading: "",
+        context: "",
+        place: 0,
+    };
     learned.fetched(&FetchedPage { page: 0, classes: &[0.1, 0.9], text: &text, leads: &[lead] }, &mut queue);
     let parts = learned.parts(1);
     let part = |name: &str| parts.iter().find(|part| part.0 == name).unwrap().1;
@@ -117,6 +138,7 @@ fn a_waiting_page_takes_few_bytes() {
                 url: &urls[target as usize],
                 anchor: "",
                 heading: "",
+                context: "",
                 place,
             })
             .collect();
@@ -141,16 +163,79 @@ fn crawls_are_the_same_from_the_same_answers() {
 #[test]
 fn every_order_but_tunnels_fetches_all() {
     let knowledge = knowledge();
-    let mut orders: [Box<dyn Focus>; 3] = [
-        Box::new(Soft::new(RECIPE)),
-        Box::new(Fish::new(RECIPE)),
-        Box::new(Shark::new(Arc::clone(&knowledge), RECIPE)),
-    ];
-    for order in &mut orders {
+    for mode in ["learned", "soft", "context", "reinforced", "fish", "shark", "parent-anchor", "ucb"] {
+        let learn = |learn: LearnOrder| Ok::<_, ()>(learn(&[], RECIPE));
+        let mut order =
+            mode.parse::<FocusMode>().unwrap().order(&knowledge, RECIPE, "recipe", learn).unwrap();
         let mut fetched = crawl(order.as_mut(), |page| page == 5);
         fetched.sort_unstable();
         assert_eq!(fetched, (0..10).collect::<Vec<_>>());
     }
+}
+
+/// The last priority of each page.
+#[derive(Default)]
+struct Priorities(std::collections::HashMap<u32, f64>);
+
+impl PageQueue for Priorities {
+    fn put(&mut self, page: u32, priority: f64) {
+        self.0.insert(page, priority);
+    }
+}
+
+/// A link of a page without relevance: its words, then those around it, count by the weights of the paper.
+#[test]
+fn sharks_smell_the_words_around_a_link() {
+    let scores = ["flour and butter", "minister", "xyzzy", "xyzzy "].map(|anchor| {
+        let mut shark = Shark::new(knowledge(), RECIPE);
+        let mut queue = Priorities::default();
+        shark.begin(&[(0, "http://a.org/0")], &mut queue);
+        let text = page("http://a.org/", "", "");
+        let context = if anchor == "xyzzy " { "xyzzy with butter and flour" } else { "" };
+        let lead = Lead { target: 1, url: "http://a.org/1", anchor, heading: "", context, place: 0 };
+        let fetched = FetchedPage { page: 0, classes: &[0.0, 1.0], text: &text, leads: &[lead] };
+        shark.fetched(&fetched, &mut queue);
+        queue.0[&1]
+    });
+    let [recipe, news, unknown, around] = scores;
+    // (1 - γ) (β σ(0) + (1 - β) σ(0)) without a word of the topic; around the link its words count 1 - β.
+    assert!(unknown == 0.25 && news < unknown, "{scores:?}");
+    assert!(around > unknown && around <= unknown + 0.05 && recipe > around, "{scores:?}");
+}
+
+/// A list of recipes is behind a link from each front page; what leads to it is worth more than what leads elsewhere.
+#[test]
+fn links_are_worth_what_is_beyond_them() {
+    let urls: Vec<String> = (0..40).map(|i| format!("http://{i}.org/")).collect();
+    let lead = |target: usize, anchor: &'static str| Lead {
+        target: target as u32,
+        url: "http://a.org/",
+        anchor,
+        heading: "",
+        context: "",
+        place: 0,
+    };
+    // Groups of four: front page, list, recipe, news.
+    let examples: Vec<LabelledPage<'_>> = (0..40)
+        .map(|i| {
+            let leads = match i % 4 {
+                0 => vec![lead(i + 1, "all"), lead(i + 3, "today")],
+                1 => vec![lead(i + 1, "pie")],
+                _ => Vec::new(),
+            };
+            LabelledPage { text: page(&urls[i], "", ""), class: [NEWS, NEWS, RECIPE, NEWS][i % 4], leads }
+        })
+        .collect();
+    let mut order = Reinforced::learn(&examples, RECIPE);
+    let mut queue = Priorities::default();
+    order.begin(&[(0, "http://a.org/")], &mut queue);
+    let text = page("http://a.org/", "", "");
+    let leads: Vec<Lead<'_>> = [(1, "pie"), (2, "all"), (3, "today")]
+        .map(|(target, anchor)| Lead { target, ..lead(0, anchor) })
+        .into();
+    order.fetched(&FetchedPage { page: 0, classes: &[0.0, 1.0], text: &text, leads: &leads }, &mut queue);
+    let [recipe, list, news] = [1, 2, 3].map(|page| queue.0[&page]);
+    assert!(recipe > list && list > news + 0.1, "{recipe} {list} {news}");
 }
 
 /// 0 links to 1, 1 to 2, and so on; only 3 is of the topic.
@@ -164,7 +249,14 @@ fn tunnels_end_after_so_many_pages() {
         while let Some(number) = queue.take() {
             fetched.push(number);
             let text = page("http://a.org/", "", "");
-            let lead = Lead { target: number + 1, url: "http://a.org/", anchor: "", heading: "", place: 0 };
+            let lead = Lead {
+                target: number + 1,
+                url: "http://a.org/",
+                anchor: "",
+                heading: "",
+                context: "",
+                place: 0,
+            };
             let leads = if number < 9 { vec![lead] } else { vec![] };
             let p = if number == 3 { 0.9 } else { 0.1 };
             tunnel.fetched(
@@ -191,6 +283,12 @@ fn knowledge_is_the_same_when_it_is_read_again() {
     // Truncated or altered bytes cause no panic.
     for end in 0..bytes.len().min(400) {
         assert!(Knowledge::from_bytes(&bytes[..end]).is_none());
+    }
+    // Numbers that no learning gives: shares of links begin at byte 4, the first prior follows the number of words.
+    for (place, number) in [(4, 2.0), (4, f64::NAN), (4 + 4 * 8 + 4, 1.0), (4 + 4 * 8 + 4, -1e9)] {
+        let mut bytes = bytes.clone();
+        bytes[place..place + 8].copy_from_slice(&f64::to_le_bytes(number));
+        assert!(Knowledge::from_bytes(&bytes).is_none(), "{number}");
     }
     let mut random = fastrand::Rng::with_seed(7);
     for _ in 0..500 {

@@ -7,6 +7,8 @@ use super::text::Sparse;
 const TOLERANCE: f64 = 1e-6;
 /// Maximum number of steps of a fit.
 const STEPS_MAX: usize = 300;
+/// Maximum weight of a word, in log-odds; fitted ones are below 100.
+const WEIGHT_MAX: f32 = 1e6;
 /// Bound of log-odds.
 const LOG_ODDS_MAX: f64 = 30.0;
 
@@ -68,7 +70,7 @@ impl Multinomial {
         Self { classes, weights: weights.into_iter().map(|weight| weight as f32).collect() }
     }
 
-    pub(super) const fn of_weights(classes: usize, weights: Vec<f32>) -> Self {
+    pub(crate) const fn of_weights(classes: usize, weights: Vec<f32>) -> Self {
         Self { classes, weights }
     }
 
@@ -92,10 +94,11 @@ impl Multinomial {
         &self.weights
     }
 
-    /// Restores a model from [`Multinomial::weights`]; `None` if a weight is not finite or the rows are incomplete.
+    /// Restores a model from [`Multinomial::weights`]; `None` if a weight is beyond [`WEIGHT_MAX`] or the rows are
+    /// incomplete.
     pub(crate) fn from_weights(classes: usize, weights: Vec<f32>) -> Option<Self> {
         let fits = !weights.is_empty() && classes > 0 && weights.len().is_multiple_of(classes);
-        (fits && weights.iter().all(|weight| weight.is_finite())).then_some(Self { classes, weights })
+        (fits && weights.iter().all(|weight| weight.abs() <= WEIGHT_MAX)).then_some(Self { classes, weights })
     }
 
     /// Returns the weight of a vector index for a class, in log-odds.

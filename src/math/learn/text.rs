@@ -8,6 +8,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// Number of buckets; two words collide with a probability of 1 / `BUCKETS`.
 const BUCKETS: u32 = 1 << 18;
 
+/// Maximum weight of a word. Rarities of a million texts are below 15.
+const WEIGHT_MAX: f32 = 64.0;
+
 /// The words of a text, hashed and counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HashedWords(Vec<u32>);
@@ -69,6 +72,9 @@ pub struct TfIdf {
     /// Index in the vectors of each bucket, plus 1; 0 for a bucket that is left out.
     places: Vec<u32>,
     weights: Vec<f32>,
+    /// Weight of all words that are left out, which then count for the length of a vector; 0 if they do not. It is the
+    /// last of `weights` too.
+    others: f32,
 }
 
 impl TfIdf {
@@ -89,24 +95,42 @@ impl TfIdf {
             weights.push((1.0 + rarity.ln()) as f32);
             *found = weights.len() as u32;
         }
-        Self { places: found, weights }
+        Self { places: found, weights, others: 0.0 }
     }
 
-    /// Returns the buckets that count with their weights, in order.
+    /// Gives each word of `texts` the weight 1, and all other words too: the vector of a text then has the cosines with
+    /// each of these words.
+    pub(crate) fn of_few(texts: &[HashedWords]) -> Self {
+        let mut few = Self::of(texts, 1);
+        few.weights.fill(1.0);
+        few.weights.push(1.0);
+        few.others = 1.0;
+        few
+    }
+
+    /// Returns the buckets that count with their weights, in order; at the end, if all other words count for the length
+    /// of a vector, 2^18 with their weight.
     pub fn entries(&self) -> impl Iterator<Item = (u32, f32)> {
         let places = self.places.iter().zip(0..);
+        let others = (self.others > 0.0).then_some((BUCKETS, self.others));
         places
             .filter_map(|(place, bucket)| Some((bucket, *self.weights.get(place.checked_sub(1)? as usize)?)))
+            .chain(others)
     }
 
     /// Restores the result of [`TfIdf::entries`]; `None` if entries are unsorted or invalid.
     pub(crate) fn from_entries(entries: &[(u32, f32)]) -> Option<Self> {
-        let in_order = entries.is_sorted_by(|a, b| a.0 < b.0);
-        let mut places = vec![0; BUCKETS as usize];
-        for ((bucket, weight), place) in entries.iter().zip(1..) {
-            *places.get_mut(*bucket as usize).filter(|_| in_order && weight.is_finite())? = place;
+        let is_weight = |weight: f32| weight > 0.0 && weight <= WEIGHT_MAX;
+        if !entries.is_sorted_by(|a, b| a.0 < b.0) || !entries.iter().all(|entry| is_weight(entry.1)) {
+            return None;
         }
-        Some(Self { places, weights: entries.iter().map(|entry| entry.1).collect() })
+        let others = entries.last().filter(|last| last.0 == BUCKETS).map(|last| last.1);
+        let mut places = vec![0; BUCKETS as usize];
+        for ((bucket, _), place) in entries[..entries.len() - usize::from(others.is_some())].iter().zip(1..) {
+            *places.get_mut(*bucket as usize)? = place;
+        }
+        let weights = entries.iter().map(|entry| entry.1).collect();
+        Some(Self { places, weights, others: others.unwrap_or_default() })
     }
 
     /// Number of entries of a vector.
@@ -135,7 +159,13 @@ impl TfIdf {
         for (place, value) in &mut vector {
             *value = (1.0 + value.ln()) * self.weights[*place as usize];
         }
-        let length = vector.iter().map(|(_, value)| value * value).sum::<f32>().sqrt();
+        let mut length = vector.iter().map(|(_, value)| value * value).sum::<f32>();
+        if self.others > 0.0 {
+            let others = text.0.iter().filter(|bucket| self.places[**bucket as usize] == 0);
+            let others = runs(others.copied().collect());
+            length += others.iter().map(|(_, count)| ((1.0 + count.ln()) * self.others).powi(2)).sum::<f32>();
+        }
+        let length = length.sqrt();
         vector.iter_mut().for_each(|(_, value)| *value /= length);
         vector
     }
@@ -172,7 +202,30 @@ mod tests {
         let entries: Vec<(u32, f32)> = weights.entries().collect();
         assert_eq!(TfIdf::from_entries(&entries).unwrap().vector(&texts[0]), vector);
         assert!(TfIdf::from_entries(&[(3, 1.0), (3, 1.0)]).is_none());
-        assert!(TfIdf::from_entries(&[(BUCKETS, 1.0)]).is_none());
+        assert!(TfIdf::from_entries(&[(BUCKETS + 1, 1.0)]).is_none());
+        for weight in [0.0, -1.0, f32::NAN, f32::INFINITY, WEIGHT_MAX * 1.01] {
+            assert!(TfIdf::from_entries(&[(3, weight)]).is_none(), "{weight}");
+        }
+        assert!(TfIdf::from_entries(&[(3, WEIGHT_MAX)]).is_some() && TfIdf::from_entries(&[]).is_some());
         assert!(TfIdf::of(&texts, 2).vector(&texts[2]).is_empty());
+    }
+
+    #[test]
+    fn the_other_words_of_a_text_count_where_few_are_known() {
+        let [known, text, none] = ["old maps", "maps of the world, maps of the sea", "ships"].map(|text| {
+            let mut words = HashedWords::default();
+            words.add_text(0, text);
+            words
+        });
+        let few = TfIdf::of_few(std::slice::from_ref(&known));
+        // "maps", "of" and "the" twice, "world" and "sea" once.
+        let twice = 1.0 + 2f32.ln();
+        let length = (3.0 * twice * twice + 2.0).sqrt();
+        let vector = few.vector(&text);
+        assert!(vector.len() == 1 && (vector[0].1 - twice / length).abs() < 1e-6, "{vector:?}");
+        assert!(few.vector(&none).is_empty());
+        let entries: Vec<(u32, f32)> = few.entries().collect();
+        assert_eq!((entries.len(), entries[2].0, few.width()), (3, BUCKETS, 3));
+        assert_eq!(TfIdf::from_entries(&entries).unwrap().vector(&text), vector);
     }
 }

@@ -1,13 +1,15 @@
 //! `archive-lab focus`: which order finds the pages of a topic early.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use archive_books::topics::{CLASS, weighted};
 use archive_lab::focus::{self, FocusOrder, Measures, Replay, Web};
 use archive_lab::repeated;
-use archive_math::focus::{Knowledge, Model, Tuning};
+use archive_math::focus::{Knowledge, Model};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -20,8 +22,8 @@ use crate::output;
 /// means over groups and repetitions: recall averaged over the crawl of all reachable pages (auc), the share of them
 /// fetched when 50 and 90 % of the topic's pages were, and recall after 10 %.
 ///
-/// Orders: learned, soft, hard, tunnel:N, context, fish, shark, parent-anchor, ucb, opic, backlinks, breadth, random, and
-/// clairvoyant, which knows the labels.
+/// Orders: learned, soft, hard, tunnel:N, context, reinforced, fish, shark, parent-anchor, ucb, laser, opic, backlinks,
+/// breadth, random, and clairvoyant, which knows the labels.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Folder of the archive
@@ -42,6 +44,10 @@ pub(crate) struct Args {
     /// Crawl orders [default: all]
     #[arg(long, value_delimiter = ',', value_name = "ORDER")]
     order: Vec<FocusOrder>,
+    /// File of words: lines of a class and a text, tab-separated; topics are made of these words alone, and of the
+    /// examples only the orders context and reinforced learn
+    #[arg(long, value_name = "FILE")]
+    words: Option<PathBuf>,
     /// Classifier: logistic or bayes
     #[arg(long, default_value = "logistic", value_name = "MODEL")]
     model: Model,
@@ -105,26 +111,42 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         bail!("{} is in --train and --crawl: what was learned from cannot be judged", web.groups[both.group]);
     }
     let examples = web.examples(&groups);
-    let knowledge = Arc::new(Knowledge::learn(&examples, web.classes.len(), args.model));
-    let classes: Vec<Vec<f64>> = web.pages.par_iter().map(|page| knowledge.page(&page.said())).collect();
+    let classes = |knowledge: &Knowledge| -> Vec<Vec<f64>> {
+        web.pages.par_iter().map(|page| knowledge.page(&page.said())).collect()
+    };
+    // One model knows all classes, unless each topic is words of its own.
+    let models: Vec<(Arc<Knowledge>, Vec<Vec<f64>>, usize)> = match &args.words {
+        Some(file) => {
+            let model = |&class: &usize| -> anyhow::Result<_> {
+                let model = of_words(file, &web.classes[class])?;
+                let classes = classes(&model);
+                Ok((Arc::new(model), classes, CLASS))
+            };
+            topics.iter().map(model).collect::<Result<_, _>>()?
+        }
+        None => {
+            let knowledge = Arc::new(Knowledge::learn(&examples, web.classes.len(), args.model));
+            let classes = classes(&knowledge);
+            topics.iter().map(|&class| (Arc::clone(&knowledge), classes.clone(), class)).collect()
+        }
+    };
     let kinds = if args.order.is_empty() { FocusOrder::all() } else { args.order.clone() };
-    let tuning = Tuning::default();
     let mut table = output::table(&HEADINGS);
     for kind in kinds {
-        for &class in &topics {
+        for (&class, (knowledge, classes, known_as)) in topics.iter().zip(&models) {
             let measured: Vec<(usize, Measures)> = crawled
                 .par_iter()
                 .enumerate()
                 .flat_map(|(at, crawled)| {
                     let replay = Replay {
                         web: &web,
-                        knowledge: &knowledge,
+                        knowledge,
                         examples: &examples,
-                        classes: &classes,
+                        classes,
                         reachable: &crawled.reachable,
                         seeds: &crawled.seeds,
                         class,
-                        tuning: &tuning,
+                        known_as: *known_as,
                     };
                     let rngs = args.rng..args.rng.saturating_add(args.repeat);
                     rngs.filter_map(|rng| Some((at, replay.run(kind, rng)?))).collect::<Vec<_>>()
@@ -148,6 +170,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output::print(table, &[3, 4, 5, 6, 7, 8, 9, 10, 11])?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns the model of a topic that is known by its words in a file.
+fn of_words(file: &Path, topic: &str) -> anyhow::Result<Knowledge> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let mut lines = text.lines().filter_map(|line| line.split_once('\t'));
+    let (_, words) = lines.find(|(class, _)| *class == topic).with_context(|| {
+        format!("{} has no line of the class {topic}, a tab and its words", file.display())
+    })?;
+    Ok(Knowledge::of_words(&weighted(words, &[])))
 }
 
 /// Returns the indices of `names` among the names in the labels.

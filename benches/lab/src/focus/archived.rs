@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use archive_books::change::{VersionError, parsed};
+use archive_books::topics::line_around;
 use archive_storage::address::canonical;
 use archive_storage::{StateError, Store, StoreError};
 use archive_web::parse::ParsedDocument;
@@ -110,16 +111,18 @@ fn of<'t>(text: &'t str, range: &Range<usize>) -> &'t str {
     text.get(range.clone()).unwrap_or_default().trim()
 }
 
-/// Returns the links of a page to others of the web, each with all of its texts and the heading above the first one.
+/// Returns the links of a page to others of the web, each with all of its texts, and the heading above the first one and
+/// the line around it.
 fn links(url: &str, document: &ParsedDocument, places: &HashMap<String, u32>) -> Vec<Link> {
-    let mut said: HashMap<u32, (String, &str)> = HashMap::new();
+    let mut said: HashMap<u32, (String, &str, &str)> = HashMap::new();
     let mut above = 0;
     for text in &document.link_texts {
         while document.headings.get(above).is_some_and(|heading| heading.start <= text.range.start) {
             above += 1;
         }
         let heading = above.checked_sub(1).map_or("", |above| of(&document.text, &document.headings[above]));
-        let (anchor, _) = said.entry(text.link).or_insert_with(|| (String::new(), heading));
+        let around = || line_around(&document.text, &text.range);
+        let (anchor, ..) = said.entry(text.link).or_insert_with(|| (String::new(), heading, around()));
         anchor.push(' ');
         anchor.push_str(of(&document.text, &text.range));
     }
@@ -129,6 +132,9 @@ fn links(url: &str, document: &ParsedDocument, places: &HashMap<String, u32>) ->
         Some((target, said.remove(&number).unwrap_or_default()))
     })
     .zip(0..)
-    .map(|((target, (anchor, heading)), place)| Link { target, anchor, heading: heading.to_owned(), place })
+    .map(|((target, (anchor, heading, context)), place)| {
+        let [heading, context] = [heading, context].map(str::to_owned);
+        Link { target, anchor, heading, context, place }
+    })
     .collect()
 }

@@ -1,11 +1,9 @@
-//! Orders that only experiments use: one that ignores the topic, and two that follow a single idea each.
+//! Orders that only experiments use: one that ignores the topic, and one that others outdo.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::collections::HashMap;
 
-use archive_math::focus::{FetchedPage, Focus, Knowledge};
+use archive_math::focus::{FetchedPage, Focus};
 use archive_math::importance::order::{DownloadOrder, OrderLink, PageQueue};
-use archive_math::learn::log_odds;
 
 /// An order that ignores the topic.
 #[derive(Debug)]
@@ -24,118 +22,63 @@ impl<O: DownloadOrder> Focus for Unfocused<O> {
     }
 }
 
-/// The log-odds of the parent plus the evidence of the link text.
-#[derive(Clone, Debug)]
-pub(super) struct ParentAnchor {
-    knowledge: Arc<Knowledge>,
-    class: usize,
-    best: HashMap<u32, f64>,
-}
-
-impl ParentAnchor {
-    /// Looks for pages of `class`.
-    #[must_use]
-    pub(super) fn new(knowledge: Arc<Knowledge>, class: usize) -> Self {
-        Self { knowledge, class, best: HashMap::new() }
-    }
-}
-
-impl Focus for ParentAnchor {
-    fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
-        seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
-    }
-
-    fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
-        let parent = log_odds(page.classes[self.class]);
-        for lead in page.leads {
-            let score = parent + self.knowledge.anchor(lead.anchor)[self.class];
-            let best = self.best.entry(lead.target).or_insert(f64::NEG_INFINITY);
-            if score > *best {
-                *best = score;
-                queue.put(lead.target, score);
-            }
-        }
-    }
-}
-
-/// Folders as arms of a bandit (UCB1; Auer, Cesa-Bianchi, Fischer 2002): mean outcome + sqrt(2 ln n / n_folder) ·
-/// width.
-#[derive(Clone, Debug)]
-pub(super) struct Ucb {
-    class: usize,
-    arms: BTreeMap<String, Arm>,
-    arm_of: HashMap<u32, String>,
-    fetched: u32,
-}
-
+/// Relevance that is passed back along links (LASER; Boyan, Freitag, Joachims 1996): a page k links before a relevant
+/// one counts γ^k of its relevance, shared among the links of each page on the way. A waiting page has the score of its
+/// best parent.
 #[derive(Clone, Debug, Default)]
-struct Arm {
-    sum: f64,
-    count: f64,
-    waiting: Vec<u32>,
+pub(super) struct Laser {
+    class: usize,
+    /// Fetched pages: relevance with what was passed back, number of links, parents, and links.
+    pages: HashMap<u32, LaserPage>,
+    parents: HashMap<u32, Vec<u32>>,
 }
 
-/// Maximum number of folders of a URL that count, including the host.
-const FOLDERS_MAX: usize = 6;
-
-/// Returns a URL up to its innermost folder that counts.
-fn folder(url: &str) -> &str {
-    let begin = url.find("://").map_or(0, |scheme| scheme + 3);
-    let end =
-        url[begin..].match_indices('/').take(FOLDERS_MAX).last().map_or(url.len() - begin, |(at, _)| at);
-    &url[..begin + end]
+#[derive(Clone, Debug)]
+struct LaserPage {
+    relevance: f64,
+    links: Vec<u32>,
 }
 
-/// Width of the bound. The bound for outcomes between 0 and 1 is too wide, because outcomes rarely differ that much.
-const UCB_WIDTH: f64 = 0.2;
-/// Number of pages after which the priorities of all arms are updated.
-const UCB_EVERY: u32 = 16;
+/// Decay γ along a link, and exponent ν of the number of links among which relevance is shared.
+const LASER_DECAY: f64 = 0.5;
+const LASER_SHARE: f64 = 0.5;
+/// Least relevance that is passed on.
+const LASER_LEAST: f64 = 1e-3;
 
-impl Ucb {
+impl Laser {
     /// Looks for pages of `class`.
-    #[must_use]
     pub(super) fn new(class: usize) -> Self {
-        Self { class, arms: BTreeMap::new(), arm_of: HashMap::new(), fetched: 0 }
-    }
-
-    fn put(&self, arm: &Arm, queue: &mut dyn PageQueue) {
-        let count = arm.count + 1.0;
-        let bound = UCB_WIDTH * (2.0 * f64::from(self.fetched + 1).ln() / count).sqrt();
-        let mean = (arm.sum + 0.1) / count;
-        arm.waiting.iter().for_each(|&page| queue.put(page, mean + bound));
+        Self { class, ..Self::default() }
     }
 }
 
-impl Focus for Ucb {
+impl Focus for Laser {
     fn begin(&mut self, seeds: &[(u32, &str)], queue: &mut dyn PageQueue) {
         seeds.iter().for_each(|seed| queue.put(seed.0, f64::MAX));
     }
 
     fn fetched(&mut self, page: &FetchedPage<'_>, queue: &mut dyn PageQueue) {
-        self.fetched += 1;
-        let mut touched = Vec::new();
-        if let Some(key) = self.arm_of.get(&page.page)
-            && let Some(arm) = self.arms.get_mut(key)
-        {
-            arm.sum += page.classes[self.class];
-            arm.count += 1.0;
-            arm.waiting.retain(|&waiting| waiting != page.page);
-            touched.push(key.clone());
-        }
-        for lead in page.leads {
-            if self.arm_of.contains_key(&lead.target) {
-                continue;
+        let links: Vec<u32> = page.leads.iter().map(|lead| lead.target).collect();
+        links.iter().for_each(|link| self.parents.entry(*link).or_default().push(page.page));
+        let share = LASER_DECAY / (links.len().max(1) as f64).powf(LASER_SHARE);
+        let known: f64 =
+            links.iter().filter_map(|link| self.pages.get(link)).map(|page| page.relevance).sum();
+        self.pages.insert(page.page, LaserPage { relevance: 0.0, links });
+        let mut more = vec![(page.page, page.classes[self.class] + share * known)];
+        while let Some((number, added)) = more.pop() {
+            let Some(own) = self.pages.get_mut(&number) else { continue };
+            own.relevance += added;
+            for link in own.links.clone().iter().filter(|link| !self.pages.contains_key(link)) {
+                let parents = self.parents[link].iter().filter_map(|parent| self.pages.get(parent));
+                queue.put(*link, parents.map(|parent| parent.relevance).fold(0.0, f64::max));
             }
-            let key = folder(lead.url).to_owned();
-            self.arms.entry(key.clone()).or_default().waiting.push(lead.target);
-            self.arm_of.insert(lead.target, key.clone());
-            touched.push(key);
+            for parent in self.parents.get(&number).into_iter().flatten() {
+                let Some(links) = self.pages.get(parent).map(|parent| parent.links.len()) else { continue };
+                let passed = added * LASER_DECAY / (links as f64).powf(LASER_SHARE);
+                if passed >= LASER_LEAST {
+                    more.push((*parent, passed));
+                }
+            }
         }
-        if self.fetched.is_multiple_of(UCB_EVERY) {
-            touched = self.arms.keys().cloned().collect();
-        }
-        touched.sort_unstable();
-        touched.dedup();
-        touched.iter().filter_map(|key| self.arms.get(key)).for_each(|arm| self.put(arm, queue));
     }
 }

@@ -1,42 +1,28 @@
 //! One crawl of a group's pages, and the time at which it found its targets.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use archive_math::focus::{
-    ContextGraph, FetchedPage, Fish, Focus, Knowledge, LabelledPage, LearnedFocus, OrderMemory, Shark, Soft,
-    Tuning, Tunnel,
+    FetchedPage, Focus, FocusMode, Knowledge, LabelledPage, LearnOrder, OrderMemory, UnknownMode,
 };
 use archive_math::importance::Policy;
 use archive_math::importance::order::{Backlinks, BreadthFirst, PageQueue, RandomOrder};
 
-use super::orders::{ParentAnchor, Ucb, Unfocused};
+use super::orders::{Laser, Unfocused};
 use super::web::Web;
 use crate::orders::{ExactQueue, GreedyCash, PriorityQueue as _};
 
 /// A crawl order; its text form is the one of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FocusOrder {
-    /// Learned on line from words, parents, siblings and folders.
-    Learned,
-    /// By the highest class probability of a parent.
-    Soft,
-    /// Only links from pages of the topic.
-    Hard,
-    /// As `Hard`, but also follows links across this many consecutive pages of other topics.
-    Tunnel(u32),
-    /// One queue per layer of the context graph.
-    Context,
-    /// Fish search.
-    Fish,
-    /// Shark search.
-    Shark,
-    /// By the parent's probability and the link's text.
-    ParentAnchor,
-    /// Folders as the arms of a bandit.
-    Ucb,
+    /// A mode of focused crawls.
+    Mode(FocusMode),
+    /// Relevance passed back along links.
+    Laser,
     /// Most cash first (OPIC).
     Opic,
     /// Most links first.
@@ -51,20 +37,27 @@ pub enum FocusOrder {
 
 /// The text is not the name of an order.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not an order: use one of {names}, or tunnel:N", names = FocusOrder::NAMES.map(|(name, _)| name).join(", "))]
-pub struct UnknownKind(String);
+#[error("{mode}, and {names}", names = FocusOrder::OTHERS.map(|(name, _)| name).join(", "))]
+pub struct UnknownKind {
+    mode: UnknownMode,
+}
 
 impl FocusOrder {
-    const NAMES: [(&'static str, Self); 14] = [
-        ("learned", Self::Learned),
-        ("soft", Self::Soft),
-        ("hard", Self::Hard),
-        ("tunnel", Self::Tunnel(2)),
-        ("context", Self::Context),
-        ("fish", Self::Fish),
-        ("shark", Self::Shark),
-        ("parent-anchor", Self::ParentAnchor),
-        ("ucb", Self::Ucb),
+    const MODES: [FocusMode; 10] = [
+        FocusMode::Learned,
+        FocusMode::Soft,
+        FocusMode::Hard,
+        FocusMode::Tunnel(2),
+        FocusMode::Context,
+        FocusMode::Reinforced,
+        FocusMode::Fish,
+        FocusMode::Shark,
+        FocusMode::ParentAnchor,
+        FocusMode::Ucb,
+    ];
+
+    const OTHERS: [(&'static str, Self); 6] = [
+        ("laser", Self::Laser),
         ("opic", Self::Opic),
         ("backlinks", Self::Backlinks),
         ("breadth", Self::Breadth),
@@ -75,17 +68,17 @@ impl FocusOrder {
     /// Returns every order.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        Self::NAMES.map(|(_, kind)| kind).to_vec()
+        let others = Self::OTHERS.map(|(_, order)| order);
+        Self::MODES.into_iter().map(Self::Mode).chain(others).collect()
     }
 }
 
 impl fmt::Display for FocusOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Self::Tunnel(pages) = self {
-            return write!(f, "tunnel:{pages}");
+        if let Self::Mode(mode) = self {
+            return mode.fmt(f);
         }
-        let name = Self::NAMES.iter().find(|(_, kind)| kind == self).map_or("", |(name, _)| name);
-        f.write_str(name)
+        f.write_str(Self::OTHERS.iter().find(|(_, order)| order == self).map_or("", |(name, _)| name))
     }
 }
 
@@ -93,11 +86,10 @@ impl FromStr for FocusOrder {
     type Err = UnknownKind;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        if let Some(pages) = text.strip_prefix("tunnel:").and_then(|pages| pages.parse().ok()) {
-            return Ok(Self::Tunnel(pages));
+        match Self::OTHERS.iter().find(|(name, _)| *name == text) {
+            Some((_, order)) => Ok(*order),
+            None => Ok(Self::Mode(text.parse().map_err(|mode| UnknownKind { mode })?)),
         }
-        let found = Self::NAMES.iter().find(|(name, _)| *name == text);
-        found.map(|(_, kind)| *kind).ok_or_else(|| UnknownKind(text.to_owned()))
     }
 }
 
@@ -143,10 +135,10 @@ pub struct Replay<'w> {
     pub reachable: &'w [u32],
     /// Pages at which the crawl begins.
     pub seeds: &'w [u32],
-    /// Class that the crawl looks for.
+    /// Class of labels that the crawl looks for.
     pub class: usize,
-    /// Constants of the learned order.
-    pub tuning: &'w Tuning,
+    /// Number of this class in the model.
+    pub known_as: usize,
 }
 
 impl Replay<'_> {
@@ -203,20 +195,14 @@ impl Replay<'_> {
     }
 
     fn focus(&self, kind: FocusOrder, rng: u64, numbers: &[Option<u32>]) -> Box<dyn Focus + '_> {
-        let (knowledge, class) = (Arc::clone(self.knowledge), self.class);
+        let class = self.known_as;
         match kind {
-            FocusOrder::Learned => {
-                let name = &self.web.classes[class];
-                Box::new(LearnedFocus::new(knowledge, class, name, self.tuning.clone()))
+            FocusOrder::Mode(mode) => {
+                let learn = |learn: LearnOrder| Ok::<_, Infallible>(learn(self.examples, self.class));
+                let Ok(order) = mode.order(self.knowledge, class, &self.web.classes[self.class], learn);
+                order
             }
-            FocusOrder::Soft => Box::new(Soft::new(class)),
-            FocusOrder::Hard => Box::new(Tunnel::new(class, 0)),
-            FocusOrder::Tunnel(pages) => Box::new(Tunnel::new(class, pages)),
-            FocusOrder::Context => Box::new(ContextGraph::learn(self.examples, class)),
-            FocusOrder::Fish => Box::new(Fish::new(class)),
-            FocusOrder::Shark => Box::new(Shark::new(knowledge, class)),
-            FocusOrder::ParentAnchor => Box::new(ParentAnchor::new(knowledge, class)),
-            FocusOrder::Ucb => Box::new(Ucb::new(class)),
+            FocusOrder::Laser => Box::new(Laser::new(class)),
             FocusOrder::Opic => Box::new(Unfocused(GreedyCash::new(Policy::default(), 1.0))),
             FocusOrder::Backlinks => Box::new(Unfocused(Backlinks::default())),
             FocusOrder::Breadth => Box::new(Unfocused(BreadthFirst::default())),
@@ -317,6 +303,7 @@ mod tests {
                 target,
                 anchor: anchor.to_owned(),
                 heading: String::new(),
+                context: String::new(),
                 place,
             };
             let links = links.into_iter().zip(0..).map(link).collect();
@@ -358,7 +345,6 @@ mod tests {
         let seeds = [40];
         let reachable = web.reachable(1, &seeds);
         assert_eq!(reachable.len(), 152);
-        let tuning = Tuning::default();
         let replay = Replay {
             web: &web,
             knowledge: &knowledge,
@@ -367,11 +353,14 @@ mod tests {
             reachable: &reachable,
             seeds: &seeds,
             class: 0,
-            tuning: &tuning,
+            known_as: 0,
         };
         let run = |kind| replay.run(kind, 1).unwrap();
-        let (learned, breadth, clairvoyant) =
-            (run(FocusOrder::Learned), run(FocusOrder::Breadth), run(FocusOrder::Clairvoyant));
+        let (learned, breadth, clairvoyant) = (
+            run(FocusOrder::Mode(FocusMode::Learned)),
+            run(FocusOrder::Breadth),
+            run(FocusOrder::Clairvoyant),
+        );
         assert_eq!((learned.pages, learned.targets), (152, 30));
         assert!(learned.auc > breadth.auc + 0.05, "{learned:?} {breadth:?}");
         for kind in FocusOrder::all() {
@@ -383,7 +372,7 @@ mod tests {
         assert!("nothing".parse::<FocusOrder>().unwrap_err().to_string().contains("tunnel:N"));
         assert_eq!(
             Replay { class: 1, reachable: &reachable[1..2], ..replay }
-                .run(FocusOrder::Soft, 1)
+                .run(FocusOrder::Mode(FocusMode::Soft), 1)
                 .map(|m| m.targets),
             Some(1)
         );
@@ -411,6 +400,7 @@ mod tests {
                 target: 40 + target,
                 anchor: "more".to_owned(),
                 heading: String::new(),
+                context: String::new(),
                 place,
             };
             copy.links = targets.into_iter().zip(0..).map(link).collect();
@@ -437,9 +427,9 @@ mod tests {
                 reachable: &web.reachable(1, &seeds),
                 seeds: &seeds,
                 class: 0,
-                tuning: &Tuning::default(),
+                known_as: 0,
             };
-            learned += replay.run(FocusOrder::Learned, seed).unwrap().auc / WEBS as f64;
+            learned += replay.run(FocusOrder::Mode(FocusMode::Learned), seed).unwrap().auc / WEBS as f64;
             opic += replay.run(FocusOrder::Opic, seed).unwrap().auc / WEBS as f64;
         }
         println!("recall over the crawl: learned {learned:.3}, by importance {opic:.3}");

@@ -30,6 +30,8 @@ pub struct Link {
     pub anchor: String,
     /// Heading above the link.
     pub heading: String,
+    /// The line around the link.
+    pub context: String,
     /// Position among the page's links.
     pub place: u32,
 }
@@ -82,6 +84,7 @@ impl Web {
                     url: &self.pages[link.target as usize].url,
                     anchor: &link.anchor,
                     heading: &link.heading,
+                    context: &link.context,
                     place: link.place,
                 })
             })

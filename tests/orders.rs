@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use archive_storage::{Store, UrlId};
 use archive_testweb::{Clock, Config};
 
+use crate::support::answers::{Answers, html, plain};
 use crate::support::program::start;
 use crate::support::{Archive, TestWeb, captures, ledger_balances};
 
@@ -110,4 +111,37 @@ fn damping_and_window_are_kept() {
             &[if option == "--damping" { "0.1 to 0.99" } else { "write all, or interpolated@N" }],
         );
     }
+}
+
+#[test]
+fn links_are_favoured_by_what_their_texts_say() {
+    let served = Answers::start(|host, path| match (host, path) {
+        // The virtual page pays for favours: as much as it got of the cash of this page, of many pages.
+        ("b.test", "/") => html(
+            &(0..600).map(|number| format!("<p><a href=http://c.test/{number}>c</a>")).collect::<String>(),
+        ),
+        (_, "/") => {
+            let text = |number| if number % 4 == 3 { "the <b>Annual</b> report" } else { "report, annual" };
+            html(
+                &(0..40)
+                    .map(|number| format!("<p><a href=/{number}>{}</a>", text(number)))
+                    .collect::<String>(),
+            )
+        }
+        (_, "/robots.txt") => plain(""),
+        _ => html("<p>A page."),
+    });
+    let archive = Archive::new();
+    let favour = "(link text contains \"annual report\")*0.5";
+    let mut options = served.at_once();
+    let crawl = ["--workers", "1", "--limit", "12", "--order", "cash", "--favour", favour];
+    options.extend(crawl.map(str::to_owned));
+    let seeds = ["http://b.test/", "http://a.test/"].map(str::to_owned);
+    start(&mut archive.crawl(&seeds, &options)).wait().succeeded();
+    ledger_balances(&archive.path);
+    let asked: BTreeSet<String> = served.take_asked().into_iter().collect();
+    let favoured = (3..40).step_by(4).map(|number| format!("a.test/{number}"));
+    let others = ["a.test/", "a.test/robots.txt", "b.test/", "b.test/robots.txt"].map(str::to_owned);
+    let favoured: BTreeSet<String> = favoured.chain(others).collect();
+    assert!(asked.is_superset(&favoured) && asked.len() <= favoured.len() + 2, "{asked:?}");
 }

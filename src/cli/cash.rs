@@ -27,7 +27,8 @@ pub(crate) struct CashArgs {
     /// [default: interpolated@16]
     #[arg(long, value_name = "WINDOW")]
     window: Option<CreditWindow>,
-    /// Target whose links are paid more: xml, a word of URLs (news), (a query), rated (sites rated above 2.5 or marked
+    /// Target whose links are paid more: xml, a word of URLs (news), (a query), '(link text contains "annual report")'
+    /// (judged while pages are crawled), rated (sites rated above 2.5 or marked
     /// keep or often by people), or likely (sites that people would choose according to `archive review learn`);
     /// TOPIC*BONUS adds BONUS times the link's pay [default bonus: 2]; may be repeated
     #[arg(long, value_name = "TOPIC")]

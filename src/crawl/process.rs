@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_books::ledger::{CrawlerFacts, FetchOutcome, NearDuplicates};
+use archive_books::ledger::{CrawlerFacts, FavouredTexts, FetchOutcome, NearDuplicates};
 use archive_books::recorder::{LinkTextMemory, Text};
 use archive_books::topics::{Sight, Topic};
 use archive_choose::stored_robots;
@@ -132,6 +132,8 @@ pub(super) struct ResponseReading {
     pub(super) seen: Arc<SeenPayloads>,
     /// Link texts seen so far.
     pub(super) said: LinkTextMemory,
+    /// Link texts that get a bonus.
+    pub(super) favoured: FavouredTexts,
     /// Topic of a focused crawl.
     pub(super) topic: Option<Topic>,
 }
@@ -283,6 +285,7 @@ impl ResponseReading {
         facts: &mut CrawlerFacts,
     ) -> Option<Text> {
         let is_searched = self.full_text && status == 200;
+        facts.favoured = self.favoured.find(&parsed);
         let text = is_searched.then(|| Text::take(&mut parsed, said)).flatten();
         if self.obey_nofollow && parsed.robots.nofollow {
             parsed.links.iter_mut().for_each(|link| link.nofollow = true);

@@ -1,5 +1,7 @@
 //! What only the crawler knows about a capture, and its form as fields of the `metadata` record.
 
+use std::collections::HashMap;
+
 use archive_storage::address::is_url_in_bounds;
 use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED};
 use archive_storage::{Capture, CaptureKind, Digest, NAME_BYTES_MAX, Store, StoreError};
@@ -113,6 +115,8 @@ pub struct CrawlerFacts {
     pub problems: Vec<String>,
     /// Links, each URL once.
     pub links: Vec<Link>,
+    /// Bonus of links whose texts people favour, by place in `links`; in no record.
+    pub favoured: HashMap<usize, f64>,
 }
 
 impl CrawlerFacts {
@@ -383,6 +387,7 @@ mod tests {
             imported: Some("old.warc.gz".to_owned()),
             problems: vec!["cut".to_owned(), "odd".to_owned()],
             links: vec![link.clone(), Link { nofollow: false, modified: None, ..link }],
+            favoured: HashMap::new(),
         };
         let fields = facts.to_fields();
         assert_eq!(CrawlerFacts::from_fields(&fields), facts);

@@ -68,7 +68,7 @@ impl Credits {
         // Targets, once a link was taken without a parameter: others may mean the same page.
         let mut met: Option<HashSet<UrlId>> = None;
         state.expect_urls(facts.links.iter().map(|link| link.hash))?;
-        for link in &facts.links {
+        for (place, link) in facts.links.iter().enumerate() {
             let unfollowed = if facts.copies.is_some() {
                 Some(Refusal::SameContent)
             } else {
@@ -89,7 +89,9 @@ impl Credits {
                 self.open_test(state, target, proposed, &mention)?;
             }
             let code = LinkCode::new(link.kind, link.nofollow, link.template);
-            targets.push(self.target(state, from, target, code, Some(&url))?);
+            let credited = self.target(state, from, target, code, Some(&url))?;
+            let said = facts.favoured.get(&place).copied().unwrap_or(0.0);
+            targets.push(CreditedLink { bonus: credited.bonus.max(said), ..credited });
         }
         self.targets = targets;
         Ok(())

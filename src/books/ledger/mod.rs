@@ -16,6 +16,7 @@ mod languages;
 mod late;
 mod level;
 mod link_code;
+mod link_texts;
 mod links;
 mod missing;
 mod moves;
@@ -55,6 +56,7 @@ pub use level::{
     LEVEL_FIRST, LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, LEVEL_SEED_CASH, level_of, units_of,
 };
 pub use link_code::LinkCode;
+pub use link_texts::FavouredTexts;
 pub use links::REQUISITE_DEPTH_MAX;
 pub use missing::Vanished;
 pub use near_duplicates::NearDuplicates;

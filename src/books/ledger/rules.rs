@@ -13,6 +13,7 @@ use archive_web::parse::LinkKind;
 use serde::{Deserialize, Serialize};
 
 use super::authority::{authority, host_name};
+use crate::search::Phrase;
 
 /// Maximum bonus of a favoured page, as a multiple of what a link pays it.
 const BONUS_MAX: f64 = 100.0;
@@ -166,6 +167,8 @@ pub enum UrlTopic {
     Xml,
     /// The results of a query. Only the command line knows the query; the books get the pages.
     Query(String),
+    /// A text of the link has these words in a row. The books see texts only while a page is crawled.
+    LinkText(String),
     /// Sites that people rated well. The books get the sites, not the ratings.
     Rated,
     /// Sites that people would probably choose.
@@ -184,7 +187,7 @@ impl UrlTopic {
                 XML_ENDINGS.iter().any(|ending| path.ends_with(ending))
                     || matches!(kind, Some(LinkKind::Sitemap | LinkKind::FeedPage))
             }
-            Self::Query(_) | Self::Rated | Self::Likely => false,
+            Self::Query(_) | Self::LinkText(_) | Self::Rated | Self::Likely => false,
         }
     }
 }
@@ -192,7 +195,8 @@ impl UrlTopic {
 impl FromStr for Favour {
     type Err = String;
 
-    /// Parses `TOPIC` or `TOPIC*BONUS`; a topic is `xml`, `rated`, `likely`, a word, or a query in parentheses.
+    /// Parses `TOPIC` or `TOPIC*BONUS`; a topic is `xml`, `rated`, `likely`, a word, or a query in parentheses, of which
+    /// `(link text contains WORDS)` is judged while pages are crawled.
     fn from_str(text: &str) -> Result<Self, String> {
         let (topic, bonus) = match text.rsplit_once('*') {
             Some((topic, bonus)) if !bonus.contains(')') => (topic.trim(), Some(bonus.trim())),
@@ -207,7 +211,10 @@ impl FromStr for Favour {
         let query = topic.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
         let is_word = !topic.is_empty() && topic.chars().all(char::is_alphanumeric);
         let topic = match (topic, query) {
-            (_, Some(query)) => UrlTopic::Query(query.trim().to_owned()),
+            (_, Some(query)) => match words_of_links(query) {
+                Some(words) => UrlTopic::LinkText(words.to_owned()),
+                None => UrlTopic::Query(query.trim().to_owned()),
+            },
             ("xml", _) => UrlTopic::Xml,
             ("rated", _) => UrlTopic::Rated,
             ("likely", _) => UrlTopic::Likely,
@@ -223,6 +230,19 @@ impl FromStr for Favour {
         };
         Ok(Self { topic, bonus })
     }
+}
+
+/// The words of a query `link text contains WORDS`, with or without quotes.
+fn words_of_links(query: &str) -> Option<&str> {
+    let mut rest = query.trim();
+    for word in ["link", "text", "contains"] {
+        let (first, others) = rest.split_once(char::is_whitespace)?;
+        rest = Some(others.trim_start()).filter(|_| first.eq_ignore_ascii_case(word))?;
+    }
+    let quoted =
+        |sign: char| rest.strip_prefix(sign)?.strip_suffix(sign).filter(|words| !words.contains(sign));
+    let is_word = || Some(rest).filter(|rest| rest.chars().all(char::is_alphanumeric));
+    quoted('"').or_else(|| quoted('\'')).or_else(is_word).filter(|words| Phrase::of(words).is_some())
 }
 
 /// What a site is: pages of one owner, judged by their URLs.
@@ -347,6 +367,11 @@ mod tests {
         assert_eq!(favour("xml*0.5"), Favour { topic: UrlTopic::Xml, bonus: 0.5 });
         assert_eq!(favour("rated*5"), Favour { topic: UrlTopic::Rated, bonus: 5.0 });
         assert_eq!(favour("likely").topic, UrlTopic::Likely);
+        let said = favour("(link text contains \"annual report\")*4");
+        assert_eq!(said, Favour { topic: UrlTopic::LinkText("annual report".to_owned()), bonus: 4.0 });
+        assert_eq!(favour("(Link  text contains maps)").topic, UrlTopic::LinkText("maps".to_owned()));
+        let other = "link text contains a or depth > 2";
+        assert_eq!(favour(&format!("({other})")).topic, UrlTopic::Query(other.to_owned()));
         assert_eq!(favour("(depth < 3)*4").topic, UrlTopic::Query("depth < 3".to_owned()));
         assert_eq!(favour("(page text contains 'a*b')").bonus, BONUS_DEFAULT);
         for wrong in ["", "*2", "news*-1", "news*x", "news*101", "two words"] {

@@ -32,7 +32,7 @@ use archive_base::decisions::Decisions;
 use archive_base::erased::Erased;
 use archive_base::error::{Classified, ErrorKind};
 use archive_books::cluster::{ClusterError, Slots};
-use archive_books::ledger::{Candidate, Credits, PutOff};
+use archive_books::ledger::{Candidate, Credits, FavouredTexts, PutOff};
 use archive_books::recorder::{LinkTextMemory, Recorder, RecorderError, RecorderSettings};
 use archive_choose::{BudgetUnderWay, CrawlEnd, CrawlPolicy, Focused, Ordering, RefreshRules};
 use archive_storage::{CaptureId, HostId, Store, UrlId};
@@ -167,6 +167,7 @@ pub fn run(
         same_content: options.policy.same_content,
         seen: Arc::default(),
         said: LinkTextMemory::default(),
+        favoured: FavouredTexts::of(recorder.credits().rules()),
         topic: topic.transpose()?,
     };
     thread::scope(|scope| {

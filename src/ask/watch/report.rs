@@ -50,12 +50,12 @@ pub struct PageNews {
 /// The values of an element on a page that are others than before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElementNews {
-    /// Values that were there before the report's period and are there no more, in document order, cut to
-    /// [`VALUE_CHARS_MAX`].
+    /// Values that were there before the report's period and are there no more, in document order, the first 20 of them,
+    /// each cut to 200 characters.
     pub old: Vec<String>,
     /// Values that are there now.
     pub new: Vec<String>,
-    /// Number of old and of new values beyond [`VALUES_MAX`].
+    /// Number of old and of new values beyond these.
     #[serde(default)]
     pub left: (usize, usize),
 }

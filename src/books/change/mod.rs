@@ -6,8 +6,8 @@
 
 mod compare;
 mod lines;
-mod said;
 mod patch;
+mod said;
 mod statistics;
 pub mod text;
 mod validity;
@@ -20,7 +20,7 @@ pub use compare::{
 };
 pub use compare::{missing_entities, whole};
 pub use lines::{LineMark, MarkedLine, lines};
-pub use said::{PagePeriods, SaidPeriod, SaidPeriods, said, said_by_page};
 pub use patch::{DELTA_BYTES_MAX, PatchError, patch, read_delta};
+pub use said::{PagePeriods, SaidPeriod, SaidPeriods, said, said_by_page};
 pub use statistics::{ChangeStatistics, ChangeTally, ChangedName};
 pub use validity::{CheckedDocument, Checks};

@@ -159,7 +159,8 @@ impl Examples {
             };
             let typed = ParsedSearch::parse(&typed).map_err(|error| usage(error.to_string()))?;
             if asked.text.is_empty() {
-                asked.text = [&[typed.find.words.clone()], &typed.find.phrases[..]].concat().join(" ");
+                asked.text =
+                    [std::slice::from_ref(&typed.find.words), &typed.find.phrases[..]].concat().join(" ");
             }
             asked.is_found = true;
             if let Some((store, access)) = opened {

@@ -43,6 +43,7 @@ mod curators;
 mod decisions;
 mod focus;
 mod limits;
+mod near;
 mod push;
 mod questions;
 mod reviewing;

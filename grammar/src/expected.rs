@@ -159,6 +159,7 @@ fn spellings(rule: Rule) -> &'static [&'static str] {
         Rule::LINKED_FROM => &["linked from"],
         Rule::REDIRECTS_TO => &["redirects to"],
         Rule::SAME_CONTENT => &["same content as"],
+        Rule::NEAR => &["near"],
         Rule::DUPLICATES => &["duplicates"],
         Rule::SITES | Rule::target => &["site", "page", "host", "capture", "version", "link"],
         _ => &[],

@@ -196,6 +196,7 @@ impl Display for Related {
             Relation::LinkedFrom => "linked from ",
             Relation::RedirectsTo => "redirects to ",
             Relation::SameContentAs => "same content as ",
+            Relation::Near => "near ",
         })?;
         match others {
             Others::Url(url) => quoted(f, &url.value),

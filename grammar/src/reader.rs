@@ -219,6 +219,7 @@ impl PairReader<'_> {
                 Rule::LINKED_FROM => relation = Relation::LinkedFrom,
                 Rule::REDIRECTS_TO => relation = Relation::RedirectsTo,
                 Rule::SAME_CONTENT => relation = Relation::SameContentAs,
+                Rule::NEAR => relation = Relation::Near,
                 Rule::subquery => others = Some(Others::Query(Box::new(self.query(part)?))),
                 Rule::string | Rule::bare_word => {
                     others = Some(Others::Url(Spanned::new(literal::text(self.text, &part)?, span(&part))));

@@ -159,6 +159,8 @@ pub enum Relation {
     RedirectsTo,
     /// The page has the same content as one of them.
     SameContentAs,
+    /// The page shares passages of its text with one of them.
+    Near,
 }
 
 /// The other pages in a relation.

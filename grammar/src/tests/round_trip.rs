@@ -167,7 +167,8 @@ fn relation() -> impl Strategy<Value = Related> {
         Just(Relation::LinksTo),
         Just(Relation::LinkedFrom),
         Just(Relation::RedirectsTo),
-        Just(Relation::SameContentAs)
+        Just(Relation::SameContentAs),
+        Just(Relation::Near)
     ];
     let inner = option::of(field()).prop_map(|field| {
         let test = |field: Spanned<FieldName>| {

@@ -12,6 +12,7 @@
 //! Case and accents on Latin letters are ignored; see [`words`] for the definition of a word.
 
 mod collect;
+pub mod copies;
 mod directory;
 pub mod elements;
 mod error;

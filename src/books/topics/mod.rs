@@ -36,7 +36,7 @@ pub use learn::{
     EXAMPLES_MAX, EXAMPLES_MIN, Judged, LabelledDocument, Leaf, Lesson, judge, learn, learn_order,
     read_documents,
 };
-pub use sight::{Sight, line_around};
+pub use sight::{LinkWords, Sight, line_around, link_words};
 pub use taxonomy::{Branch, TaxonomyError, branches};
 pub use words::{WORDS_MAX, of_url, of_words, weighted};
 

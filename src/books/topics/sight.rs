@@ -28,13 +28,17 @@ pub struct Sight {
     links: Vec<LinkWords>,
 }
 
-/// A link and its texts.
-#[derive(Clone, Debug)]
-struct LinkWords {
-    url: String,
-    anchor: String,
-    heading: String,
-    context: String,
+/// A link and what stands around it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkWords {
+    /// URL of the target.
+    pub url: String,
+    /// Texts of the links to it, with a space before each.
+    pub anchor: String,
+    /// Heading above the first of them.
+    pub heading: String,
+    /// Line around the first of them; see [`line_around`].
+    pub context: String,
 }
 
 impl Sight {
@@ -49,7 +53,7 @@ impl Sight {
             title: cut(&document.title, LINE_BYTES_MAX).to_owned(),
             headings: headings.map(|range| line(document, range).to_owned()).collect(),
             text: cut(&document.text, TEXT_BYTES_MAX).to_owned(),
-            links: links(url, document),
+            links: link_words(url, document, LEADS_MAX),
         })
     }
 
@@ -76,9 +80,10 @@ impl Sight {
     }
 }
 
-/// Returns the links of a page to others, with all their texts, and the heading above the first one and the line around
-/// it.
-fn links(url: &str, document: &ParsedDocument) -> Vec<LinkWords> {
+/// Returns the links of a page to others, the first `most`, with all their texts, and the heading above the first one and
+/// the line around it.
+#[must_use]
+pub fn link_words(url: &str, document: &ParsedDocument, most: usize) -> Vec<LinkWords> {
     let mut said: HashMap<u32, (String, &str, &str)> = HashMap::new();
     let mut above = 0;
     for text in &document.link_texts {
@@ -97,7 +102,7 @@ fn links(url: &str, document: &ParsedDocument) -> Vec<LinkWords> {
     let leading = document.links.iter().zip(0..);
     leading
         .filter(|(link, _)| link.kind.carries_cash() && link.url != url)
-        .take(LEADS_MAX)
+        .take(most)
         .map(|(link, number)| {
             let (anchor, heading, context) = said.remove(&number).unwrap_or_default();
             let [heading, context] = [heading, context].map(str::to_owned);

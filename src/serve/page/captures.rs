@@ -198,6 +198,10 @@ fn shown(asked: &ArchiveRequest<'_>, data: &CapturedPage) -> Markup {
         section {
             h2 { (t.say("Links")) }
             p { a href=(t.query_of(&format!("page links to {} order by importance", Quoted(&data.url)))) { (t.say("Pages that link here")) } }
+            @if data.kind.is_some() {
+                @let url = Quoted(&data.url);
+                p { a href=(t.query_of(&format!("page near {url} order by shared({url}) select url, title, shared({url}) as share, first seen"))) { (t.say("Copies of its text, and pages that quote it")) } }
+            }
             @if data.linked > 0 {
                 p {
                     @if data.links.len() as u64 == data.linked { (t.counted(data.linked, "It links to {} URL:", "It links to {} URLs:")) }

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use archive_base::decisions::Decisions;
-use archive_books::change::{facts, said_by_page, structure, validate, with_tree};
+use archive_books::change::{facts, parsed, said_by_page, structure, validate, with_tree};
 use archive_books::ledger::language;
 use archive_books::prepared::{Column as Stored, newest_contents};
 use archive_books::search::Phrase;
+use archive_books::topics::{LinkWords, link_words};
 use archive_grammar::{QueryRows, Relation};
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use archive_web::parse::{DocumentFacts, Structure, Validity};
@@ -276,6 +277,13 @@ impl Rows for ArchiveRows<'_> {
         let capture = self.state.capture(capture)?;
         let read = with_tree(self.store, &self.access, &capture, read);
         read.map_err(|error| unreadable(self.store, &capture, &error))?.unwrap_or(Ok(()))
+    }
+
+    fn link_words(&self, capture: CaptureId) -> Found<Vec<LinkWords>> {
+        let capture = self.state.capture(capture)?;
+        let document = parsed(self.store, &capture);
+        let document = document.map_err(|error| unreadable(self.store, &capture, &error))?;
+        Ok(link_words(&self.state.url(capture.url)?, &document, usize::MAX))
     }
 
     fn documents_for(&self, plan: &Plan, hits: &Hits<'_>, search: usize) -> Found<Option<Vec<UrlId>>> {

@@ -31,7 +31,7 @@ impl ArchiveRows<'_> {
     ) -> Found<Option<HashSet<UrlId>>> {
         let is_hop = |kind: LinkKind| relation == Relation::LinksTo || kind == LinkKind::Redirect;
         match relation {
-            Relation::SameContentAs => Ok(None),
+            Relation::SameContentAs | Relation::Near => Ok(None),
             Relation::LinkedFrom => self.linked_from(others).map(Some),
             Relation::LinksTo | Relation::RedirectsTo => {
                 let kinds = LinkKinds::new(|kind| LinkCode::from_byte(kind).kind().is_some_and(is_hop));

@@ -60,7 +60,7 @@ pub enum Error {
     Spill(#[source] std::io::Error),
     /// The query searches text, but the archive has no index.
     #[error(
-        "this archive has no full-text index, which `text contains` needs; `archive crawl` without --no-full-text makes it"
+        "this archive has no full-text index, which `text contains` and `near` need; `archive crawl` without --no-full-text makes it"
     )]
     NoIndex,
     /// The query searches text as of a time, but the archive has no index of older versions.

@@ -29,6 +29,8 @@ pub(crate) enum PlannedExpr {
         phrase: String,
         is_last: bool,
     },
+    /// The share of the text of the page at a URL that stands in this one.
+    Shared(String),
     /// The texts of elements of an XML document.
     Elements(Box<ElementPath>),
     /// The text of an element or attribute, inside a condition on it.
@@ -92,6 +94,11 @@ pub(crate) trait Subject {
         Ok(Value::Empty)
     }
 
+    fn shared(&self, url: &str) -> Found<Value> {
+        let _ = url;
+        Ok(Value::Empty)
+    }
+
     /// Whether the plan's search with this index found the row.
     fn hit(&self, search: usize) -> bool {
         let _ = search;
@@ -141,6 +148,7 @@ impl PlannedExpr {
             Self::Header(name) => subject.header(name)?,
             Self::Topic(name) => subject.topic(name)?,
             Self::Said { phrase, is_last } => subject.said(phrase, *is_last)?,
+            Self::Shared(url) => subject.shared(url)?,
             Self::Elements(path) => subject.elements(path)?,
             Self::Content(content) => subject.content(*content),
             Self::Call(function, argument) => function.of(&argument.value(subject)?),
@@ -169,7 +177,9 @@ impl PlannedExpr {
             Self::Field(path) if path.via.is_some() => path.column.cost().max(Cost::Look),
             Self::Field(path) => path.column.cost(),
             Self::Content(_) => Cost::Look,
-            Self::Header(_) | Self::Topic(_) | Self::Said { .. } | Self::Elements(_) => Cost::Record,
+            Self::Header(_) | Self::Topic(_) | Self::Said { .. } | Self::Shared(_) | Self::Elements(_) => {
+                Cost::Record
+            }
             Self::Call(_, argument) => argument.cost(),
             Self::Arithmetic(left, _, right) => left.cost().max(right.cost()),
         }

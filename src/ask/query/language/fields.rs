@@ -94,7 +94,10 @@ pub(crate) enum Column {
     Source,
     Target,
     LinkKind,
-    Context,
+    LinkText,
+    LinkContext,
+    LinkHeading,
+    Element,
     Nofollow,
     Template,
     Method,
@@ -167,7 +170,7 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [FieldEntry; 91] = {
+pub(crate) const KNOWN: [FieldEntry; 94] = {
     use Column as C;
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
@@ -435,7 +438,24 @@ pub(crate) const KNOWN: [FieldEntry; 91] = {
         known(C::Source, "source", L, Text, Look, "the URL of the page with the link"),
         known(C::Target, "target", L, Text, Look, "the URL it leads to"),
         known(C::LinkKind, "kind", L, Choice, Row, "its role"),
-        known(C::Context, "context", L, Text, Row, "where it stands, as in \"a/@href\""),
+        known(
+            C::LinkText,
+            "text",
+            L,
+            Text,
+            Record,
+            "its texts, in the newest version of the page with the link",
+        ),
+        known(
+            C::LinkContext,
+            "context",
+            L,
+            Text,
+            Record,
+            "the sentence or item of a list around its first text",
+        ),
+        known(C::LinkHeading, "heading", L, Text, Record, "the heading above that"),
+        known(C::Element, "element", L, Text, Row, "where it stands, as in \"a/@href\""),
         known(C::Nofollow, "nofollow", L, Choice, Row, "whether its author asks not to follow it"),
         known(C::Template, "template", L, Choice, Row, "whether it is in navigation, header or footer"),
     ]

@@ -56,6 +56,10 @@ pub fn functions() -> impl Iterator<Item = (&'static str, &'static str)> {
         ),
         ("last_said", "the last capture with these words (reads all versions)"),
         ("topic", "how probably a page is of a topic, 0 to 1, as in topic(maps) (reads records)"),
+        (
+            "shared",
+            "the share of a page's text that stands in this one, 0 to 1, as in shared(\"www.example.org\") (reads records)",
+        ),
     ];
     Function::NAMES.into_iter().chain(with_more).chain(Gather::NAMES)
 }

@@ -121,8 +121,8 @@ impl Plan {
     pub fn searches_text(&self) -> bool {
         self.asks_structure
             || self.searches.iter().any(|search| match search {
-                Search::Text { .. } | Search::Elements { .. } => true,
-                Search::Pages(_, plan) => plan.searches_text(),
+                Search::Text { .. } | Search::Elements { .. } | Search::Url(Relation::Near, _) => true,
+                Search::Pages(relation, plan) => *relation == Relation::Near || plan.searches_text(),
                 Search::Url(..) | Search::Urls(..) | Search::Duplicates | Search::Read => false,
             })
     }
@@ -139,7 +139,7 @@ impl Plan {
     #[must_use]
     pub fn reads_texts(&self) -> bool {
         self.searches.iter().any(|search| match search {
-            Search::Text { .. } => true,
+            Search::Text { .. } | Search::Url(Relation::Near, _) | Search::Pages(Relation::Near, _) => true,
             Search::Pages(_, plan) => plan.reads_texts(),
             _ => false,
         })

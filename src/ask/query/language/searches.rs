@@ -2,10 +2,8 @@
 
 use std::ops::Bound;
 
-use archive_books::ledger::canonical_of;
 use archive_books::search::{self, TextQuery};
 use archive_grammar::{Check, Others, Quantifier, QueryRows, Related, Relation, Spanned, Test};
-use url::Url;
 
 use crate::query::language::checks::{Checker, negate};
 use crate::query::language::expr::PlannedExpr;
@@ -56,22 +54,14 @@ impl Checker<'_> {
         }
         let search = match &related.value {
             Related::Duplicate => Search::Duplicates,
-            Related::To(relation, _) if is_past && *relation != Relation::SameContentAs => {
+            Related::To(relation, _)
+                if is_past && !matches!(relation, Relation::SameContentAs | Relation::Near) =>
+            {
                 let message = "links are only known for the newest versions, so this condition cannot be combined with `as of`";
                 return Err(self.typing.mistake(&related.span, message));
             }
             Related::To(relation, Others::Url(url)) => {
-                let whole = if url.value.contains("://") {
-                    url.value.clone()
-                } else {
-                    format!("http://{}", url.value)
-                };
-                if Url::parse(&whole).is_err() {
-                    let suggestion = "write it whole, as in \"https://www.example.org/\"".to_owned();
-                    let message = format!("{} is not a URL", text.get(url.span.clone()).unwrap_or_default());
-                    return Err(self.typing.mistake(&url.span, message).with_suggestion(Some(suggestion)));
-                }
-                Search::Url(*relation, canonical_of(&whole))
+                Search::Url(*relation, self.typing.url(&url.value, &url.span)?)
             }
             Related::To(relation, Others::Query(query)) => {
                 let mut plan = Plan::new(query, text, context)?;

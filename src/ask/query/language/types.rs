@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
+use archive_books::ledger::canonical_of;
 use archive_books::search::Phrase;
 use archive_grammar::{ArithmeticSign, Expr as Written, Literal, ParseError, Spanned, nearest};
 use regex::{Regex, RegexBuilder};
+use url::Url;
 
 use crate::query::language::aggregate::{Aggregate, Gather};
 use crate::query::language::checks::Checker;
@@ -210,6 +212,9 @@ impl Typing<'_> {
             let example = if name == "part" { "part(url, \"id=(\\d+)\")" } else { "label(host, 1)" };
             return Err(self.mistake(&span, format!("`{name}` takes two arguments, as in {example}")));
         }
+        if let Some(argument) = argument.filter(|_| name == "shared") {
+            return self.shared(argument, span);
+        }
         if (distinct || argument.is_none()) && help::functions().any(|(known, _)| known == name) {
             let example = match name {
                 "header" => "one argument, as in header(\"server\")",
@@ -366,6 +371,39 @@ impl Typing<'_> {
         let shown = format!("topic({name})");
         let expr = PlannedExpr::Topic(name.clone());
         Ok(TypedExpr { expr, kind: ColumnKind::Number, folds_case: true, shown, span })
+    }
+
+    fn shared(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<TypedExpr> {
+        use archive_grammar::QueryRows;
+        let Written::Literal(Literal::Text(url)) = &argument.value else {
+            return Err(self.mistake(&argument.span, "put the URL of the other page in quotes"));
+        };
+        let url = self.url(url, &argument.span)?;
+        if !matches!(self.columns.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
+            return Err(self.mistake(&span, "only pages, captures and versions have texts"));
+        }
+        if self.grouping.is_some() {
+            return Err(self.mistake(&span, "the rows of a group differ in their texts: group by it too"));
+        }
+        let shown = format!("shared({url})");
+        Ok(TypedExpr {
+            expr: PlannedExpr::Shared(url),
+            kind: ColumnKind::Number,
+            folds_case: true,
+            shown,
+            span,
+        })
+    }
+
+    /// The canonical form of a URL in a query.
+    pub(crate) fn url(&self, written: &str, span: &Range<usize>) -> Checked<String> {
+        let whole = if written.contains("://") { written.to_owned() } else { format!("http://{written}") };
+        if Url::parse(&whole).is_err() {
+            let suggestion = "write it whole, as in \"https://www.example.org/\"".to_owned();
+            let message = format!("{} is not a URL", self.text.get(span.clone()).unwrap_or_default());
+            return Err(self.mistake(span, message).with_suggestion(Some(suggestion)));
+        }
+        Ok(canonical_of(&whole))
     }
 
     fn aggregate(

@@ -177,6 +177,8 @@ impl Seen<'_> {
                     Relation::LinksTo => links(self.page, other.page, false),
                     Relation::LinkedFrom => links(other.page, self.page, false),
                     Relation::RedirectsTo => links(self.page, other.page, true),
+                    // The model has no texts.
+                    Relation::Near => false,
                     Relation::SameContentAs => {
                         content(self.page).is_some() && content(other.page) == content(self.page)
                     }

@@ -31,6 +31,15 @@ pub trait FullText {
         Ok(found.map_or(0.0, |(_, bm25)| bm25))
     }
 
+    /// Returns, for some passages of a text, the pages that have each; `None` if the index cannot answer this.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    fn passages(&self, text: &str) -> Result<Option<Vec<Vec<UrlId>>>, RowsError> {
+        let _ = text;
+        Ok(None)
+    }
+
     /// Returns every page whose elements may match `query`, or only those that are known to match, in any order; `None`
     /// if the index cannot answer this.
     ///
@@ -62,6 +71,10 @@ impl FullText for search::IndexView<'_> {
 
     fn bm25(&self, query: &TextQuery, page: UrlId) -> Result<f32, RowsError> {
         Ok(search::IndexView::bm25(self, query, page)?)
+    }
+
+    fn passages(&self, text: &str) -> Result<Option<Vec<Vec<UrlId>>>, RowsError> {
+        Ok(Some(search::IndexView::passages(self, text)?))
     }
 
     fn documents(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, RowsError> {

@@ -22,6 +22,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use archive_base::decisions::Decisions;
+use archive_books::topics::LinkWords;
 use archive_grammar::Relation;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use archive_web::parse::{DocumentFacts, DocumentKind, Structure, Validity};
@@ -265,6 +266,11 @@ pub trait Rows {
     /// Passes the tree of a capture's XML document to `read`; does nothing if the capture has none.
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Result<(), RowsError> {
         self.under().map_or(Ok(()), |rows| rows.document(capture, read))
+    }
+
+    /// Returns the links of a capture's document with what stands around them.
+    fn link_words(&self, capture: CaptureId) -> Result<Vec<LinkWords>, RowsError> {
+        self.under().map_or(Ok(Vec::new()), |rows| rows.link_words(capture))
     }
 
     /// Returns the pages found by a search of a plan (see `hits`) whose documents meet the search's condition, sorted

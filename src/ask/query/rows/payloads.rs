@@ -113,7 +113,8 @@ impl World<'_> {
         .into())
     }
 
-    fn facts(&self, capture: CaptureId) -> Found<Facts> {
+    /// What a capture's document says of itself.
+    pub(crate) fn facts(&self, capture: CaptureId) -> Found<Facts> {
         if let Some(facts) = self.payloads.facts.get(&capture) {
             return Ok(facts);
         }

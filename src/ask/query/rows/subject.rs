@@ -6,6 +6,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use archive_base::decisions::{self, CurrentDecisions};
+use archive_books::search::copies::Passages;
+use archive_books::topics::LinkWords;
 use archive_storage::address::method_of;
 use archive_storage::{CaptureId, HostId, SiteId, UrlId};
 use archive_web::parse::{DocumentKind, Structure, Validity};
@@ -43,6 +45,10 @@ pub(crate) struct World<'a> {
     pub(crate) payloads: Payloads,
     /// The last document structure read.
     structure: RefCell<Option<(CaptureId, Option<Rc<Structure>>)>>,
+    /// What stands around the links of the page whose links were read last, by target.
+    links: RefCell<(Option<UrlId>, HashMap<UrlId, LinkWords>)>,
+    /// Passages of the texts of other pages, by URL; none for a page without content.
+    passages: RefCell<HashMap<String, Option<Rc<Passages>>>>,
     pub(crate) running: &'a Running,
     /// Counters, if the query is explained.
     pub(crate) tally: Option<RefCell<Tally>>,
@@ -83,6 +89,8 @@ impl<'a> World<'a> {
             validities,
             payloads: Payloads::default(),
             structure,
+            links: RefCell::default(),
+            passages: RefCell::default(),
             running,
             tally,
         }
@@ -130,6 +138,19 @@ impl<'a> World<'a> {
         let checked = known(self.rows.validities(&validities))?;
         self.validities.keep(validities, checked);
         self.payloads.read(payloads, self.rows)
+    }
+
+    /// The passages of the text of the page at a URL.
+    fn passages(&self, url: &str) -> Found<Option<Rc<Passages>>> {
+        if let Some(known) = self.passages.borrow().get(url) {
+            return Ok(known.clone());
+        }
+        let page = self.rows.find(url)?.map(|id| self.rows.page(id)).transpose()?.flatten();
+        let newest = page.map(|page| newest(self.rows, &page)).transpose()?.flatten();
+        let facts = newest.map(|capture| self.facts(capture.id)).transpose()?.flatten();
+        let passages = facts.map(|facts| Rc::new(Passages::of(&facts.text)));
+        self.passages.borrow_mut().insert(url.to_owned(), passages.clone());
+        Ok(passages)
     }
 
     /// What the response of a capture says.
@@ -379,11 +400,35 @@ impl<'a> World<'a> {
             Column::LinkKind => {
                 LINK_KINDS.iter().find(|(_, letter)| *letter == link.hop).map(|(name, _)| *name).into()
             }
-            Column::Context => link.context.into(),
+            Column::LinkText | Column::LinkContext | Column::LinkHeading => self.link_words(link, column)?,
+            Column::Element => link.context.into(),
             Column::Nofollow => yes_no(link.nofollow).into(),
             Column::Template => yes_no(link.template).into(),
             _ => Value::Empty,
         })
+    }
+
+    /// What stands around a link, read from the page with it; the links of a page come together.
+    fn link_words(&self, link: &LinkRow, column: Column) -> Found<Value> {
+        if self.links.borrow().0 != Some(link.source) {
+            let page = self.rows.page(link.source)?;
+            let newest = page.map(|page| newest(self.rows, &page)).transpose()?.flatten();
+            self.reads(|seen| &mut seen.records_read)?;
+            let mut found = HashMap::new();
+            for words in newest.map_or(Ok(Vec::new()), |newest| self.rows.link_words(newest.id))? {
+                if let Some(target) = self.rows.find(&words.url)? {
+                    found.entry(target).or_insert(words);
+                }
+            }
+            *self.links.borrow_mut() = (Some(link.source), found);
+        }
+        let links = self.links.borrow();
+        let said = |words: &LinkWords| match column {
+            Column::LinkText => words.anchor.trim().to_owned(),
+            Column::LinkContext => words.context.clone(),
+            _ => words.heading.clone(),
+        };
+        Ok(links.1.get(&link.target).map(said).filter(|said| !said.is_empty()).into())
     }
 
     /// A field of a related row.
@@ -492,6 +537,13 @@ impl Subject for RowSubject<'_> {
             Row::Page(page) if page.captures == 0 => Ok(Value::Empty),
             _ => self.page().map_or(Ok(Value::Empty), |page| self.world.page_said(page, phrase, is_last)),
         }
+    }
+
+    fn shared(&self, url: &str) -> Found<Value> {
+        let Some(original) = self.world.passages(url)? else { return Ok(Value::Empty) };
+        let text = self.field(FieldPath::from(Column::Text))?;
+        let Value::Text(text) = text else { return Ok(Value::Empty) };
+        Ok(expr::number(original.share_in(&Passages::of(&text))))
     }
 
     fn hit(&self, search: usize) -> bool {

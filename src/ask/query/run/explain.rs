@@ -131,6 +131,7 @@ impl Search {
                 Relation::LinkedFrom => ("links", "linked from"),
                 Relation::RedirectsTo => ("all links", "redirects to"),
                 Relation::SameContentAs => ("contents of all pages", "same content as"),
+                Relation::Near => ("text index", "near"),
             };
             format!("{from}: {what} {others}")
         };

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use archive_books::prepared::FOUND;
+use archive_books::search::copies;
 use archive_books::search::elements::ElementQuery;
 use archive_grammar::Relation;
 use archive_storage::UrlId;
@@ -107,6 +108,10 @@ impl Search {
                 }
                 index.pages_with(query).map_err(Error::Search)?
             }
+            Self::Url(Relation::Near, url) => copies_of(rows, full_text, rows.find(url)?)?,
+            Self::Pages(Relation::Near, plan) => {
+                copies_of(rows, full_text, plan.pages_found(rows, full_text)?)?
+            }
             Self::Url(relation, url) => related(rows, *relation, &rows.find(url)?.into_iter().collect())?,
             Self::Pages(relation, plan) => {
                 let others = plan.pages_found(rows, full_text)?;
@@ -168,6 +173,40 @@ pub(crate) fn related(
         (_, None) => linked(rows, relation, others)?,
     };
     Ok(found.into_iter().collect())
+}
+
+/// Returns the pages that copy the text of one of `others`, or quote from it.
+fn copies_of(
+    rows: &dyn Rows,
+    full_text: Option<&dyn FullText>,
+    others: impl IntoIterator<Item = UrlId>,
+) -> Result<Vec<UrlId>, Error> {
+    let index = full_text.ok_or(Error::NoIndex)?;
+    let mut found = Vec::new();
+    for other in others {
+        rows.running().check()?;
+        found.extend(copying(rows, index, other)?.into_iter().map(|(page, _)| page));
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// Returns the other pages that have passages of a page's text, with the number of these passages, most first.
+pub(crate) fn copying(
+    rows: &dyn Rows,
+    index: &dyn FullText,
+    page: UrlId,
+) -> Result<Vec<(UrlId, usize)>, RowsError> {
+    let Some(newest) = rows.page(page)?.map(|page| newest(rows, &page)).transpose()?.flatten() else {
+        return Ok(Vec::new());
+    };
+    let Some(facts) = rows.document_facts(&[newest.id])?.pop().flatten() else { return Ok(Vec::new()) };
+    let passages = index.passages(&facts.text)?.unwrap_or_default();
+    let site_of = |page: UrlId| Ok::<_, RowsError>(rows.page(page)?.map(|page| page.site.0));
+    let mut copying = copies::copying(&passages, site_of)?;
+    copying.retain(|(copy, _)| *copy != page);
+    Ok(copying)
 }
 
 /// Returns the pages that links relate to one of `others`.

@@ -53,6 +53,18 @@ impl FullText for Indexes<'_, '_> {
         self.views.get(index).map_or(Ok(0.0), |view| FullText::bm25(view, query, page))
     }
 
+    fn passages(&self, text: &str) -> Found<Option<Vec<Vec<UrlId>>>> {
+        let mut passages = Vec::new();
+        for (part, view) in self.parts() {
+            passages.extend(view.passages(text)?.into_iter().map(|found| {
+                let mut pages = Vec::new();
+                add(&mut pages, part, found);
+                pages
+            }));
+        }
+        Ok(Some(passages))
+    }
+
     fn documents(&self, query: &ElementQuery, are_known: bool) -> Found<Option<Vec<UrlId>>> {
         let mut documents = Vec::new();
         for (part, view) in self.parts() {

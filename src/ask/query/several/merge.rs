@@ -16,6 +16,7 @@ use archive_base::access::Access;
 use archive_books::ledger::{self, AnsweringError};
 use archive_books::prepared::Facts;
 use archive_books::search::{self, IndexView, Readers};
+use archive_books::topics::LinkWords;
 use archive_storage::{CaptureId, HostId, SiteId, State, Store, UrlId};
 use archive_web::parse::{DocumentFacts, Structure, Validity};
 use chrono::{DateTime, Utc};
@@ -352,6 +353,11 @@ impl Rows for Together<'_> {
     fn document(&self, capture: CaptureId, read: &mut DocumentReader<'_>) -> Found<()> {
         let (rows, capture) = self.of_capture(capture);
         rows.document(capture, read)
+    }
+
+    fn link_words(&self, capture: CaptureId) -> Found<Vec<LinkWords>> {
+        let (rows, capture) = self.of_capture(capture);
+        rows.link_words(capture)
     }
 
     fn structure(&self, capture: CaptureId) -> Found<Option<Structure>> {

@@ -34,6 +34,7 @@ impl Plan {
             let what = match search {
                 Search::Url(Relation::SameContentAs, _) | Search::Duplicates => "pages of equal content",
                 Search::Pages(Relation::SameContentAs, _) => "pages of equal content",
+                Search::Url(Relation::Near, _) | Search::Pages(Relation::Near, _) => "copies of a text",
                 Search::Pages(_, inner) if inner.target != QueryRows::Pages => {
                     "relations to sites, hosts and captures"
                 }

@@ -98,9 +98,12 @@ fn promised_and_observed(seed: u64, warm_up: i64, days: i64) -> (f64, f64) {
 
 #[test]
 fn sixty_days_of_refresh_runs_keep_what_the_plan_promises() {
-    let (promised, observed) = promised_and_observed(201, 12, 60);
-    println!("promised {promised:.4}, observed {observed:.4}");
-    assert!((promised - observed).abs() < 0.03, "promised {promised:.4}, observed {observed:.4}");
+    // A web of 150 pages hangs on a few of them: one alone is off by .02, and the order of answers moves that by .01.
+    let webs = [201, 203].map(|seed| promised_and_observed(seed, 12, 60));
+    let [promised, observed] =
+        [webs.map(|web| web.0), webs.map(|web| web.1)].map(|each| (each[0] + each[1]) / 2.0);
+    println!("promised {promised:.4}, observed {observed:.4}: {webs:.4?}");
+    assert!((promised - observed).abs() < 0.03, "promised {promised:.4}, observed {observed:.4}: {webs:.4?}");
     assert!((0.3..0.97).contains(&observed), "a web on which nothing depends on the budget shows nothing");
 }
 

@@ -453,7 +453,11 @@ fn somebody_logs_in_reviews_reads_and_leaves_in_a_browser() {
         let begun = Instant::now();
         while !browser.devtools("Network.getAllCookies", &json!({})).to_string().contains("\"archive-pages\"")
         {
-            assert!(begun.elapsed() < Duration::from_secs(60), "the frame shows nothing");
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "the frame shows nothing: {}",
+                browser.source()
+            );
         }
         browser.wait_for("name=\"by\" value=\"anna\"");
         browser.click("button[value='4']");

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use archive_base::access::Access;
-use archive_storage::{CaptureKind, MimeId, Store, UrlId};
+use archive_storage::{MimeId, Store, UrlId};
 use chrono::{DateTime, Utc};
 use rayon::prelude::*;
 
@@ -98,7 +98,7 @@ pub fn said_by_page(
         let said = match original.and_then(|it| known.get(&(it.digest, it.mime))) {
             // A page that is gone says nothing. Other errors reveal nothing about the page.
             _ if matches!(capture.status, 404 | 410) => Some(false),
-            _ if !is_version(capture) && capture.kind != CaptureKind::Resource => continue,
+            _ if !is_version(capture) => continue,
             Some(said) => *said,
             None if deadline.is_some_and(|deadline| Instant::now() >= deadline) => return Ok(None),
             None => {

@@ -1,6 +1,6 @@
 //! Finds copies of a text and quotations from it, by the phrases that the index has anyway; it costs no bytes.
 //!
-//! A passage is [`PASSAGE_WORDS`] words in a row (a shingle: Broder, "On the resemblance and containment of documents",
+//! A passage is five words in a row (a shingle: Broder, "On the resemblance and containment of documents",
 //! 1997). Comparing the passages of all pages would need a table of them; instead a text is cut into sections, and the
 //! index is asked for the passage of each section that is rarest by its rarest word. A page that copies a section whole
 //! has that passage. The sample follows the text, not a hash, so no sketch is stored, and its passages are those that
@@ -21,10 +21,10 @@ use super::view::IndexView;
 use super::words::{positions, words};
 
 /// Number of words of a passage.
-pub const PASSAGE_WORDS: usize = 5;
+const PASSAGE_WORDS: usize = 5;
 
 /// Maximum number of sections of a text, and so of searches; sections of longer texts are longer.
-pub const SECTIONS_MAX: usize = 128;
+const SECTIONS_MAX: usize = 128;
 
 /// Minimum number of words of a section.
 const SECTION_WORDS: usize = 16;
@@ -34,10 +34,10 @@ const SECTION_WORDS: usize = 16;
 const RARE_MAX: u64 = 20_000;
 
 /// Maximum number of pages of one site that share a passage before it counts as part of that site's template.
-pub const TEMPLATE_PAGES: usize = 16;
+const TEMPLATE_PAGES: usize = 16;
 
 /// Minimum number of passages that make a copy.
-pub const PASSAGES_MIN: usize = 2;
+const PASSAGES_MIN: usize = 2;
 
 /// Maximum number of words of a text that are looked at.
 const WORDS_MAX: usize = 1 << 17;
@@ -95,34 +95,35 @@ fn sections(words: usize) -> impl Iterator<Item = Range<usize>> {
     (0..words).step_by(length).map(move |start| start..(start + length).min(words))
 }
 
-/// Returns the pages that have some of the passages, with their number, given the pages of each passage and the site of a
-/// page. A passage that many pages of a site have is no copy there.
+/// Returns the pages that have some of the passages, given the pages of each passage and the site of a page. A passage that
+/// many pages of a site have is no copy there.
 ///
 /// # Errors
 /// Any error of `site_of`.
 pub fn copying<E>(
     passages: &[Vec<UrlId>],
     mut site_of: impl FnMut(UrlId) -> Result<Option<u32>, E>,
-) -> Result<Vec<(UrlId, usize)>, E> {
+) -> Result<Vec<UrlId>, E> {
+    let mut sites: HashMap<UrlId, Option<u32>> = HashMap::new();
     let mut counts: HashMap<UrlId, usize> = HashMap::new();
     for pages in passages {
         let mut by_site: HashMap<u32, Vec<UrlId>> = HashMap::new();
         for page in pages {
-            if let Some(site) = site_of(*page)? {
-                by_site.entry(site).or_default().push(*page);
-            }
+            let site = match sites.get(page) {
+                Some(site) => *site,
+                None => *sites.entry(*page).or_insert(site_of(*page)?),
+            };
+            site.into_iter().for_each(|site| by_site.entry(site).or_default().push(*page));
         }
         for page in by_site.into_values().filter(|pages| pages.len() <= TEMPLATE_PAGES).flatten() {
             *counts.entry(page).or_default() += 1;
         }
     }
-    let mut copying: Vec<_> = counts.into_iter().filter(|(_, count)| *count >= PASSAGES_MIN).collect();
-    copying.sort_unstable_by(|left, right| right.1.cmp(&left.1).then(left.0.cmp(&right.0)));
-    Ok(copying)
+    Ok(counts.into_iter().filter(|(_, count)| *count >= PASSAGES_MIN).map(|(page, _)| page).collect())
 }
 
 /// All passages of a text, for exact comparisons.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Passages(Vec<u64>);
 
 impl Passages {
@@ -180,10 +181,10 @@ mod tests {
         let pages = |range: Range<u32>| range.map(UrlId).collect::<Vec<_>>();
         let site = |page: UrlId| Ok::<_, ()>(Some(u32::from(page.0 >= 100)));
         let most = TEMPLATE_PAGES as u32;
-        assert_eq!(copying(&[pages(0..most), pages(0..1)], site), Ok(vec![(UrlId(0), 2)]));
+        assert_eq!(copying(&[pages(0..most), pages(0..1)], site), Ok(vec![UrlId(0)]));
         assert_eq!(copying(&[pages(0..most + 1), pages(0..1)], site), Ok(vec![]));
         let mut both = pages(0..most + 1);
         both.push(UrlId(100));
-        assert_eq!(copying(&[both, pages(100..101)], site), Ok(vec![(UrlId(100), 2)]));
+        assert_eq!(copying(&[both, pages(100..101)], site), Ok(vec![UrlId(100)]));
     }
 }

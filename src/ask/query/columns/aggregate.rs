@@ -32,11 +32,7 @@ struct BucketKey {
 impl BucketKey {
     fn of(expr: &PlannedExpr) -> Option<Self> {
         if let PlannedExpr::Call(
-            Function::Year(_)
-            | Function::Month(_)
-            | Function::Day(_)
-            | Function::Date(_)
-            | Function::Period(..),
+            Function::Year(_) | Function::Month(_) | Function::Day(_) | Function::Period(..),
             time,
         ) = expr
         {

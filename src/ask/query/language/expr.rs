@@ -49,8 +49,6 @@ pub(crate) enum Function {
     Year(Zone),
     Month(Zone),
     Day(Zone),
-    /// The date, as in 2026-01-31.
-    Date(Zone),
     /// The period of the calendar that a time is in, as a text.
     Period(Period, Zone),
     Lower,
@@ -299,7 +297,7 @@ impl Function {
             "year" => Self::Year(zone),
             "month" => Self::Month(zone),
             "day" => Self::Day(zone),
-            "date" => Self::Date(zone),
+            "date" => Self::Period(Period::Day, zone),
             "lower" => Self::Lower,
             "length" => Self::Length,
             _ => return None,
@@ -316,7 +314,6 @@ impl Function {
             (Self::Year(zone), Value::Time(time)) => number(f64::from(date(time, zone).year())),
             (Self::Month(zone), Value::Time(time)) => Value::Integer(date(time, zone).month().into()),
             (Self::Day(zone), Value::Time(time)) => Value::Integer(date(time, zone).day().into()),
-            (Self::Date(zone), Value::Time(time)) => Value::Text(date(time, zone).to_string()),
             (Self::Lower, Value::Text(text)) => Value::Text(text.to_lowercase()),
             (Self::Period(period, zone), Value::Time(time)) => Value::Text(period.of(date(time, zone))),
             (Self::Length, Value::Text(text)) => Value::Integer(text.chars().count() as u64),

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use archive_books::ledger::canonical_of;
 use archive_books::search::Phrase;
-use archive_grammar::{ArithmeticSign, Expr as Written, Literal, ParseError, Spanned, nearest};
+use archive_grammar::{ArithmeticSign, Expr as Written, Literal, ParseError, QueryRows, Spanned, nearest};
 use regex::{Regex, RegexBuilder};
 use url::Url;
 
@@ -231,7 +231,7 @@ impl Typing<'_> {
             Function::Year(_) | Function::Month(_) | Function::Day(_) => {
                 (ColumnKind::Time, ColumnKind::Number, true)
             }
-            Function::Date(_) | Function::Period(..) => (ColumnKind::Time, ColumnKind::Text, true),
+            Function::Period(..) => (ColumnKind::Time, ColumnKind::Text, true),
             Function::Lower | Function::Label(_) | Function::Part(_) => {
                 (ColumnKind::Text, ColumnKind::Text, true)
             }
@@ -292,19 +292,13 @@ impl Typing<'_> {
 
     /// Checks `first_said("opening hours")`.
     fn said(&mut self, argument: &Spanned<Written>, is_last: bool, span: Range<usize>) -> Checked<TypedExpr> {
-        use archive_grammar::QueryRows;
         let Written::Literal(Literal::Text(phrase)) = &argument.value else {
             return Err(self.mistake(&argument.span, "put the words that are looked for in quotes"));
         };
         if Phrase::of(phrase).is_none() {
             return Err(self.mistake(&argument.span, "there is no word to search for in this text"));
         }
-        if !matches!(self.columns.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
-            return Err(self.mistake(&span, "only pages, captures and versions say something"));
-        }
-        if self.grouping.is_some() {
-            return Err(self.mistake(&span, "the rows of a group differ in what they say: group by it too"));
-        }
+        self.expect_captured(&span, "say something", "what they say")?;
         let shown = self.text.get(span.clone()).unwrap_or_default().to_owned();
         let expr = PlannedExpr::Said { phrase: phrase.clone(), is_last };
         Ok(TypedExpr { expr, kind: ColumnKind::Time, folds_case: true, shown, span })
@@ -325,19 +319,24 @@ impl Typing<'_> {
         self.mistake(&pattern.span, format!("{what}: {reason}"))
     }
 
+    /// Checks that each row stands for a page or a capture, which have something that others lack.
+    fn expect_captured(&self, span: &Range<usize>, have: &str, what: &str) -> Checked<()> {
+        if !matches!(self.columns.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
+            return Err(self.mistake(span, format!("only pages, captures and versions {have}")));
+        }
+        if self.grouping.is_some() {
+            return Err(self.mistake(span, format!("the rows of a group differ in {what}: group by it too")));
+        }
+        Ok(())
+    }
+
     fn header(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<TypedExpr> {
-        use archive_grammar::QueryRows;
         let Written::Literal(Literal::Text(name)) = &argument.value else {
             return Err(self
                 .mistake(&argument.span, "put the name of a header in quotes")
                 .with_suggestion(Some("as in header(\"content-type\")".to_owned())));
         };
-        if !matches!(self.columns.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
-            return Err(self.mistake(&span, "only pages, captures and versions have headers"));
-        }
-        if self.grouping.is_some() {
-            return Err(self.mistake(&span, "the rows of a group differ in their headers: group by it too"));
-        }
+        self.expect_captured(&span, "have headers", "their headers")?;
         let shown = format!("header(\"{name}\")");
         let expr = PlannedExpr::Header(name.to_lowercase());
         Ok(TypedExpr { expr, kind: ColumnKind::Text, folds_case: true, shown, span })
@@ -359,7 +358,7 @@ impl Typing<'_> {
             let message = format!("there is no topic `{name}`");
             return Err(self.mistake(&argument.span, message).with_suggestion(Some(suggestion)));
         };
-        if !matches!(self.columns.target, archive_grammar::QueryRows::Pages) {
+        if !matches!(self.columns.target, QueryRows::Pages) {
             return Err(self.mistake(&span, "only pages have topics"));
         }
         if self.grouping.is_some() {
@@ -374,17 +373,11 @@ impl Typing<'_> {
     }
 
     fn shared(&mut self, argument: &Spanned<Written>, span: Range<usize>) -> Checked<TypedExpr> {
-        use archive_grammar::QueryRows;
         let Written::Literal(Literal::Text(url)) = &argument.value else {
             return Err(self.mistake(&argument.span, "put the URL of the other page in quotes"));
         };
         let url = self.url(url, &argument.span)?;
-        if !matches!(self.columns.target, QueryRows::Pages | QueryRows::Captures | QueryRows::Versions) {
-            return Err(self.mistake(&span, "only pages, captures and versions have texts"));
-        }
-        if self.grouping.is_some() {
-            return Err(self.mistake(&span, "the rows of a group differ in their texts: group by it too"));
-        }
+        self.expect_captured(&span, "have texts", "their texts")?;
         let shown = format!("shared({url})");
         Ok(TypedExpr {
             expr: PlannedExpr::Shared(url),
@@ -497,8 +490,8 @@ impl Typing<'_> {
 }
 
 /// The last label of a host, or of the name of a site where rows have no host.
-fn top_level_domain(FieldPath { via, .. }: FieldPath, target: archive_grammar::QueryRows) -> PlannedExpr {
-    let is_site = via == Some(Via::Site) || via.is_none() && target == archive_grammar::QueryRows::Sites;
+fn top_level_domain(FieldPath { via, .. }: FieldPath, target: QueryRows) -> PlannedExpr {
+    let is_site = via == Some(Via::Site) || via.is_none() && target == QueryRows::Sites;
     let column = if is_site { Column::Site } else { Column::Host };
     PlannedExpr::Call(Function::Label(1), Box::new(PlannedExpr::Field(FieldPath { via, column })))
 }

@@ -185,19 +185,15 @@ fn copies_of(
     let mut found = Vec::new();
     for other in others {
         rows.running().check()?;
-        found.extend(copying(rows, index, other)?.into_iter().map(|(page, _)| page));
+        found.extend(copying(rows, index, other)?);
     }
     found.sort_unstable();
     found.dedup();
     Ok(found)
 }
 
-/// Returns the other pages that have passages of a page's text, with the number of these passages, most first.
-pub(crate) fn copying(
-    rows: &dyn Rows,
-    index: &dyn FullText,
-    page: UrlId,
-) -> Result<Vec<(UrlId, usize)>, RowsError> {
+/// Returns the other pages that have passages of a page's text.
+fn copying(rows: &dyn Rows, index: &dyn FullText, page: UrlId) -> Result<Vec<UrlId>, RowsError> {
     let Some(newest) = rows.page(page)?.map(|page| newest(rows, &page)).transpose()?.flatten() else {
         return Ok(Vec::new());
     };
@@ -205,7 +201,7 @@ pub(crate) fn copying(
     let passages = index.passages(&facts.text)?.unwrap_or_default();
     let site_of = |page: UrlId| Ok::<_, RowsError>(rows.page(page)?.map(|page| page.site.0));
     let mut copying = copies::copying(&passages, site_of)?;
-    copying.retain(|(copy, _)| *copy != page);
+    copying.retain(|copy| *copy != page);
     Ok(copying)
 }
 

@@ -3,8 +3,7 @@
 mod examples;
 
 use std::collections::HashSet;
-use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use archive::jobs;
 use archive_base::files::{self, WholeFile};
@@ -188,15 +187,7 @@ fn export(args: &ExportTopic) -> Result<()> {
 }
 
 fn import(args: &ImportTopic) -> Result<()> {
-    let bytes = if args.file == Path::new("-") {
-        let mut bytes = Vec::new();
-        let input = std::io::stdin().take(TOPIC_BYTES_MAX + 1);
-        { input }.read_to_end(&mut bytes).within("cannot read the topic from standard input")?;
-        bytes
-    } else {
-        let read = files::read(&args.file, TOPIC_BYTES_MAX);
-        read.map_err(|error| usage(format!("cannot read {}: {error}", args.file.display())))?
-    };
+    let bytes = examples::input(&args.file, TOPIC_BYTES_MAX)?;
     let topic = topics::import(&args.archive.path, &args.file, &bytes, args.name.as_deref())?;
     print(&topic.about)
 }

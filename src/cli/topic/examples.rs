@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use archive::jobs;
@@ -233,12 +234,22 @@ fn classified(
 }
 
 fn text(file: &Path, bytes_max: u64) -> Result<String> {
-    if file == Path::new("-") {
-        return std::io::read_to_string(std::io::stdin()).within("cannot read standard input");
+    Ok(String::from_utf8_lossy(&input(file, bytes_max)?).into_owned())
+}
+
+/// Reads a file of limited length, or standard input if it is '-'.
+pub(super) fn input(file: &Path, bytes_max: u64) -> Result<Vec<u8>> {
+    if file != Path::new("-") {
+        let read = files::read(file, bytes_max);
+        return read.map_err(|error| usage(format!("cannot read {}: {error}", file.display())));
     }
-    let bytes = files::read(file, bytes_max)
-        .map_err(|error| usage(format!("cannot read {}: {error}", file.display())))?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    let mut bytes = Vec::new();
+    let limited = std::io::stdin().lock().take(bytes_max + 1).read_to_end(&mut bytes);
+    limited.within("cannot read standard input")?;
+    if bytes.len() as u64 > bytes_max {
+        refuse!("standard input has more than {bytes_max} bytes");
+    }
+    Ok(bytes)
 }
 
 /// The pages with these URLs that are in the archive, if there is one, and may be shown.

@@ -11,6 +11,8 @@
 //! also links to N URLs that are never fetched: `--pages 5000000 --found 29` generates an archive of a hundred million
 //! URLs.
 //!
+//! With `--questions FILE`, the queries of that file, one a line, are asked in place of these.
+//!
 //! Each query runs `--times` times after one unmeasured run, each time on a newly opened archive. The output is one
 //! JSON object per query: milliseconds of opening and of the answer, median and 99th percentile, in wall-clock and
 //! processor time.
@@ -107,8 +109,13 @@ fn main() -> Outcomes<()> {
         let seconds = begun.elapsed().as_secs_f64();
         println!("{}", json!({ "step": "indexed", "documents": documents, "seconds": seconds }));
     }
-    for question in QUESTIONS.iter().chain(SEARCHES.iter().filter(|_| has_index)) {
-        ask(&folder, question, times as usize)?;
+    let usual = QUESTIONS.iter().chain(SEARCHES.iter().filter(|_| has_index)).copied();
+    let own = argument("--questions").map(fs::read_to_string).transpose()?;
+    let questions: Vec<&str> = own.as_ref().map_or_else(|| usual.collect(), |text| text.lines().collect());
+    for question in questions {
+        if let Err(error) = ask(&folder, question, times as usize) {
+            println!("{}", json!({ "question": question, "error": error.to_string() }));
+        }
     }
     println!("{}", json!({ "peak_bytes": peak_bytes() }));
     Ok(())

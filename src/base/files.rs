@@ -56,8 +56,16 @@ impl FileError {
 /// # Errors
 /// When it cannot be read, is not a regular file, or is longer than `bytes_max`.
 pub fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
+    read_within(open_regular(path, OpenMode::Read)?, bytes_max)
+}
+
+/// Reads all of `source`.
+///
+/// # Errors
+/// When it cannot be read or is longer than `bytes_max`.
+pub fn read_within(source: impl Read, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    open_regular(path, OpenMode::Read)?.take(bytes_max + 1).read_to_end(&mut bytes)?;
+    source.take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max {
         return Err(io::Error::other(format!("it is longer than {bytes_max} bytes")));
     }
@@ -382,6 +390,19 @@ pub fn refuse_link_in(archive: &Path, path: &Path) -> io::Result<()> {
     match (archive.canonicalize(), parent.canonicalize()) {
         (Ok(archive), Ok(parent)) if parent.starts_with(&archive) => refuse_link(path),
         _ => Ok(()),
+    }
+}
+
+/// Identity of a file's contents, if files are only ever replaced: inode number and modification time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileStamp(u64, i64, i64);
+
+impl FileStamp {
+    /// Returns the stamp of the file at `path`, if there is one.
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let meta = fs::metadata(path).ok()?;
+        Some(Self(meta.ino(), meta.mtime(), meta.mtime_nsec()))
     }
 }
 

@@ -7,10 +7,9 @@
 
 use std::collections::HashSet;
 
-use archive_books::change::is_version;
 use archive_books::ledger::{LinkCode, REQUISITE_DEPTH_MAX, page_flags as flags};
 use archive_math::refresh::rate::{ChangeObservations, RatePrior};
-use archive_storage::{Capture, CaptureKind, Page, State, StateError, UrlId, Visit};
+use archive_storage::{Page, State, StateError, UrlId, Visit};
 use archive_web::parse::LinkKind;
 
 use super::due::RefreshRules;
@@ -53,11 +52,6 @@ pub struct PartTurn {
 /// Whether a URL comes only with pages, and was fetched.
 pub(crate) fn is_part(page: &Page) -> bool {
     page.flags.has_any(flags::FETCHED) && !page.flags.has_any(flags::ROBOTS) && !flags::is_page(page.flags)
-}
-
-/// Whether a capture found its page or part. A resource that was imported without a response has no status.
-pub(super) fn is_found(capture: &Capture) -> bool {
-    is_version(capture) || capture.kind == CaptureKind::Resource
 }
 
 /// Returns the parts of a page by its stored links, and their parts, nearest first, that are not in `seen`; adds them

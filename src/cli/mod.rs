@@ -54,6 +54,7 @@ mod freshness;
 mod get;
 mod history;
 mod import;
+mod input;
 mod interrupt;
 mod lab;
 mod logging;

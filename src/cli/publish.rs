@@ -1,8 +1,6 @@
 //! `archive publish`: accepts announcements of changed pages.
 
-use std::fs;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use archive::jobs::{self, Opening};
 use archive_books::ledger::Credits;
@@ -13,7 +11,7 @@ use archive_web::fetch;
 
 use super::messages::Hearing;
 use super::options::{ArchiveArgs, ClockArgs};
-use super::{During, Failure, Result, output, usage};
+use super::{Failure, Result, input, output, usage};
 
 /// Maximum number of out-of-scope URLs listed.
 const NAMED_MAX: usize = 10;
@@ -104,23 +102,11 @@ fn read(args: &Args) -> Result<Vec<Announcement>> {
     let mut announced = publish::read(args.urls.join("\n").as_bytes())
         .map_err(|error| usage(error.to_string().replace("line ", "URL ")))?;
     for file in &args.file {
-        let bytes = read_file(file).within(format_args!("cannot read {}", file.display()))?;
-        let found = publish::read(&bytes).map_err(|error| usage(format!("{}: {error}", file.display())))?;
+        let found = publish::read(&input::read(file, BYTES_MAX as u64)?)
+            .map_err(|error| usage(format!("{}: {error}", file.display())))?;
         announced.extend(found);
     }
     Ok(announced)
-}
-
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    // Read one byte more than the limit to detect an excess.
-    let limit = BYTES_MAX as u64 + 1;
-    if path == Path::new("-") {
-        io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
-    } else {
-        fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
-    }
-    Ok(bytes)
 }
 
 /// Converts mistakes in an announcement to usage errors.

@@ -1,12 +1,14 @@
 //! `archive query`: finds and counts whatever matches a query.
 
-use std::io::{self, Read};
+use std::io;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use archive_ask::query::{self, Answer, ColumnKind, Heading, Limits, Plan, Question, Running, Value};
 use archive_ask::review::guarded;
 use archive_base::access::Access;
+use archive_grammar::TEXT_BYTES_MAX;
 use archive_storage::Store;
 use chrono::Utc;
 use indicatif::{HumanBytes, HumanCount};
@@ -14,7 +16,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use super::options::{AskArgs, TimeArgs, query_memory};
-use super::{During, Result, output};
+use super::{Result, input, output, usage};
 
 /// Initial buffer size for CSV: enough for most records.
 const CSV_BYTES: usize = 1 << 10;
@@ -129,7 +131,11 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let text = match args.query.as_slice() {
-        [only] if only == "-" => read_input()?,
+        [only] if only == "-" => {
+            let bytes = input::read(Path::new("-"), TEXT_BYTES_MAX as u64)?;
+            String::from_utf8(bytes)
+                .map_err(|error| usage(format!("the query is not UTF-8 text: {error}")))?
+        }
         words => words.join(" "),
     };
     let limits = Limits { memory: args.memory, ..args.time.limits() };
@@ -260,13 +266,6 @@ fn show(answer: &Answer, is_cut: bool) -> Result<()> {
         _ => {}
     }
     Ok(())
-}
-
-fn read_input() -> Result<String> {
-    let mut text = String::new();
-    let bytes_max = archive_grammar::TEXT_BYTES_MAX as u64 + 1;
-    io::stdin().lock().take(bytes_max).read_to_string(&mut text).within("cannot read the query")?;
-    Ok(text)
 }
 
 /// Prints rows for programs as they arrive, as JSON or CSV.

@@ -18,7 +18,7 @@ use self::examples::{Examples, Source};
 use super::options::ArchiveArgs;
 use super::output::{self, Listing};
 use super::progress::harvest;
-use super::{During, Result, usage};
+use super::{During, Result, input, usage};
 
 /// Maximum number of examples shown.
 const EXAMPLES_SHOWN: usize = 5;
@@ -187,7 +187,7 @@ fn export(args: &ExportTopic) -> Result<()> {
 }
 
 fn import(args: &ImportTopic) -> Result<()> {
-    let bytes = examples::input(&args.file, TOPIC_BYTES_MAX)?;
+    let bytes = input::read(&args.file, TOPIC_BYTES_MAX)?;
     let topic = topics::import(&args.archive.path, &args.file, &bytes, args.name.as_deref())?;
     print(&topic.about)
 }

@@ -6,10 +6,13 @@
 
 use std::hash::Hash;
 use std::num::NonZeroUsize;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_ask::find::{self, CaptureTimes, FindError, ParsedSearch, Results, SearchOptions};
-use archive_books::search::{Commit, FOLDER, VERSIONS_FOLDER};
+use archive_base::files::{FileError, FileStamp};
+use archive_books::search::{FOLDER, VERSIONS_FOLDER, commit_of};
+use archive_books::trends::{self, Trends};
 use archive_storage::Store;
 use chrono::{DateTime, Utc};
 use lru::LruCache;
@@ -30,6 +33,8 @@ pub(super) struct ArchiveCache {
     pub(super) times: AnswerCache<(), Option<CaptureTimes>>,
     /// By site name.
     pub(super) sites: AnswerCache<String, SiteView>,
+    /// As last written, with the stamp of the file.
+    trends: Mutex<Option<(FileStamp, Arc<Trends>)>>,
     /// Search cache shared by all archives that are served.
     kept: Arc<find::PageTextCache>,
 }
@@ -49,7 +54,7 @@ struct CachedAnswers<K: Hash + Eq, V> {
 struct Basis {
     state: u64,
     checkpoint: u64,
-    indexes: [Option<Commit>; 2],
+    indexes: [Option<FileStamp>; 2],
 }
 
 /// A search, and the range of results requested.
@@ -71,6 +76,18 @@ impl<K: Hash + Eq, V> Default for AnswerCache<K, V> {
 impl ArchiveCache {
     pub(super) fn new(kept: Arc<find::PageTextCache>) -> Self {
         Self { kept, ..Self::default() }
+    }
+
+    /// The importance of sites and pages over time, read anew when its file has changed.
+    pub(super) fn trends(&self, archive: &Path) -> Result<Arc<Trends>, FileError> {
+        let Some(stamp) = FileStamp::of(&archive.join(trends::FILE)) else { return Ok(Arc::default()) };
+        let mut known = self.trends.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, trends)) = known.as_ref().filter(|(of, _)| *of == stamp) {
+            return Ok(Arc::clone(trends));
+        }
+        let trends = Arc::new(Trends::read(archive)?);
+        *known = Some((stamp, Arc::clone(&trends)));
+        Ok(trends)
     }
 
     /// Cached intermediate data of searches.
@@ -137,7 +154,7 @@ impl<K: Hash + Eq, V> AnswerCache<K, V> {
 
 impl Basis {
     fn of(store: &Store) -> Self {
-        let index = |folder| Commit::of(&store.path().join(folder));
+        let index = |folder| commit_of(&store.path().join(folder));
         let state = store.state();
         Self {
             state: state.identity(),

@@ -41,7 +41,7 @@ pub use files::{check, is_unsealed};
 pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, FoundPage, most_like};
 pub(crate) use forms::language_term;
 pub use phrase::Phrase;
-pub use reader::{Commit, Readers, SearchReader};
+pub use reader::{Readers, SearchReader, commit_of};
 pub use snippet::{Marked, SNIPPET_CHARACTERS_MAX, Snippet};
 pub use statistics::Statistics;
 pub use structures::Structures;

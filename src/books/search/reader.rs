@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use archive_base::files::FileStamp;
 use archive_storage::UrlId;
 use tantivy::collector::{Collector, SegmentCollector};
 use tantivy::columnar::Column;
@@ -39,22 +40,15 @@ impl std::fmt::Debug for SearchReader {
     }
 }
 
-/// Identity of the file that each commit of an index rewrites: its inode number and modification time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Commit(u64, i64, i64);
-
-impl Commit {
-    /// Returns the commit of the index in `folder`, if there is one.
-    #[must_use]
-    pub fn of(folder: &Path) -> Option<Self> {
-        let meta = std::fs::metadata(folder.join("meta.json")).ok()?;
-        Some(Self(meta.ino(), meta.mtime(), meta.mtime_nsec()))
-    }
+/// Returns the stamp of the file that each commit of the index in `folder` rewrites, if there is one.
+#[must_use]
+pub fn commit_of(folder: &Path) -> Option<FileStamp> {
+    FileStamp::of(&folder.join("meta.json"))
 }
 
 /// Indexes kept open between searches until their next commit: opening one costs as much as the rest of a search.
 #[derive(Debug, Default)]
-pub struct Readers(Mutex<HashMap<PathBuf, (Commit, SearchReader)>>);
+pub struct Readers(Mutex<HashMap<PathBuf, (FileStamp, SearchReader)>>);
 
 impl Readers {
     /// Returns the index in `folder` as of its last commit.
@@ -64,7 +58,7 @@ impl Readers {
     pub fn open(&self, folder: &Path) -> Result<SearchReader, SearchError> {
         let open = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Read before the index is opened: the next search then sees any commit made in between.
-        let Some(commit) = Commit::of(folder) else {
+        let Some(commit) = commit_of(folder) else {
             open().remove(folder);
             return SearchReader::open(folder);
         };

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use archive_books::change::is_version;
 use archive_books::ledger::{CreditError, capture_flags};
 use archive_books::prepared::archive_prior;
 use archive_math::refresh::rate::{ChangeObservations, RatePrior};
@@ -11,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{PageModel, SECONDS_PER_DAY};
 use crate::plan::ForecastSample;
-use crate::requisites::{PartTurn, Requisite, is_found, parts_of};
+use crate::requisites::{PartTurn, Requisite, parts_of};
 
 /// Maximum number of captures of a part that are searched for those before and after its page.
 const CAPTURES_MAX: usize = 1 << 10;
@@ -58,7 +59,7 @@ impl PartsShown {
     pub fn newest(state: &State, prior: &RatePrior, page: UrlId) -> Result<Option<Self>, StateError> {
         for capture in state.history(page)? {
             let (_, capture) = capture?;
-            if is_found(&capture) {
+            if is_version(&capture) {
                 return Ok(Some(Self::at(state, prior, page, capture.time)?));
             }
         }
@@ -165,7 +166,7 @@ fn shown_at(state: &State, prior: &RatePrior, part: &Requisite, time: i64) -> Re
     let nearest = since.into_iter().chain(until).fold(f64::INFINITY, f64::min);
     let right = match (before.zip(after), since.zip(until)) {
         (Some((before, after)), Some((since, until))) => {
-            let found = (is_found(&before), is_found(&after));
+            let found = (is_version(&before), is_version(&after));
             let is_same =
                 found == (false, false) || found == (true, true) && !capture_flags::bytes_changed(&after);
             // A change in between came at any time.

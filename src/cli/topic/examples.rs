@@ -2,14 +2,12 @@
 
 use std::collections::HashSet;
 use std::collections::hash_map::Entry;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use archive::jobs;
 use archive_ask::find::{FindError, ParsedSearch, SearchOptions, find_in};
 use archive_ask::query::Question;
 use archive_base::access::Access;
-use archive_base::files;
 use archive_books::search::FIND_WORDS_MAX;
 use archive_books::topics::{self, LabelledDocument, Lesson, TaxonomyError, read_documents};
 use archive_grammar::{Check, Condition};
@@ -19,7 +17,7 @@ use chrono::Utc;
 use url::Url;
 
 use super::super::options::ReadArgs;
-use super::super::{During, Result, output, usage};
+use super::super::{Result, input, output, usage};
 
 /// Number of search results that words are looked for in.
 const WORDS_PAGES: usize = 50;
@@ -234,22 +232,7 @@ fn classified(
 }
 
 fn text(file: &Path, bytes_max: u64) -> Result<String> {
-    Ok(String::from_utf8_lossy(&input(file, bytes_max)?).into_owned())
-}
-
-/// Reads a file of limited length, or standard input if it is '-'.
-pub(super) fn input(file: &Path, bytes_max: u64) -> Result<Vec<u8>> {
-    if file != Path::new("-") {
-        let read = files::read(file, bytes_max);
-        return read.map_err(|error| usage(format!("cannot read {}: {error}", file.display())));
-    }
-    let mut bytes = Vec::new();
-    let limited = std::io::stdin().lock().take(bytes_max + 1).read_to_end(&mut bytes);
-    limited.within("cannot read standard input")?;
-    if bytes.len() as u64 > bytes_max {
-        refuse!("standard input has more than {bytes_max} bytes");
-    }
-    Ok(bytes)
+    Ok(String::from_utf8_lossy(&input::read(file, bytes_max)?).into_owned())
 }
 
 /// The pages with these URLs that are in the archive, if there is one, and may be shown.

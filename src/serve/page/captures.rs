@@ -113,7 +113,7 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
             .and_then(|page| page.kind)
             .map(DocumentKind::page_type),
         why: archive_choose::why(store, access, id, Weights::kept(store)?, None, Utc::now(), *asked.speech)?,
-        importance_noted: noted(store.path(), |trends| trends.pages.get(&url))?,
+        importance_noted: noted(asked.opened, |trends| trends.pages.get(&url))?,
         links,
         linked,
         url,

@@ -65,7 +65,7 @@ fn held(asked: &ArchiveRequest<'_>, name: &str) -> Result<SiteView, PageProblem>
     ))?;
     Ok(SiteView {
         other: site.other(),
-        importance_noted: noted(asked.opened.store.path(), |trends| trends.sites.get(&site.name))?,
+        importance_noted: noted(asked.opened, |trends| trends.sites.get(&site.name))?,
         site: site.name,
         importance: site.importance,
         pages: site.pages,

@@ -1,13 +1,12 @@
 //! The importance of a site or a page over time.
 
-use std::path::Path;
-
 use archive_base::files::FileError;
 use archive_books::trends::{Series, Trends};
 use chrono::{DateTime, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
+use super::super::opener::RoleView;
 use super::picture::Picture;
 use super::{Speech, utc};
 
@@ -21,10 +20,10 @@ pub(super) struct ImportanceAt {
 
 /// What was noted of a site or page, oldest first.
 pub(super) fn noted(
-    archive: &Path,
+    opened: &RoleView<'_>,
     of: impl FnOnce(&Trends) -> Option<&Series>,
 ) -> Result<Vec<ImportanceAt>, FileError> {
-    let trends = Trends::read(archive)?;
+    let trends = opened.cache.trends(opened.store.path())?;
     let each = of(&trends).into_iter().flat_map(Series::each);
     Ok(each.map(|(time, importance)| ImportanceAt { time: Some(time), importance }).collect())
 }

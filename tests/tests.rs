@@ -117,6 +117,7 @@ mod together;
 mod access;
 mod accounts;
 mod bad_input;
+mod budgets;
 mod commands;
 mod documented;
 mod examples;

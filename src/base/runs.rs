@@ -100,12 +100,21 @@ pub struct RunReport {
 pub struct RunLimits {
     /// Total number of pages.
     pub pages: Option<u64>,
+    /// Bytes received.
+    #[serde(default)]
+    pub bytes: Option<u64>,
     /// Duration in seconds.
     pub seconds: Option<f64>,
     /// Number of pages of one host of a site of importance 1 or less.
     pub pages_per_host: Option<u32>,
     /// Number of pages of one site of importance 1 or less.
     pub pages_per_site: Option<u32>,
+    /// Bytes received from one host.
+    #[serde(default)]
+    pub bytes_per_host: Option<u64>,
+    /// Bytes received from one site.
+    #[serde(default)]
+    pub bytes_per_site: Option<u64>,
     /// Seconds between two requests to a host, and to an address, as given on the command line.
     pub delay_seconds: Option<[f64; 2]>,
     /// Maximum number of concurrent requests.

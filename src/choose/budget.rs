@@ -1,4 +1,4 @@
-//! Page budgets of hosts and sites. Sites that others link to get more.
+//! Budgets of hosts and sites: of pages in all, and of bytes in a run. Sites that others link to get more pages.
 //!
 //! A host with a calendar or a site with a host name for every page has no end, and its own links make it look
 //! important. So the budget grows only with the importance that comes from other sites (IRLbot has the same idea: Lee,
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 /// The budget of the most important site is this many times that of an ordinary one.
 const GROWTH_MAX: f64 = 100.0;
 
-/// Limits on the pages of a host and of a site, if any.
+/// Limits on what is fetched of a host and of a site, if any.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budgets {
@@ -22,13 +22,23 @@ pub struct Budgets {
     pub pages_per_host: Option<u32>,
     /// Page limit of a site of importance 1 or less.
     pub pages_per_site: Option<u32>,
+    /// Limit on the bytes that a run receives from a host.
+    pub bytes_per_host: Option<u64>,
+    /// Limit on the bytes that a run receives from a site.
+    pub bytes_per_site: Option<u64>,
 }
 
-/// Pages that are being fetched and already count towards a budget.
+/// What a run has used of budgets, besides the pages that the state counts.
 #[derive(Debug, Default)]
 pub struct BudgetUnderWay {
+    /// Pages that are being fetched.
     hosts: HashMap<HostId, u32>,
     sites: HashMap<SiteId, u32>,
+    /// Bytes received.
+    host_bytes: HashMap<HostId, u64>,
+    site_bytes: HashMap<SiteId, u64>,
+    /// Budgets in bytes that hosts have of their own.
+    own_bytes: HashMap<HostId, u64>,
 }
 
 impl Budgets {
@@ -67,6 +77,22 @@ impl Budgets {
         Ok(spent.filter(|_| !is_kept))
     }
 
+    /// Returns why nothing more of a host may be fetched in this run: its budget of bytes, or that of its site, is spent.
+    pub fn bytes_spent(
+        &self,
+        state: &State,
+        host: HostId,
+        used: &BudgetUnderWay,
+    ) -> Result<Option<Refusal>, StateError> {
+        let budget = used.own_bytes.get(&host).copied().or(self.bytes_per_host);
+        if budget.is_some_and(|budget| used.host_bytes.get(&host).is_some_and(|bytes| *bytes >= budget)) {
+            return Ok(Some(Refusal::PagesPerHost));
+        }
+        let Some(budget) = self.bytes_per_site else { return Ok(None) };
+        let bytes = used.site_bytes.get(&state.host(host)?.site);
+        Ok(bytes.is_some_and(|bytes| *bytes >= budget).then_some(Refusal::PagesPerSite))
+    }
+
     /// Returns why no further page of a host may be fetched. People's ratings scale budgets up and down.
     pub fn spent(
         &self,
@@ -76,7 +102,7 @@ impl Budgets {
         under_way: &BudgetUnderWay,
         decisions: &Decisions,
     ) -> Result<Option<Refusal>, StateError> {
-        if *self == Self::default() {
+        if self.pages_per_host.is_none() && self.pages_per_site.is_none() {
             return Ok(None);
         }
         let record = state.host(host)?;
@@ -124,6 +150,18 @@ impl BudgetUnderWay {
         *self.hosts.entry(host).or_insert(0) += 1;
         *self.sites.entry(state.host(host)?.site).or_insert(0) += 1;
         Ok(())
+    }
+
+    /// Counts bytes received from a host.
+    pub fn receive(&mut self, state: &State, host: HostId, bytes: u64) -> Result<(), StateError> {
+        *self.host_bytes.entry(host).or_insert(0) += bytes;
+        *self.site_bytes.entry(state.host(host)?.site).or_insert(0) += bytes;
+        Ok(())
+    }
+
+    /// Gives a host a budget in bytes of its own.
+    pub fn set_bytes(&mut self, host: HostId, budget: u64) {
+        self.own_bytes.insert(host, budget);
     }
 
     /// Uncounts a page of this host whose fetch has ended.
@@ -175,7 +213,7 @@ mod tests {
 
     #[test]
     fn a_budget_grows_with_the_importance_of_the_site() {
-        let budgets = Budgets { pages_per_host: Some(10), pages_per_site: Some(100) };
+        let budgets = Budgets { pages_per_host: Some(10), pages_per_site: Some(100), ..Budgets::default() };
         assert_eq!((budgets.of_host(0.1), budgets.of_site(0.1)), (Some(10), Some(100)));
         assert_eq!((budgets.of_host(2.5), budgets.of_site(2.5)), (Some(25), Some(250)));
         assert_eq!(budgets.of_host(1e9), Some(1000));

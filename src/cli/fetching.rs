@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use archive_base::memory::parse_bytes;
 use archive_books::recorder::Memory;
 use archive_crawl::{CrawlOptions, Manners};
 use archive_vault::repack;
-use archive_web::fetch::{self, ConnectTo};
+use archive_web::fetch::{self, ConnectTo, TypeLimit};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -54,9 +55,22 @@ pub(crate) struct FetchArgs {
     /// Host whose certificate is not verified, or * for all; may be repeated. The captures say so
     #[arg(long, value_name = "HOST")]
     insecure: Vec<String>,
-    /// Maximum length of a body; longer bodies are cut and marked as truncated [default: 64]
+    /// Maximum length of a body: a longer one is not received, or cut if its length is not known before, and marked as
+    /// truncated [default: 64]
     #[arg(long, value_name = "MIB", help_heading = KEPT)]
     max_body: Option<u64>,
+    /// The same for bodies of a type, as video=10MB or application/zip=0; may be repeated
+    #[arg(long, value_name = "TYPE=SIZE", value_parser = type_limit, help_heading = KEPT)]
+    max_body_of: Option<Vec<TypeLimit>>,
+    /// Maximum number of bytes that a run receives from a host, or a seed's bytes=SIZE; 0 for no limit
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = KEPT)]
+    bytes_per_host: Option<u64>,
+    /// Maximum number of bytes that a run receives from a site; 0 for no limit
+    #[arg(long, value_name = "SIZE", value_parser = size, help_heading = KEPT)]
+    bytes_per_site: Option<u64>,
+    /// Number of bytes received after which to stop (80MB, 2GiB)
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    limit_bytes: Option<u64>,
     /// Longest wait for a connection, for the head of a response, and for more of its body [default: 30s]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
     timeout: Option<Duration>,
@@ -117,6 +131,9 @@ impl FetchArgs {
             delay_factor: self.delay_factor,
             per_host: self.per_host,
             max_body: self.max_body,
+            max_body_of: self.max_body_of.clone(),
+            bytes_per_host: self.bytes_per_host,
+            bytes_per_site: self.bytes_per_site,
             timeout: self.timeout,
             max_time: self.max_time,
             obey_noarchive: self.obey_noarchive,
@@ -131,6 +148,7 @@ impl FetchArgs {
             workers: self.workers,
             front_max: self.front,
             patience: self.patience,
+            bytes: self.limit_bytes,
             fetch: fetch::FetchSettings {
                 connect_to: self.connect_to.clone(),
                 allow_private: self.allow_private,
@@ -161,6 +179,16 @@ impl FetchArgs {
         })?;
         Ok((rest, Some(repack::RepackOptions { memory, threads: 1, ..repack::RepackOptions::default() })))
     }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map(|bytes| bytes as u64)
+}
+
+/// Parses the maximum length of bodies of a type.
+fn type_limit(text: &str) -> Result<TypeLimit, String> {
+    let (media_type, bytes) = text.split_once('=').ok_or("write a type and a size, as in video=10MB")?;
+    Ok(TypeLimit { media_type: media_type.to_ascii_lowercase(), bytes: size(bytes)? })
 }
 
 /// Reads the certificates of a PEM file.

@@ -193,6 +193,7 @@ pub(crate) fn sum(status: &CrawlStatus) -> String {
     }
     let left = [
         (status.refused, "refused"),
+        (status.unloaded, "bodies too long to be received (--max-body)"),
         (status.waiting, "put off by their servers until the next run"),
         (status.queued, "still queued"),
         (status.parts_left, "parts of pages left to the next run"),

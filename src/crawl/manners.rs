@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use archive_books::ledger::{CreditError, MANNERS_SETTING, ScopeKind};
 use archive_storage::State;
+use archive_web::fetch::TypeLimit;
 use serde::{Deserialize, Serialize};
 
-/// Maximum number of hosts whose delay is kept.
-const DELAYS_MAX: usize = 100_000;
+/// Maximum number of hosts whose delay, and whose budget, is kept.
+const HOSTS_MAX: usize = 100_000;
 
 /// What the runs of an archive were told; `None` for what nobody said. The fields are those of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +26,7 @@ pub struct Manners {
     pub delay_factor: Option<f64>,
     pub per_host: Option<u32>,
     pub max_body: Option<u64>,
+    pub max_body_of: Option<Vec<TypeLimit>>,
     pub timeout: Option<Duration>,
     pub max_time: Option<Duration>,
     pub obey_noarchive: Option<bool>,
@@ -33,12 +35,16 @@ pub struct Manners {
     pub max_depth: Option<u8>,
     pub pages_per_host: Option<u32>,
     pub pages_per_site: Option<u32>,
+    pub bytes_per_host: Option<u64>,
+    pub bytes_per_site: Option<u64>,
     pub query_variations: Option<u32>,
     pub same_content: Option<u32>,
     pub drop_parameters: Option<Vec<String>>,
     pub leave_moved_seeds: Option<bool>,
     /// Delays of hosts, from the seeds.
     pub delays: BTreeMap<String, Duration>,
+    /// Budgets in bytes of hosts, from the seeds.
+    pub bytes: BTreeMap<String, u64>,
     /// Options given that widen the reach of the program.
     pub reach: Vec<String>,
 }
@@ -73,6 +79,7 @@ impl Manners {
             // Several connections go with no delay, so a new delay replaces both.
             per_host: self.per_host.or(before.per_host.filter(|_| self.delay.is_none())),
             max_body: self.max_body.or(before.max_body),
+            max_body_of: self.max_body_of.or(before.max_body_of),
             timeout: self.timeout.or(before.timeout),
             max_time: self.max_time.or(before.max_time),
             obey_noarchive: self.obey_noarchive.or(before.obey_noarchive),
@@ -81,22 +88,25 @@ impl Manners {
             max_depth: self.max_depth.or(before.max_depth),
             pages_per_host: self.pages_per_host.or(before.pages_per_host),
             pages_per_site: self.pages_per_site.or(before.pages_per_site),
+            bytes_per_host: self.bytes_per_host.or(before.bytes_per_host),
+            bytes_per_site: self.bytes_per_site.or(before.bytes_per_site),
             query_variations: self.query_variations.or(before.query_variations),
             same_content: self.same_content.or(before.same_content),
             drop_parameters: self.drop_parameters.or(before.drop_parameters),
             leave_moved_seeds: self.leave_moved_seeds.or(before.leave_moved_seeds),
             delays: before.delays,
+            bytes: before.bytes,
             reach: if self.reach.is_empty() { before.reach } else { self.reach },
         }
     }
+}
 
-    /// Notes the delay of a seed's host, or that it has none of its own.
-    pub(super) fn set_delay(&mut self, host: String, delay: Option<Duration>) {
-        match delay {
-            Some(delay) if self.delays.len() < DELAYS_MAX => drop(self.delays.insert(host, delay)),
-            Some(_) => {}
-            None => drop(self.delays.remove(&host)),
-        }
+/// Notes what a seed says of its host, or that it says nothing.
+pub(super) fn set_of_host<T>(hosts: &mut BTreeMap<String, T>, host: &str, said: Option<T>) {
+    match said {
+        Some(said) if hosts.len() < HOSTS_MAX => drop(hosts.insert(host.to_owned(), said)),
+        Some(_) => {}
+        None => drop(hosts.remove(host)),
     }
 }
 

@@ -49,6 +49,8 @@ pub struct CrawlOptions {
     /// Stop after this many pages and their requisites; images, style sheets and robots.txt files are not counted. The
     /// run also stops after 1000 requests for robots.txt, plus 100 for each page of the limit.
     pub limit: Option<u64>,
+    /// Stop after this many bytes were received; responses under way are still received.
+    pub bytes: Option<u64>,
     /// Stop after this time.
     pub time: Option<Duration>,
     /// The longest wait for servers that said "later" or did not answer, once nothing else is left; `None` for 30
@@ -114,6 +116,7 @@ impl Default for CrawlOptions {
             workers: 256,
             threads: thread::available_parallelism().map_or(1, usize::from),
             limit: None,
+            bytes: None,
             time: None,
             patience: None,
             harvest: HarvestRules::default(),
@@ -191,6 +194,8 @@ pub struct CrawlStatus {
     pub parts: u64,
     /// Parts that would have been asked, but for the limit of [`archive_choose::RefreshRules::parts`].
     pub parts_left: u64,
+    /// Responses whose bodies were not received, because they are longer than allowed.
+    pub unloaded: u64,
     /// Fetches without an answer, or with status 400 and above.
     pub errors: u64,
     /// Bytes received.
@@ -287,6 +292,7 @@ impl CrawlStatus {
         self.identical += other.identical;
         self.parts += other.parts;
         self.parts_left += other.parts_left;
+        self.unloaded += other.unloaded;
         self.errors += other.errors;
         self.bytes += other.bytes;
         self.queued += other.queued;

@@ -97,6 +97,8 @@ pub(super) struct Processed {
     pub(super) outcome: FetchOutcome,
     pub(super) records: Encoded,
     pub(super) received_bytes: u64,
+    /// Whether the body is longer than allowed and was not received.
+    pub(super) is_unloaded: bool,
     pub(super) elapsed: Duration,
     /// The failure that it tells of, if that may pass.
     pub(super) trouble: Option<Trouble>,
@@ -248,6 +250,9 @@ impl ResponseReading {
             }
         } else if !is_not_modified(tag, exchange) {
             let cut = exchange.truncated.map(|reason| match reason {
+                _ if exchange.is_unloaded => {
+                    "the body is longer than allowed and was not received".to_owned()
+                }
                 Truncated::Disconnect => CrawlerFacts::CUT_OFF.to_owned(),
                 reason => format!("the body is cut ({})", reason.as_str()),
             });
@@ -348,7 +353,7 @@ impl Processing {
             validators: Some(Validators::of(payload_digest, Some(&head))),
             facts,
         };
-        let received_bytes = exchange.http.len();
+        let (received_bytes, is_unloaded) = (exchange.http.len(), exchange.is_unloaded);
         let moved = exchange.is_other_address.then_some(exchange.address);
         let trouble = Trouble::of_answer(outcome.status, exchange.truncated, &head, outcome.time);
         let elapsed = exchange.elapsed;
@@ -365,6 +370,7 @@ impl Processing {
         self.watch.lap(Stage::Records);
         Ok(Processed {
             received_bytes,
+            is_unloaded,
             elapsed,
             trouble,
             moved,

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use archive_base::duration::read_duration;
+use archive_base::memory::parse_bytes;
 use archive_books::ledger::{CrawlScope, ScopeKind, ScopeRule};
 use url::Url;
 
@@ -20,6 +21,8 @@ pub struct Seed {
     pub max_depth: Option<u8>,
     /// Delay between two requests to the seed's host.
     pub delay: Option<Duration>,
+    /// Maximum number of bytes that a run receives from the seed's host.
+    pub bytes: Option<u64>,
 }
 
 /// An invalid line.
@@ -71,8 +74,8 @@ type LineError = (usize, String);
 fn read_line(line: &str) -> Result<Option<Seed>, LineError> {
     let mut words = words(line);
     let Some((column, first)) = words.next() else { return Ok(None) };
-    let mut seed =
-        Seed { url: seed_url(first).map_err(|p| (column, p))?, scope: None, max_depth: None, delay: None };
+    let url = seed_url(first).map_err(|p| (column, p))?;
+    let mut seed = Seed { url, scope: None, max_depth: None, delay: None, bytes: None };
     for (column, word) in words {
         set_option(&mut seed, word).map_err(|problem| (column, problem))?;
     }
@@ -110,7 +113,7 @@ fn seed_url(word: &str) -> Result<Url, String> {
 fn set_option(seed: &mut Seed, word: &str) -> Result<(), String> {
     let Some((name, value)) = word.split_once('=') else {
         return Err(format!(
-            "'{word}' is not an option; options are scope=, depth= and delay=, one URL a line"
+            "'{word}' is not an option; options are scope=, depth=, delay= and bytes=, one URL a line"
         ));
     };
     match name {
@@ -121,7 +124,12 @@ fn set_option(seed: &mut Seed, word: &str) -> Result<(), String> {
             seed.max_depth = Some(depth);
         }
         "delay" => seed.delay = Some(read_duration(value)?),
-        _ => return Err(format!("there is no option '{name}'; the options are scope=, depth= and delay=")),
+        "bytes" => seed.bytes = Some(parse_bytes(value)? as u64),
+        _ => {
+            return Err(format!(
+                "there is no option '{name}'; the options are scope=, depth=, delay= and bytes="
+            ));
+        }
     }
     Ok(())
 }
@@ -133,11 +141,12 @@ mod tests {
 
     #[test]
     fn seeds_have_comments_and_options() {
-        let text = "\u{feff}# our seeds\n\nhttps://example.org/a#b   scope=host depth=3 delay=2s # why\nexample.com\r\n";
+        let text = "\u{feff}# our seeds\n\nhttps://example.org/a#b   scope=host depth=3 delay=2s bytes=5MB # why\nexample.com\r\n";
         let seeds = read_seeds(text).unwrap();
         assert_eq!(seeds.len(), 2);
         assert_eq!(seeds[0].url.as_str(), "https://example.org/a#b");
         assert_eq!((seeds[0].max_depth, seeds[0].delay), (Some(3), Some(Duration::from_secs(2))));
+        assert_eq!((seeds[0].bytes, seeds[1].bytes), (Some(5_000_000), None));
         assert_eq!(seeds[1].url.as_str(), "http://example.com/");
     }
 
@@ -149,7 +158,7 @@ mod tests {
         assert_eq!(places, [(2, 3), (3, 16), (4, 1)]);
         assert_eq!(
             errors[1].to_string(),
-            "line 3, column 16: there is no option 'dept'; the options are scope=, depth= and delay="
+            "line 3, column 16: there is no option 'dept'; the options are scope=, depth=, delay= and bytes="
         );
         assert_eq!(read_seeds("# nothing\n").unwrap_err().len(), 1);
     }

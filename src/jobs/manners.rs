@@ -84,6 +84,8 @@ fn apply(told: Manners, options: &mut CrawlOptions) -> Result<(), Failure> {
         budgets: Budgets {
             pages_per_host: most(told.pages_per_host),
             pages_per_site: most(told.pages_per_site),
+            bytes_per_host: told.bytes_per_host.filter(|bytes| *bytes > 0),
+            bytes_per_site: told.bytes_per_site.filter(|bytes| *bytes > 0),
         },
         query_variations: told.query_variations.unwrap_or(usual.policy.query_variations),
         same_content: told.same_content.unwrap_or(usual.policy.same_content),
@@ -101,6 +103,7 @@ fn apply(told: Manners, options: &mut CrawlOptions) -> Result<(), Failure> {
         idle: timeout,
         total: told.max_time.unwrap_or(limits.total),
         body_bytes: told.max_body.map_or(limits.body_bytes, |mebibytes| mebibytes.saturating_mul(1 << 20)),
+        of_types: told.max_body_of.clone().unwrap_or_default(),
         ..limits
     };
     options.fetch = fetch::FetchSettings { user_agent, limits, ..options.fetch.clone() };

@@ -16,9 +16,9 @@ pub enum Refusal {
     RobotsUnreachable = 2,
     /// The host name has no address, or no public one.
     Unresolved = 3,
-    /// Its host has used up its budget of pages.
+    /// Its host has used up its budget, of pages or, in this run, of bytes.
     PagesPerHost = 4,
-    /// Its site has used up its budget of pages.
+    /// Its site has used up its budget, of pages or, in this run, of bytes.
     PagesPerSite = 5,
     /// Its path repeats itself, as paths do that grow through relative links.
     RepeatingPath = 6,
@@ -103,8 +103,8 @@ impl Refusal {
     #[must_use]
     pub const fn option(self) -> Option<&'static str> {
         match self {
-            Self::PagesPerHost => Some("--pages-per-host"),
-            Self::PagesPerSite => Some("--pages-per-site"),
+            Self::PagesPerHost => Some("--pages-per-host or --bytes-per-host"),
+            Self::PagesPerSite => Some("--pages-per-site or --bytes-per-site"),
             Self::QueryVariations => Some("--query-variations"),
             Self::SameContent => Some("--same-content"),
             _ => None,
@@ -126,8 +126,8 @@ impl Refusal {
                 "robots.txt of its host could not be fetched, which forbids everything"
             }
             Self::Unresolved => "its host name has no address that may be contacted",
-            Self::PagesPerHost => "its host has used up its budget of pages (--pages-per-host)",
-            Self::PagesPerSite => "its site has used up its budget of pages (--pages-per-site)",
+            Self::PagesPerHost => "its host has used up its budget (--pages-per-host, --bytes-per-host)",
+            Self::PagesPerSite => "its site has used up its budget (--pages-per-site, --bytes-per-site)",
             Self::RepeatingPath => "its path repeats itself, as in a trap",
             Self::LongPath => "its path is too deep or too long, as in a trap",
             Self::QueryVariations => "the same page was fetched with too many queries (--query-variations)",

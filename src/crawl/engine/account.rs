@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use archive_base::runs::{self, NOT_TO_BE_KEPT, RunLimits, RunWriter};
 use archive_books::ledger::Refusal;
+use archive_choose::Budgets;
 use archive_choose::freshness::state_of_copies;
 use archive_storage::UrlId;
 
@@ -46,6 +47,7 @@ impl EngineRun<'_> {
         let delays = [politeness.host_delay, politeness.address_delay].map(|delay| delay.as_secs_f64());
         run.limits = RunLimits {
             pages,
+            bytes: self.options.bytes,
             seconds: self.options.time.map(|time| time.as_secs_f64()),
             delay_seconds: Some(delays),
             workers: Some(self.options.workers),
@@ -101,8 +103,14 @@ impl EngineRun<'_> {
             disk_free_bytes: status.disk_free_bytes,
             ..*progress
         };
-        (run.limits.pages_per_host, run.limits.pages_per_site) =
-            (policy.budgets.pages_per_host, policy.budgets.pages_per_site);
+        let Budgets { pages_per_host, pages_per_site, bytes_per_host, bytes_per_site } = policy.budgets;
+        run.limits = RunLimits {
+            pages_per_host,
+            pages_per_site,
+            bytes_per_host,
+            bytes_per_site,
+            ..run.limits.clone()
+        };
         run.reported = options.fetch.clock.now();
         run.note_moment();
         if let Err(error) = writer.save(durably) {

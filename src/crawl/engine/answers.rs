@@ -65,6 +65,8 @@ impl EngineRun<'_> {
             self.frontier.moved(tag.host, address, now);
         }
         self.status.bytes += processed.received_bytes;
+        self.status.unloaded += u64::from(processed.is_unloaded);
+        self.counted.receive(self.recorder.state(), tag.host, processed.received_bytes)?;
         match trouble {
             Some(trouble) => self.postpone(DeferredResult::Fetched(tag, processed), trouble, now),
             None => {

@@ -438,7 +438,8 @@ impl EngineRun<'_> {
         } else if self.status.pages >= limit && self.under_way == 0 && self.frontier.requisites() == 0 {
             // The requisites of the last pages are fetched first.
             Some(EndReason::Limit)
-        } else if self.robots_are_spent() {
+        } else if self.robots_are_spent() || self.options.bytes.is_some_and(|most| self.status.bytes >= most)
+        {
             Some(EndReason::Limit)
         } else if let Some(end) = self.harvest.end(&self.options.harvest) {
             Some(end)

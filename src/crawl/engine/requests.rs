@@ -123,18 +123,24 @@ impl EngineRun<'_> {
             return Ok(Some(Refusal::Ignored));
         }
         let flags = self.recorder.state().page(id)?.flags;
-        // People chose seeds and what is to be kept; requisites belong to their page.
-        if flags.has_any(flags::SEED) || verdict == Some(DecisionVerdict::Keep) || !flags::is_page(flags) {
+        // People chose seeds and what is to be kept.
+        if flags.has_any(flags::SEED) || verdict == Some(DecisionVerdict::Keep) {
             return Ok(None);
+        }
+        let spent = self.policy.budgets.bytes_spent(self.recorder.state(), host, &self.counted)?;
+        // Requisites belong to their page.
+        if spent.is_some() || !flags::is_page(flags) {
+            return Ok(spent);
         }
         if let Some(trap) = endless_path(url) {
             return Ok(Some(trap));
         }
-        // A page that was fetched before is no new variation.
-        if !flags.has_any(flags::FETCHED)
-            && let Some(trap) =
-                self.variations.count(self.recorder.state(), url.as_str(), self.policy.query_variations)?
-        {
+        // A page that was fetched before is neither a new variation nor a new page.
+        if flags.has_any(flags::FETCHED) {
+            return Ok(None);
+        }
+        let variations = self.policy.query_variations;
+        if let Some(trap) = self.variations.count(self.recorder.state(), url.as_str(), variations)? {
             return Ok(Some(trap));
         }
         let (state, credits) = (self.recorder.state(), self.recorder.credits());

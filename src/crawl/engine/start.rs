@@ -7,6 +7,7 @@ use archive_books::ledger::{Candidate, LEVEL_FIRST, LEVEL_SEED, authority, page_
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, UrlId};
 
+use super::super::manners::set_of_host;
 use super::super::options::Purpose;
 use super::super::seeds::Seed;
 use super::{CrawlError, EngineRun, answers};
@@ -74,15 +75,24 @@ impl EngineRun<'_> {
         let mut named = HashSet::new();
         for seed in seeds {
             let host = authority(&canonical(&seed.url)).to_owned();
-            // Of several seeds of a host, any may give the delay.
-            if seed.delay.is_some() || named.insert(host.clone()) {
-                manners.set_delay(host, seed.delay);
+            // Of several seeds of a host, any may say it.
+            let is_first = named.insert(host.clone());
+            if is_first || seed.delay.is_some() {
+                set_of_host(&mut manners.delays, &host, seed.delay);
+            }
+            if is_first || seed.bytes.is_some() {
+                set_of_host(&mut manners.bytes, &host, seed.bytes);
             }
         }
         for (name, delay) in &manners.delays {
             if let Some(host) = self.recorder.state().find_host(name)? {
                 self.seed_delays.insert(host, *delay);
                 self.frontier.set_delay(host, Some(*delay));
+            }
+        }
+        for (name, bytes) in &manners.bytes {
+            if let Some(host) = self.recorder.state().find_host(name)? {
+                self.counted.set_bytes(host, *bytes);
             }
         }
         if given.is_some() {

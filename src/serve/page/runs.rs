@@ -244,7 +244,7 @@ fn ending(stage: RunStage, end: Option<&str>) -> &'static str {
         (RunStage::BrokenOff, _) => "Broken off: its program ended before it did",
         (RunStage::Ended, Some("complete")) => "Complete",
         (RunStage::Ended, Some("waiting")) => "Ended: what is left waits for its servers",
-        (RunStage::Ended, Some("limit")) => "Its limit of pages was reached",
+        (RunStage::Ended, Some("limit")) => "Its limit was reached",
         (RunStage::Ended, Some("time")) => "Its time limit was reached",
         (RunStage::Ended, Some("found")) => "Enough pages of the topic were found",
         (RunStage::Ended, Some("harvest")) => "Too few pages were of the topic",
@@ -259,11 +259,16 @@ fn budgets(t: Speech, run: &RunReport) -> Markup {
     let (limits, progress) = (&run.limits, &run.progress);
     let no_limit = t.say("no limit");
     let [hosts, sites] = BUDGETS.map(|rule| run.refused.of(&[rule.name()]));
-    let each = |limit: Option<u32>, left_out: u64| {
+    let each = |limits: [Option<String>; 2], left_out: u64| {
+        let given: Vec<String> = limits.into_iter().flatten().collect();
         html! {
-            td { @match limit { Some(pages) => (t.count(pages.into())), None => (no_limit) } }
+            td { @if given.is_empty() { (no_limit) } @else { (given.join(", ")) } }
             td { (t.counted(left_out, "{} URL put off", "{} URLs put off")) }
         }
+    };
+    let most = |pages: Option<u32>, bytes: Option<u64>| {
+        let pages = pages.map(|pages| t.counted(pages.into(), "{} page", "{} pages"));
+        [pages, bytes.map(|bytes| t.bytes(bytes))]
     };
     html! { div .wide role="region" aria-label=(t.say("Budgets")) tabindex="0" { table {
         thead { tr { th scope="col" { (t.say("Of")) } th scope="col" { (t.say("At most")) } th scope="col" { (t.say("So far")) } } }
@@ -279,8 +284,11 @@ fn budgets(t: Speech, run: &RunReport) -> Markup {
                 th scope="row" { (t.say("Time")) }
                 td { @match limits.seconds { Some(seconds) => (t.span(seconds)), None => (no_limit) } } td { (t.span(progress.seconds)) }
             }
-            tr { th scope="row" { (t.say("Pages of a host")) } (each(limits.pages_per_host, hosts)) }
-            tr { th scope="row" { (t.say("Pages of a site")) } (each(limits.pages_per_site, sites)) }
+            @if let Some(bytes) = limits.bytes {
+                tr { th scope="row" { (t.say("Received")) } td { (t.bytes(bytes)) } td { (t.bytes(progress.bytes)) } }
+            }
+            tr { th scope="row" { (t.say("A host")) } (each(most(limits.pages_per_host, limits.bytes_per_host), hosts)) }
+            tr { th scope="row" { (t.say("A site")) } (each(most(limits.pages_per_site, limits.bytes_per_site), sites)) }
         }
     } } }
 }

@@ -153,6 +153,9 @@ fn shown(t: Speech, data: &PageSettings) -> Markup {
             }
             (row("Pages of a host", most(crawl.budgets.pages_per_host.map(u64::from))))
             (row("Pages of a site", most(crawl.budgets.pages_per_site.map(u64::from))))
+            @for (name, most) in [("Bytes of a host in a run", crawl.budgets.bytes_per_host), ("Bytes of a site in a run", crawl.budgets.bytes_per_site)] {
+                @if let Some(bytes) = most { (row(name, html! { (t.bytes(bytes)) })) }
+            }
             (row("Variations of one query", most(Some(crawl.query_variations.into()).filter(|most| *most > 0))))
             (row("Pages with the same content", most(Some(crawl.same_content.into()).filter(|most| *most > 0))))
             (row("Obeys nofollow", yes(crawl.obey_nofollow)))

@@ -37,6 +37,8 @@ pub struct Exchange {
     pub status: u16,
     /// Why the body is incomplete, if it is.
     pub truncated: Option<Truncated>,
+    /// Whether none of the body was received, because its head says that it is too long.
+    pub is_unloaded: bool,
     /// Address of the server.
     pub address: IpAddr,
     /// Whether it is another address of the host than the one that was to be asked.
@@ -57,6 +59,7 @@ pub(super) struct ReceivedResponse {
     pub(super) held: ChargedBytes,
     pub(super) head: ResponseHead,
     pub(super) truncated: Option<Truncated>,
+    pub(super) is_unloaded: bool,
     pub(super) reusable: bool,
 }
 
@@ -67,11 +70,13 @@ pub(super) enum Failed {
     Error(FetchError),
 }
 
-/// Sends `request` and reads one response.
+/// Sends `request` and reads one response. Of a body longer than `cut_at` the rest is left; a body that is longer than
+/// `limits` allow is not received at all if its head says so.
 pub(super) async fn exchange(
     connection: &mut Connection,
     request: &[u8],
     limits: &ResponseLimits,
+    cut_at: Option<u64>,
     memory: &BodyMemory,
 ) -> Result<ReceivedResponse, Failed> {
     let deadline = Instant::now() + limits.total;
@@ -82,13 +87,17 @@ pub(super) async fn exchange(
     }
     let mut buffer = BytesMut::new();
     let head = receive_head(connection, &mut buffer, limits, deadline).await?;
+    let body_max = limits.of_body(&buffer[..head.length]);
+    let is_unloaded =
+        cut_at.is_none() && matches!(head.framing, Framing::Length(length) if length > body_max);
+    let body_max = if is_unloaded { 0 } else { cut_at.map_or(body_max, |cut_at| cut_at.min(body_max)) };
     let mut incoming = Incoming::new(memory, head.length, buffer);
-    let received = receive_body(connection, &mut incoming, &head, limits, deadline).await;
+    let received = receive_body(connection, &mut incoming, &head, body_max, limits.idle, deadline).await;
     let (body_bytes, truncated) = received.map_err(|error| on_disk(&error))?;
     // Bytes after the end of the message belong to no response; a connection that sends any is not reused.
     let reusable = truncated.is_none() && head.keep_alive && incoming.body_length() == body_bytes;
     let (http, held) = incoming.finish(body_bytes).map_err(|error| on_disk(&error))?;
-    Ok(ReceivedResponse { http, held, head, truncated, reusable })
+    Ok(ReceivedResponse { http, held, head, truncated, is_unloaded, reusable })
 }
 
 fn on_disk(error: &io::Error) -> Failed {
@@ -137,11 +146,11 @@ async fn receive_body(
     connection: &mut Connection,
     incoming: &mut Incoming<'_>,
     head: &ResponseHead,
-    limits: &ResponseLimits,
+    body_max: u64,
+    idle: Duration,
     deadline: Instant,
 ) -> io::Result<(u64, Option<Truncated>)> {
     let mut chunks = Chunks::default();
-    let body_max = limits.body_bytes;
     loop {
         let body = incoming.body_length();
         let room = match head.framing {
@@ -166,7 +175,7 @@ async fn receive_body(
             if head.framing == Framing::Chunked { chunks.position() } else { incoming.tail().len() };
         chunks.forget(incoming.settle(settled)?);
         incoming.buffer().reserve(room);
-        let idle_deadline = deadline.min(Instant::now() + limits.idle);
+        let idle_deadline = deadline.min(Instant::now() + idle);
         match timeout_at(idle_deadline, connection.read(incoming.buffer())).await {
             Ok(Ok(1..)) => {}
             Ok(Ok(0)) if head.framing == Framing::UntilClose => return Ok((body, None)),

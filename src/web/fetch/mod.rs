@@ -24,4 +24,6 @@ pub use error::FetchError;
 pub use exchange::Exchange;
 pub use guard::is_public;
 pub use request::FetchRequest;
-pub use service::{FetchSettings, FetchTask, Fetcher, FetcherEnded, Job, JobResult, ResponseLimits};
+pub use service::{
+    FetchSettings, FetchTask, Fetcher, FetcherEnded, Job, JobResult, ResponseLimits, TypeLimit,
+};

@@ -8,8 +8,10 @@ use std::thread;
 use std::time::Duration;
 
 use archive_storage::Clock;
+use archive_storage::warc::HttpHead;
 use crossbeam::channel::Sender;
 use rustls::pki_types::CertificateDer;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -31,8 +33,33 @@ pub struct ResponseLimits {
     pub total: Duration,
     /// Maximum bytes of a head.
     pub head_bytes: usize,
-    /// Maximum bytes of a body as received; a longer body is cut and marked as such.
+    /// Maximum bytes of a body as received; a longer body is not received if the head gives its length, and otherwise cut.
+    /// The capture is marked as truncated.
     pub body_bytes: u64,
+    /// The same for bodies of some media types, in the place of `body_bytes`.
+    pub of_types: Vec<TypeLimit>,
+}
+
+/// Maximum bytes of a body of some media types.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TypeLimit {
+    /// A type, as `video`, or one with its subtype, as `application/zip`; in lower case.
+    pub media_type: String,
+    /// Maximum bytes.
+    pub bytes: u64,
+}
+
+impl ResponseLimits {
+    /// Maximum bytes of the body of a response with this head; a type with its subtype goes before one without.
+    pub(super) fn of_body(&self, head: &[u8]) -> u64 {
+        if self.of_types.is_empty() {
+            return self.body_bytes;
+        }
+        let media_type = HttpHead::parse(head).media_type().unwrap_or_default();
+        let group = media_type.split('/').next().unwrap_or_default();
+        let named = |name: &str| self.of_types.iter().find(|limit| limit.media_type == name);
+        named(&media_type).or_else(|| named(group)).map_or(self.body_bytes, |limit| limit.bytes)
+    }
 }
 
 impl Default for ResponseLimits {
@@ -44,6 +71,7 @@ impl Default for ResponseLimits {
             total: Duration::from_secs(600),
             head_bytes: 256 * 1024,
             body_bytes: 64 << 20,
+            of_types: Vec::new(),
         }
     }
 }
@@ -195,9 +223,7 @@ impl FetchClient {
 
     async fn fetch(&self, mut endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
         let sent = request.to_bytes(&self.settings.user_agent);
-        let mut limits = self.settings.limits.clone();
-        limits.body_bytes =
-            request.body_bytes_max.map_or(limits.body_bytes, |max| max.min(limits.body_bytes));
+        let (limits, cut_at) = (&self.settings.limits, request.body_bytes_max);
         let asked = endpoint.address;
         let mut reused = self.idle.borrow_mut().take(&endpoint);
         loop {
@@ -212,7 +238,7 @@ impl FetchClient {
             };
             let started = self.settings.clock.now();
             let clock = Instant::now();
-            match exchange(&mut connection, &sent, &limits, &self.memory).await {
+            match exchange(&mut connection, &sent, limits, cut_at, &self.memory).await {
                 Ok(received) => {
                     let exchange = Exchange {
                         request: sent,
@@ -220,6 +246,7 @@ impl FetchClient {
                         held: received.held,
                         status: received.head.status,
                         truncated: received.truncated,
+                        is_unloaded: received.is_unloaded,
                         address: endpoint.address.ip(),
                         is_other_address: endpoint.address != asked,
                         is_unverified: endpoint.secure && self.connector.is_insecure(&endpoint.host),

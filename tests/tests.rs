@@ -26,6 +26,7 @@ mod answered;
 mod change;
 mod entities;
 mod failures;
+mod films;
 mod importance;
 mod prepared;
 mod unchanged;

@@ -19,7 +19,7 @@ use super::mementos::{Memento, Mementos};
 use super::policy::ResponseKind;
 use super::ranges::{PartialBody, RangeAsked, ranged};
 use super::rewrite::html::{self, Additions, HEAD, XML_HEAD};
-use super::rewrite::{LinkRewriter, css, script, xml};
+use super::rewrite::{LinkRewriter, css, playlist, script, xml};
 use super::{NAVIGATED, POLICY, ReplayError, ReplayRequest, Request, Response, fields, policy};
 
 /// Maximum size of a document that is rewritten, in bytes; a longer one is sent unchanged.
@@ -50,6 +50,7 @@ enum Rewriting {
     Style,
     Script,
     Xml,
+    Playlist,
 }
 
 impl ReplayRequest<'_> {
@@ -162,6 +163,7 @@ impl ReplayRequest<'_> {
             }
             Rewriting::Style if is_short => (style(&body, &stated, links), stated.clone()),
             Rewriting::Script if is_short => (script::rewrite(&body), stated.clone()),
+            Rewriting::Playlist if is_short => (film(&body, &links), stated.clone()),
             Rewriting::Xml if is_short => (xml_document(&body, &stated, links), stated.clone()),
             _ => (None, stated.clone()),
         };
@@ -210,6 +212,7 @@ impl ReplayRequest<'_> {
             DocumentKind::Xml if media == "image/svg+xml" => Rewriting::Markup { is_xml, is_page: false },
             DocumentKind::Xml => Rewriting::Xml,
             DocumentKind::Css => Rewriting::Style,
+            DocumentKind::Playlist => Rewriting::Playlist,
             _ => Rewriting::AsItIs,
         }
     }
@@ -305,6 +308,11 @@ fn style(body: &[u8], stated: &str, links: LinkRewriter) -> Option<Vec<u8>> {
     let new = css::rewrite(&text, &links.in_encoding(encoding))?;
     let (new, ..) = encoding.encode(&new);
     Some([&body[..charset.mark_bytes], &new].concat())
+}
+
+/// Rewrites a playlist, which is UTF-8 (RFC 8216, section 4).
+fn film(body: &[u8], links: &LinkRewriter) -> Option<Vec<u8>> {
+    playlist::rewrite(std::str::from_utf8(body).ok()?, links).map(String::into_bytes)
 }
 
 fn xml_document(body: &[u8], stated: &str, links: LinkRewriter) -> Option<Vec<u8>> {

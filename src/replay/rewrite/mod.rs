@@ -3,6 +3,7 @@
 pub(super) mod css;
 pub(super) mod html;
 mod import_map;
+pub(super) mod playlist;
 pub(super) mod script;
 pub(super) mod xml;
 

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use url::Url;
 
 use super::html::{self, Additions};
-use super::{LinkRewriter, WRITTEN_BYTES_MAX, css, xml};
+use super::{LinkRewriter, WRITTEN_BYTES_MAX, css, playlist, xml};
 use crate::address::Modifier;
 
 fn links() -> LinkRewriter {
@@ -515,4 +515,20 @@ fn what_is_added_at_the_end_is_in_nothing_unfinished() {
         let new = added(&format!("{before}{unfinished}"), MarkupSyntax::Html, additions).replace("<H>", "");
         assert_eq!(new.replace(&expected("cs_|http://a.org/b/"), ""), format!("{before}<E>{unfinished}"));
     }
+}
+
+#[test]
+fn films_come_from_the_archive() {
+    let list =
+        "#EXTM3U\n#EXT-X-MAP:URI=\"/i.mp4\"\r\n#EXTINF:4,\n1.ts?a=b\n#EXTINF:4,\nhttps://cdn.org/2.ts\n";
+    let written = list
+        .replace("/i.mp4", "oe_|http://a.org/i.mp4")
+        .replace("1.ts", "oe_|http://a.org/b/1.ts")
+        .replace("https:", "oe_|https:");
+    assert_eq!(playlist::rewrite(list, &links()), Some(expected(&written)));
+    let manifest = "<MPD xmlns='urn:mpeg:dash:schema:mpd:2011'><BaseURL>https://c.org/x?a=1&amp;b</BaseURL>\
+        <SegmentTemplate media='http://c.org/$Number%05d$.m4s' initialization='i.mp4'/><BaseURL>dash/</BaseURL></MPD>";
+    let written = manifest.replace("https://c", "oe_|https://c").replace("media='http:", "media='oe_|http:");
+    assert_eq!(xml::rewrite(manifest, &links()), Some(expected(&written)));
+    assert_eq!(xml::rewrite("<x xmlns='urn:x'><BaseURL>https://c.org/</BaseURL></x>", &links()), None);
 }

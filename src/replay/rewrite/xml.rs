@@ -1,8 +1,9 @@
-//! XML documents stay unchanged, except for the style sheets that processing instructions name.
+//! XML documents stay unchanged, except for the style sheets that processing instructions name, and the addresses of DASH
+//! manifests.
 
 use archive_web::parse::LinkKind;
 
-use super::{LinkRewriter, Splice};
+use super::{LinkRewriter, Splice, playlist};
 
 /// Start of an instruction that names a style sheet (Associating Style Sheets with XML documents 1.0).
 pub(super) const INSTRUCTION: &str = "<?xml-stylesheet";
@@ -18,7 +19,7 @@ pub(super) fn is_css(instruction: &str) -> bool {
     }
 }
 
-/// Rewrites the addresses of a document's style sheets; `None` if it names none.
+/// Rewrites the addresses of a document's style sheets and, in a manifest, films; `None` if there are none.
 pub(in super::super) fn rewrite(xml: &str, links: &LinkRewriter) -> Option<String> {
     let mut splice = Splice::new(xml);
     for (start, _) in xml.match_indices(INSTRUCTION) {
@@ -28,6 +29,9 @@ pub(in super::super) fn rewrite(xml: &str, links: &LinkRewriter) -> Option<Strin
         if let Some(address) = links.of_kind(&htmlize::unescape_attribute(value), LinkKind::XmlStylesheet) {
             splice.replace(value, &htmlize::escape_attribute(&*address));
         }
+    }
+    if playlist::is_manifest(xml) {
+        playlist::rewrite_manifest(xml, links, &mut splice);
     }
     splice.finish()
 }

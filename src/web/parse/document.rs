@@ -9,7 +9,7 @@ use super::html::{self, MarkupSyntax, TextMarks};
 use super::outlinks::Outlinks;
 use super::{
     DocumentKind, FetchedDocument, ParseLimits, ParseProblem, ParsedDocument, css, decode_content, json,
-    language, signature, xml,
+    language, playlist, signature, xml,
 };
 
 /// A document being read.
@@ -34,6 +34,7 @@ impl Document<'_> {
             _ if self.is_text_alone => {}
             DocumentKind::Css => self.read_css(body),
             DocumentKind::Json => self.read_json(body),
+            DocumentKind::Playlist => self.read_playlist(body),
             _ => self.parsed.signature = signature::of_bytes(body),
         }
     }
@@ -81,6 +82,14 @@ impl Document<'_> {
     fn read_css(&mut self, body: &[u8]) {
         let (css, _) = self.decode(body);
         css::urls(&css, |url, kind| {
+            self.outlinks.add(url, kind, false);
+        });
+        self.parsed.signature = signature::of_bytes(body);
+    }
+
+    fn read_playlist(&mut self, body: &[u8]) {
+        let (text, _) = self.decode(body);
+        playlist::urls(&text, |url, kind| {
             self.outlinks.add(url, kind, false);
         });
         self.parsed.signature = signature::of_bytes(body);

@@ -1,5 +1,7 @@
 //! Determines what a body is: from the media type, and from its first bytes if the type is of no use.
 
+use super::playlist;
+
 /// Kind of a document.
 ///
 /// Codes are stored in page states and never reused.
@@ -42,10 +44,12 @@ pub enum DocumentKind {
     Archive = 15,
     /// An office document.
     Office = 16,
+    /// The list of the pieces of a film (HLS).
+    Playlist = 17,
 }
 
 /// Every kind with its name.
-const KINDS: [(DocumentKind, &str); 17] = {
+const KINDS: [(DocumentKind, &str); 18] = {
     use DocumentKind::*;
     [
         (Other, "other"),
@@ -65,6 +69,7 @@ const KINDS: [(DocumentKind, &str); 17] = {
         (Font, "font"),
         (Archive, "archive"),
         (Office, "office"),
+        (Playlist, "playlist"),
     ]
 };
 
@@ -112,7 +117,9 @@ impl DocumentKind {
             Self::OaiPmh => Self::Xml.name(),
             Self::Css => "style",
             Self::Json => Self::Text.name(),
-            Self::Audio | Self::Video | Self::Font | Self::Archive | Self::Office => Self::Other.name(),
+            Self::Audio | Self::Video | Self::Font | Self::Archive | Self::Office | Self::Playlist => {
+                Self::Other.name()
+            }
             kind => kind.name(),
         }
     }
@@ -138,7 +145,11 @@ impl DocumentKind {
     /// Whether more than the first bytes of such a document are read.
     #[must_use]
     pub(crate) fn is_parsed(self) -> bool {
-        self.is_xml() || matches!(self, Self::Html | Self::Css | Self::Text | Self::Json | Self::Archive)
+        self.is_xml()
+            || matches!(
+                self,
+                Self::Html | Self::Css | Self::Text | Self::Json | Self::Archive | Self::Playlist
+            )
     }
 
     /// Returns the kind of a body with this media type (without parameters, in lower case; empty if unknown).
@@ -146,6 +157,10 @@ impl DocumentKind {
     /// XML is not subdivided here; its root element decides that later.
     #[must_use]
     pub fn of(media_type: &str, body: &[u8]) -> Self {
+        // Playlists come under many labels, plain text among them.
+        if playlist::begins(body) {
+            return Self::Playlist;
+        }
         let said = Self::said(media_type, body);
         // Sitemaps come under any label.
         if matches!(said, Self::Html) { said } else { sitemap_or_its_file(body).unwrap_or(said) }

@@ -29,6 +29,7 @@ mod kind;
 pub mod language;
 mod link;
 mod outlinks;
+pub mod playlist;
 pub mod refresh;
 pub mod resolve;
 mod signature;

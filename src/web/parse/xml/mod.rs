@@ -7,6 +7,7 @@
 //! listed as links; whoever reads a document from the archive has put its external entities in place ([`external`]).
 
 mod bases;
+mod dash;
 mod doctype;
 mod dtd;
 mod elements;
@@ -237,6 +238,9 @@ fn read_tree(tree: &Tree<'_>, text: &str, encoding: &'static Encoding, document:
     } else {
         if kind == DocumentKind::OaiPmh {
             document.parsed.entries = oai::read(tree, &mut document.outlinks);
+        }
+        if dash::is_root(tree.root_element()) {
+            dash::read(tree.root_element(), &mut document.outlinks);
         }
         generic::read(tree, encoding, &mut document.outlinks);
         let title = tree.descendants().find(|node| node.tag_name().name() == "title");

@@ -1,5 +1,8 @@
 //! Generated webs. The links of a page are a pure function of seed and page, so nothing has to be stored.
 
+mod cooper_frieze;
+
+use self::cooper_frieze::CooperFrieze;
 use super::random::Random;
 use super::{LinkSource, ReadError, Recorded};
 use crate::importance::{Graph, GraphBuilder};
@@ -44,11 +47,16 @@ pub(super) fn from_name(name: &str) -> Result<Recorded, ReadError> {
         }
         "random" => recorded(collect(&RandomWeb { pages, links, seed })?, None),
         "copy" => recorded(copies(pages, links, seed)?, None),
+        "cooper-frieze" => recorded(CooperFrieze::default().graph(pages, links, seed)?, None),
         "kron" => {
             let scale = pages.next_power_of_two().ilog2();
             recorded(kronecker(scale, links, seed)?, None)
         }
-        _ => Err(ReadError::Name(format!("generate:{name}"))),
+        model => {
+            let of = model.strip_prefix("cooper-frieze@").and_then(CooperFrieze::parse);
+            let of = of.ok_or_else(|| ReadError::Name(format!("generate:{name}")))?;
+            recorded(of.graph(pages, links, seed)?, None)
+        }
     }
 }
 

@@ -48,7 +48,7 @@ pub enum ReadError {
     Graph(#[from] GraphError),
     /// The name of a generated graph is invalid.
     #[error(
-        "'{0}' is not a generated graph; write generate:MODEL:PAGES[:LINKS[:SEED]] with MODEL web, copy, random or kron"
+        "'{0}' is not a generated graph; write generate:MODEL:PAGES[:LINKS[:SEED]] with MODEL web, copy, cooper-frieze[@ALPHA,BETA,GAMMA,DELTA], random or kron"
     )]
     Name(String),
 }

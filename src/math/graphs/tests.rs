@@ -92,13 +92,16 @@ fn real_graphs_have_the_sizes_they_are_known_for() {
 
 #[test]
 fn generated_webs_have_about_the_links_asked_for() {
-    for name in ["web:20000:12:3", "random:20000:12:3", "copy:20000:12:3"] {
+    for name in
+        ["web:20000:12:3", "random:20000:12:3", "copy:20000:12:3", "cooper-frieze@.7,.5,.5,.5:20000:12:3"]
+    {
         let recorded = read(Path::new(&format!("generate:{name}"))).unwrap();
         let mean = recorded.graph.arcs() as f64 / 20_000.0;
         assert!((8.0..14.0).contains(&mean), "{name}: {mean} links a page");
     }
     assert!(matches!(read(Path::new("generate:tree:5")), Err(ReadError::Name(_))));
     assert!(matches!(read(Path::new("generate:web:x")), Err(ReadError::Name(_))));
+    assert!(matches!(read(Path::new("generate:cooper-frieze@2:5")), Err(ReadError::Name(_))));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-use archive_books::cluster::{Mode, Partition};
+use archive_books::cluster::{Division, Mode, Partition};
 use archive_storage::Store;
 use archive_storage::address::site_of;
 use archive_testweb::Config;
@@ -139,7 +139,13 @@ fn dealt<'a>(
     importance: &BTreeMap<String, f64>,
     partitions: u16,
 ) -> BTreeMap<&'a str, usize> {
-    let all = Partition { cluster: String::new(), number: 1, count: partitions, mode: Mode::Exchange };
+    let all = Partition {
+        cluster: String::new(),
+        number: 1,
+        count: partitions,
+        mode: Mode::Exchange,
+        by: Division::Site,
+    };
     let of = |url: &str| {
         let host = Url::parse(url).unwrap().host_str().unwrap().to_owned();
         all.of_site(site_of(&host))

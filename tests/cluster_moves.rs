@@ -6,7 +6,7 @@ use std::fs::{self, ReadDir};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use archive_books::cluster::{Mode, Partition};
+use archive_books::cluster::{Division, Mode, Partition};
 use archive_books::ledger::Credits;
 use archive_storage::Store;
 use archive_storage::address::site_of;
@@ -55,7 +55,8 @@ fn polite(nodes: &Nodes, delay: Duration) -> Vec<String> {
 /// Fails unless all nodes together keep the delay of the address, until each has had a turn.
 fn are_apart_together(nodes: &Nodes, commands: Vec<Command>) {
     let count = nodes.archives.len() as u16;
-    let any = Partition { cluster: String::new(), number: 1, count, mode: Mode::default() };
+    let any =
+        Partition { cluster: String::new(), number: 1, count, mode: Mode::default(), by: Division::Site };
     let mut running: Vec<Running> = commands.into_iter().map(|mut command| start(&mut command)).collect();
     let (mut arrivals, mut shares) = (Vec::new(), vec![0; usize::from(count)]);
     let have_had_a_turn = running[0].wait_until(|| {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_books::cluster::{Mode, Partition};
+use archive_books::cluster::{Division, Mode, Partition};
 
 use crate::cluster::begin_brisk;
 use crate::pings::{Site, captures, encoded, get, text, waiting};
@@ -165,7 +165,8 @@ struct Node {
 impl Node {
     /// Crawls the node's partition and adds a watch for all of it.
     fn crawled(number: u16, cluster: &str, hub: &Hub) -> Self {
-        let any = Partition { cluster: String::new(), number, count: 2, mode: Mode::default() };
+        let any =
+            Partition { cluster: String::new(), number, count: 2, mode: Mode::default(), by: Division::Site };
         let host =
             (0..).map(|site| format!("s{site}.test")).find(|site| any.of_site(site) == number).unwrap();
         let site = Site::start(FEEDS);

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use archive_books::cluster::{Mode, ORDERS_MAX, Partition};
+use archive_books::cluster::{Division, Mode, ORDERS_MAX, Partition};
 use archive_peers::share::orders::ORDER_BYTES_MAX;
 use archive_storage::Store;
 use archive_storage::address::site_of;
@@ -283,7 +283,8 @@ fn a_partition_that_begins_later_begins_with_its_orders() {
     let served = TestWeb::start(still(102, 120, 0));
     let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::new(&served, 2) };
     start(nodes.crawl(0).args(["--limit", "5"])).wait().succeeded();
-    let any = Partition { cluster: String::new(), number: 1, count: 2, mode: Mode::default() };
+    let any =
+        Partition { cluster: String::new(), number: 1, count: 2, mode: Mode::default(), by: Division::Site };
     let host = |url: &str| url::Url::parse(url).unwrap().host_str().unwrap().to_owned();
     let is_other = |url: &&String| any.of_site(site_of(&host(url))) == 2;
     let gone = nodes.seeds.iter().find(is_other).unwrap();

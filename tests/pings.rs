@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use archive_books::cluster::{Mode, Partition};
+use archive_books::cluster::{Division, Mode, Partition};
 use serde_json::{Value, json};
 
 use crate::cluster::begin_brisk;
@@ -228,7 +228,8 @@ fn a_notice_waits_and_counts_once_its_key_is_found_on_its_host() {
 fn a_crawl_takes_turns_for_the_key_files_that_it_fetches_first() {
     let site = Site::start(3);
     let (archive, store) = (Archive::new(), tempfile::tempdir().unwrap());
-    let any = Partition { cluster: String::new(), number: 1, count: 2, mode: Mode::default() };
+    let any =
+        Partition { cluster: String::new(), number: 1, count: 2, mode: Mode::default(), by: Division::Site };
     let number = any.of_site("a.test");
     begin_brisk(store.path(), 2);
     let (url, partition) = (format!("file://{}", store.path().display()), format!("{number}/2"));

@@ -100,6 +100,7 @@ mod replay_ways;
 mod cluster;
 mod cluster_cost;
 mod cluster_moves;
+mod countries;
 mod export;
 mod machines;
 mod nodes;

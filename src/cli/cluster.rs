@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use archive::jobs::{ClusterPlace, ClusterTurns};
 use archive_books::cluster::{
-    ClusterAudit, ClusterMeasures, Drained, InFlight, Mode, NodeActivity, NodeStatus, PARTITIONS_MAX,
-    Publications, audit, drain, moved, plan,
+    ClusterAudit, ClusterMeasures, Division, Drained, InFlight, Mode, NodeActivity, NodeStatus,
+    PARTITIONS_MAX, Publications, audit, drain, moved, plan,
 };
 use archive_peers::share::ListProgress;
 use indicatif::HumanCount;
@@ -113,6 +113,10 @@ pub(crate) struct ClusterArgs {
     /// [default: exchange]
     #[arg(long, value_name = "MODE", requires = "cluster")]
     cluster_mode: Option<Mode>,
+    /// What decides which partition a site belongs to: site, country (all sites of a country's domain together), or
+    /// country:de=1,fr=2 (these in partitions 1 and 2); set by the node that starts the cluster [default: site]
+    #[arg(long, value_name = "WHAT", requires = "cluster")]
+    partition_by: Option<Division>,
     /// Name of this node [default: the machine's name]
     #[arg(long, value_name = "NAME", requires = "cluster")]
     node: Option<String>,
@@ -130,7 +134,7 @@ impl ClusterArgs {
     pub(crate) fn place(&self) -> Option<ClusterPlace> {
         let (url, partition) = (self.cluster.clone()?, self.partition?);
         let (mode, node, after) = (self.cluster_mode, self.node.clone(), self.after_epoch);
-        Some(ClusterPlace { url, partition, mode, node, after })
+        Some(ClusterPlace { url, partition, mode, by: self.partition_by.clone(), node, after })
     }
 }
 
@@ -252,12 +256,13 @@ fn show(audit: &ClusterAudit) -> Result<()> {
             "the books of partition {partition} do not add up: its cash is not what it began with plus what it received minus what it sent"
         )?;
     }
-    let ClusterAudit { mode, expected, found, .. } = audit;
+    let ClusterAudit { expected, found, .. } = audit;
+    let mode = format!("mode {}, sites divided by {}", audit.mode, audit.by);
     output::line(&match audit.is_exact {
-        Some(true) => format!("mode {mode}; all cash is there: {expected} units, to the last one"),
-        Some(false) => format!("mode {mode}; {found} units of cash instead of {expected}"),
+        Some(true) => format!("{mode}; all cash is there: {expected} units, to the last one"),
+        Some(false) => format!("{mode}; {found} units of cash instead of {expected}"),
         None => format!(
-            "mode {mode}; cash can be added up once all batches are written: run the partitions that send them"
+            "{mode}; cash can be added up once all batches are written: run the partitions that send them"
         ),
     })
 }

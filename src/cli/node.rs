@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use archive_books::cluster::{Member, Mode, PARTITIONS_MAX, Vacancy};
+use archive_books::cluster::{Division, Member, Mode, PARTITIONS_MAX, Vacancy};
 use archive_crawl::WORKERS_MAX;
 use archive_peers::supervisor::{self, CrawlsOfMachine};
 
@@ -31,6 +31,10 @@ pub(crate) struct Args {
     /// [default: exchange]
     #[arg(long, value_name = "MODE")]
     cluster_mode: Option<Mode>,
+    /// What decides which partition a site belongs to: site, country (all sites of a country's domain together), or
+    /// country:de=1,fr=2 (these in partitions 1 and 2); set by the node that starts the cluster [default: site]
+    #[arg(long, value_name = "WHAT")]
+    partition_by: Option<Division>,
     /// Name of this node [default: the machine's name]
     #[arg(long, value_name = "NAME")]
     node: Option<String>,
@@ -56,7 +60,8 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let control = interrupt::install()?;
     fs::create_dir_all(&args.archives).within(args.archives.display())?;
     let place = (1, args.partitions);
-    let member = Member::find(&args.store.cluster, place, args.cluster_mode, args.node.as_deref())?;
+    let treats = (args.cluster_mode, args.partition_by.as_ref());
+    let member = Member::find(&args.store.cluster, place, treats, args.node.as_deref())?;
     let crawl =
         |vacancy: &Vacancy, folder: &Path, copies: Option<&str>| command(args, vacancy, folder, copies);
     let machine = CrawlsOfMachine {

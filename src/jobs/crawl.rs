@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use archive_base::control::Control;
 use archive_base::runs;
-use archive_books::cluster::{ClusterError, Member, Mode};
+use archive_books::cluster::{ClusterError, Division, Member, Mode};
 use archive_books::ledger::{CrawlerFacts, Credits, Refusal, ScopeKind, page_flags};
 use archive_books::{recorder, search, topics};
 use archive_choose::{FocusPolicy, robots_of};
@@ -46,6 +46,8 @@ pub struct ClusterPlace {
     pub partition: (u16, u16),
     /// The mode, if given.
     pub mode: Option<Mode>,
+    /// What decides which partition a site belongs to, if given.
+    pub by: Option<Division>,
     /// Name of the node; by default the name of the machine.
     pub node: Option<String>,
     /// If given, the partition is taken over only if this is its newest epoch.
@@ -54,7 +56,8 @@ pub struct ClusterPlace {
 
 impl ClusterPlace {
     fn find(&self) -> Result<Member, ClusterError> {
-        let member = Member::find(&self.url, self.partition, self.mode, self.node.as_deref())?;
+        let treats = (self.mode, self.by.as_ref());
+        let member = Member::find(&self.url, self.partition, treats, self.node.as_deref())?;
         Ok(match self.after {
             Some(epoch) => member.after(epoch),
             None => member,

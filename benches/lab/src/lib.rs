@@ -8,6 +8,7 @@ pub mod hosts;
 mod intervals;
 pub mod librarian;
 pub mod orders;
+pub mod partitions;
 pub mod passes;
 pub mod plot;
 pub mod raters;

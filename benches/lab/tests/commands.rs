@@ -23,6 +23,7 @@ fn what_takes_long_shows_how_far_it_has_come() {
 fn experiments_print_a_line_of_json_a_result() {
     for (words, lines) in [
         ("convergence --graph generate:copy:500:8 --visits 1,2", 2),
+        ("orders --graph generate:cooper-frieze:500:8 --order breadth,opic --seed-count 5", 2),
         ("orders --graph generate:web:2000:8 --order breadth,opic --seed-count 5", 2),
         ("passes --graph generate:web:1000:8 --passes 2", 2),
         ("estimators --pages 20 --visits 5", 10),
@@ -55,6 +56,12 @@ fn experiments_print_a_line_of_json_a_result() {
     gzip("urls.txt.gz", (0..200).map(host).collect());
     gzip("arcs.tsv.gz", arcs.collect());
     gzip("selected.gz", (0..50).map(|four| format!("http://h{}.ac.uk/x\n", 4 * four)).collect());
+    let partitions = Command::new(env!("CARGO_BIN_EXE_archive-lab"))
+        .args(["partitions", "--json", "--graph"])
+        .arg(folder.path())
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(partitions.stdout).unwrap().lines().count(), 8);
     let librarian = Command::new(env!("CARGO_BIN_EXE_archive-lab"))
         .args(["librarian", "--repeat", "2", "--json", "--graph"])
         .args([folder.path(), "--selected".as_ref(), &folder.path().join("selected.gz")])

@@ -5,7 +5,7 @@ use archive_math::importance::Cash;
 use serde::Serialize;
 
 use super::store::{ClusterStore, StatusCache};
-use super::{Batch, ClusterError, ClusterMeasures, Mode, NodeStatus, Partition, Route};
+use super::{Batch, ClusterError, ClusterMeasures, Division, Mode, NodeStatus, Partition, Route};
 
 /// Maximum number of reads of the store while something moves in between.
 const LOOKS_MAX: u32 = 20;
@@ -34,6 +34,8 @@ pub struct ClusterAudit {
     pub partitions: u16,
     /// The mode.
     pub mode: Mode,
+    /// What decides which partition a site belongs to.
+    pub by: Division,
     /// Statuses of the partitions, in order; `None` if a partition was never begun.
     pub told: Vec<Option<NodeStatus>>,
     /// How well the nodes divide the work.
@@ -133,6 +135,7 @@ fn add_up(
     ClusterAudit {
         partitions: partition.count,
         mode: partition.mode,
+        by: partition.by.clone(),
         measures: ClusterMeasures::of(partition.mode, statuses.iter().flatten()),
         told: statuses,
         in_flight,

@@ -409,11 +409,11 @@ fn is_canonical(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Mode;
+    use super::super::{Division, Mode};
     use super::*;
 
     fn partition() -> Partition {
-        Partition { cluster: "c".to_owned(), number: 1, count: 1, mode: Mode::Exchange }
+        Partition { cluster: "c".to_owned(), number: 1, count: 1, mode: Mode::Exchange, by: Division::Site }
     }
 
     fn route(number: u64) -> Route {

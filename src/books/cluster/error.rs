@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use archive_base::remote::RemoteError;
 
-use super::{BatchError, FILES_MAX, Mode, ORDERS_MAX};
+use super::{BatchError, Division, FILES_MAX, Mode, ORDERS_MAX};
 
 /// Why a node cannot join a cluster, or cannot continue.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +41,24 @@ pub enum ClusterError {
         found: Mode,
         /// The requested mode.
         asked: Mode,
+    },
+    /// The cluster divides sites by something else.
+    #[error(
+        "this cluster divides sites by {found}, not by {asked}; that cannot be changed, because sites would move to other partitions: omit --partition-by, or begin another cluster"
+    )]
+    Division {
+        /// What `cluster.json` says.
+        found: Division,
+        /// What was requested.
+        asked: Division,
+    },
+    /// A domain is given to a partition that does not exist.
+    #[error("--partition-by gives {domain} to a partition that does not exist; there are {count}")]
+    Outside {
+        /// The top-level domain.
+        domain: String,
+        /// The number of partitions.
+        count: u16,
     },
     /// The delay of an address does not fit into the turns that nodes take at it.
     #[error(

@@ -8,7 +8,7 @@ use archive_base::remote;
 
 use super::node::check_newest;
 use super::store::{Cluster, ClusterStore};
-use super::{ClusterError, Mode, Partition, Spans};
+use super::{ClusterError, Division, Mode, Partition, Spans};
 
 /// A node's place in a cluster.
 #[derive(Clone, Debug)]
@@ -31,28 +31,33 @@ impl Member {
     pub fn find(
         url: &str,
         (number, count): (u16, u16),
-        mode: Option<Mode>,
+        (mode, by): (Option<Mode>, Option<&Division>),
         node: Option<&str>,
     ) -> Result<Self, ClusterError> {
         let shared = ClusterStore::open(url)?;
+        if let Some(domain) = by.and_then(|by| by.outside(count)) {
+            return Err(ClusterError::Outside { domain: domain.to_owned(), count });
+        }
         let begun = Cluster {
             cluster: format!("{:016x}", fastrand::u64(..)),
             partitions: count,
             mode: mode.unwrap_or_default(),
+            by: by.cloned().unwrap_or_default(),
             lease_seconds: None,
         };
         let cluster = remote::runtime()?.block_on(shared.join(&begun))?;
-        Self::of(shared, &cluster, (number, count), mode, node)
+        Self::of(shared, &cluster, (number, count), (mode, by), node)
     }
 
     /// Finds the cluster at a URL for an archive that already has a partition. Does not begin a cluster.
     ///
     /// # Errors
-    /// If there is none, the store cannot be used, or the cluster has another number of partitions or another mode.
+    /// If there is none, the store cannot be used, or the cluster differs from the partition's.
     pub fn again(url: &str, partition: &Partition, node: Option<&str>) -> Result<Self, ClusterError> {
         let shared = ClusterStore::open(url)?;
         let cluster = remote::runtime()?.block_on(shared.begun(url))?;
-        Self::of(shared, &cluster, (partition.number, partition.count), Some(partition.mode), node)
+        let place = (partition.number, partition.count);
+        Self::of(shared, &cluster, place, (Some(partition.mode), Some(&partition.by)), node)
     }
 
     /// Returns the requested place in a cluster, if the cluster matches the request.
@@ -60,7 +65,7 @@ impl Member {
         mut shared: ClusterStore,
         cluster: &Cluster,
         (number, count): (u16, u16),
-        mode: Option<Mode>,
+        (mode, by): (Option<Mode>, Option<&Division>),
         node: Option<&str>,
     ) -> Result<Self, ClusterError> {
         if cluster.partitions != count {
@@ -68,6 +73,9 @@ impl Member {
         }
         if let Some(asked) = mode.filter(|asked| *asked != cluster.mode) {
             return Err(ClusterError::Mode { found: cluster.mode, asked });
+        }
+        if let Some(asked) = by.filter(|asked| **asked != cluster.by) {
+            return Err(ClusterError::Division { found: cluster.by.clone(), asked: asked.clone() });
         }
         let partition = cluster.partition(number);
         shared.spans = cluster.spans();

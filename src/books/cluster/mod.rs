@@ -6,7 +6,7 @@
 //!
 //! | object | written | content |
 //! |---|---|---|
-//! | `cluster.json` | once, by the first node | the number of partitions, the mode, and how long a lease is |
+//! | `cluster.json` | once, by the first node | the number of partitions, what decides which sites they have, the mode, and how long a lease is |
 //! | `epochs/P/E` | once, by the node that takes over partition P | that node |
 //! | `epochs/P/E.drain` | by any program that asks that node to end | the name of the node that is to be next, or nothing; see [`drain`] |
 //! | `status/P/E/N` | repeatedly, by that node | its progress: the highest number counts; see [`NodeStatus`] |
@@ -31,6 +31,7 @@
 mod audit;
 mod balance;
 mod batch;
+mod division;
 mod drain;
 mod error;
 mod exchange;
@@ -54,12 +55,12 @@ use std::str::FromStr;
 
 use archive_math::importance::Cash;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
 
 pub use audit::{ClusterAudit, InFlight, audit};
 pub use balance::{Balance, PartitionMove, moved, plan};
 pub(crate) use batch::BATCH_BYTES_MAX;
 pub use batch::{Batch, BatchError, Named, PART_MAX, Route};
+pub use division::Division;
 pub use drain::{Drained, drain};
 pub use error::ClusterError;
 pub use exchange::{ExchangeState, NextStep};
@@ -87,15 +88,16 @@ pub struct Partition {
     pub count: u16,
     /// How links to other partitions are handled.
     pub mode: Mode,
+    /// What decides which sites belong to it.
+    #[serde(default, skip_serializing_if = "Division::is_usual")]
+    pub by: Division,
 }
 
 impl Partition {
-    /// Returns the number of the partition that a site belongs to, by its registrable domain: XXH3 (64 bits, unkeyed)
-    /// of its name, modulo the number of partitions, plus 1.
+    /// Returns the number of the partition that a site belongs to, by its registrable domain; see [`Division`].
     #[must_use]
     pub fn of_site(&self, site: &str) -> u16 {
-        // The remainder fits into a u16.
-        (xxh3_64(site.as_bytes()) % u64::from(self.count.max(1))) as u16 + 1
+        self.by.partition(site, self.count)
     }
 
     /// Returns, for each cluster that `partitions` covers only partly, the number of its partitions and the numbers of
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
 
     fn partition(count: u16) -> Partition {
-        Partition { cluster: "c".to_owned(), number: 1, count, mode: Mode::default() }
+        Partition { cluster: "c".to_owned(), number: 1, count, mode: Mode::default(), by: Division::Site }
     }
 
     #[test]

@@ -254,7 +254,7 @@ mod tests {
         let store = tempfile::tempdir().unwrap();
         let url = format!("file://{}", store.path().display());
         for number in 1..=30 {
-            let member = Member::find(&url, (number, 30), None, None).unwrap();
+            let member = Member::find(&url, (number, 30), (None, None), None).unwrap();
             let node = ClusterNode::start(&member, store.path(), &Marks::default(), 0).unwrap();
             let activity = NodeActivity::Ended("limit".to_owned());
             let (marks, progress) = (Marks::default(), NodeProgress::default());
@@ -269,7 +269,7 @@ mod tests {
     fn a_partition_that_another_node_has_begun_meanwhile_is_left_to_it() {
         let store = tempfile::tempdir().unwrap();
         let url = format!("file://{}", store.path().display());
-        let member = Member::find(&url, (1, 2), None, None).unwrap().after(0);
+        let member = Member::find(&url, (1, 2), (None, None), None).unwrap().after(0);
         let start = |member: &Member| ClusterNode::start(member, store.path(), &Marks::default(), 0);
         let first = start(&member).unwrap();
         assert!(matches!(start(&member), Err(ClusterError::Beginning(1))));
@@ -283,7 +283,7 @@ mod tests {
     fn an_archive_that_another_one_has_replaced_is_refused() {
         let store = tempfile::tempdir().unwrap();
         let url = format!("file://{}", store.path().display());
-        let member = Member::find(&url, (1, 2), None, None).unwrap();
+        let member = Member::find(&url, (1, 2), (None, None), None).unwrap();
         // Both archives have the same marks, but the second one was written by the newest node.
         for (known, is_taken) in [(0, true), (0, false), (1, true), (1, false), (2, true)] {
             let node = match ClusterNode::start(&member, store.path(), &Marks::default(), known) {

@@ -91,7 +91,7 @@ mod tests {
         ] {
             let cluster = format!(r#"{{"cluster":"c","partitions":2,"mode":"exchange"{more}}}"#);
             std::fs::write(store.path().join("cluster.json"), cluster).unwrap();
-            let found = Member::find(&url, (1, 2), None, None);
+            let found = Member::find(&url, (1, 2), (None, None), None);
             match lease {
                 Some(lease) => assert_eq!(found.unwrap().spans(), Spans::of(lease)),
                 None => assert!(matches!(found, Err(ClusterError::Damaged { .. })), "{more}"),

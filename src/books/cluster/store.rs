@@ -16,7 +16,7 @@ use super::batch::BatchFault;
 use super::spans::{LEASE_SECONDS, LEASE_SECONDS_MIN};
 use super::status::NodeStatus;
 use super::turns::{Announced, Clock};
-use super::{BATCH_BYTES_MAX, Batch, ClusterError, Mode, PARTITIONS_MAX, Partition, Route, Spans};
+use super::{BATCH_BYTES_MAX, Batch, ClusterError, Division, Mode, PARTITIONS_MAX, Partition, Route, Spans};
 
 /// The object with the number of partitions.
 const CLUSTER: &str = "cluster.json";
@@ -43,6 +43,8 @@ pub(super) struct Cluster {
     pub(super) cluster: String,
     pub(super) partitions: u16,
     pub(super) mode: Mode,
+    #[serde(default, skip_serializing_if = "Division::is_usual")]
+    pub(super) by: Division,
     /// Seconds of a lease, if it is not the usual one; written by hand only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) lease_seconds: Option<u8>,
@@ -54,7 +56,8 @@ impl Cluster {
     }
 
     pub(super) fn partition(&self, number: u16) -> Partition {
-        Partition { cluster: self.cluster.clone(), number, count: self.partitions, mode: self.mode }
+        let (cluster, by) = (self.cluster.clone(), self.by.clone());
+        Partition { cluster, number, count: self.partitions, mode: self.mode, by }
     }
 }
 
@@ -177,6 +180,11 @@ impl ClusterStore {
                     name: CLUSTER.to_owned(),
                     why: format!("its leases last {seconds} s"),
                 })
+            }
+            Some(Cluster { partitions, by, .. }) if by.outside(partitions).is_some() => {
+                let domain = by.outside(partitions).unwrap_or_default();
+                let why = format!("it gives {domain} to a partition that it does not have");
+                Err(ClusterError::Damaged { name: CLUSTER.to_owned(), why })
             }
             found => Ok(found),
         }

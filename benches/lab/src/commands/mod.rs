@@ -5,6 +5,7 @@ mod estimators;
 mod focus;
 mod librarian;
 mod orders;
+mod partitions;
 mod passes;
 mod raters;
 mod refresh;
@@ -21,6 +22,7 @@ pub(crate) enum Command {
     Windows(windows::Args),
     Librarian(librarian::Args),
     Orders(orders::Args),
+    Partitions(partitions::Args),
     Passes(passes::Args),
     Raters(raters::Args),
     Refresh(refresh::Args),
@@ -35,6 +37,7 @@ pub(crate) fn run(command: &Command) -> anyhow::Result<ExitCode> {
         Command::Convergence(args) => convergence::run(args),
         Command::Windows(args) => windows::run(args),
         Command::Librarian(args) => librarian::run(args),
+        Command::Partitions(args) => partitions::run(args),
         Command::Passes(args) => passes::run(args),
         Command::Raters(args) => raters::run(args),
         Command::Refresh(args) => refresh::run(args),

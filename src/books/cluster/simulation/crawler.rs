@@ -43,7 +43,7 @@ impl Web {
         let (sites, addresses) = (4 + world.below(6), 1 + world.below(4));
         let mut web = Self::default();
         for site in 0..sites {
-            let name = format!("s{site}.test");
+            let name = format!("s{site}.{}", ["de", "fr", "test"][site as usize % 3]);
             for page in 0..1 + world.below(6) {
                 web.urls.push(format!("http://{name}/{page}"));
                 web.owners.push(partition.of_site(&name));

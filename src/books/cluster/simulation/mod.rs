@@ -27,7 +27,7 @@ use self::store::{Link, Objects, Troubles};
 use self::world::{Tasks, World};
 use super::audit::audit_in;
 use super::store::{Cluster, ClusterStore};
-use super::{ClusterError, Mode, Partition};
+use super::{ClusterError, Division, Mode, Partition};
 
 /// Number of seeds to try, unless `ARCHIVE_SEEDS` is set: usually, and if `ARCHIVE_TEST_WHOLE` is.
 const SEEDS: [u64; 2] = [120, 250];
@@ -83,7 +83,9 @@ impl Scenario {
     fn new(seed: u64, is_verbose: bool) -> Self {
         let world = World::new(seed);
         let count = 2 + world.below(3) as u16;
-        let partition = Partition { cluster: "c".to_owned(), number: 1, count, mode: Mode::Exchange };
+        // Half of the clusters divide sites by country.
+        let by = if seed.is_multiple_of(2) { Division::Country(BTreeMap::new()) } else { Division::Site };
+        let partition = Partition { cluster: "c".to_owned(), number: 1, count, mode: Mode::Exchange, by };
         let web = Rc::new(Web::new(&world, &partition));
         let copies = (world.below(2) == 0).then(Copies::new);
         let address_delay = [0, 0, 200, 2_000][world.below(4) as usize];
@@ -167,11 +169,11 @@ impl Scenario {
     /// Starts the cluster, and a task that audits its cash all the time.
     fn begin_all(&mut self) {
         let clean: Arc<Mutex<Troubles>> = Arc::default();
-        let (shared, partitions) = (self.shared(&clean), self.partition.count);
+        let (shared, partitions, by) = (self.shared(&clean), self.partition.count, self.partition.by.clone());
         let (audits, world) = (Rc::clone(&self.audits), Arc::clone(&self.world));
         self.tasks.begin(async move {
-            let cluster =
-                Cluster { cluster: "c".to_owned(), partitions, mode: Mode::Exchange, lease_seconds: None };
+            let (cluster, mode) = ("c".to_owned(), Mode::Exchange);
+            let cluster = Cluster { cluster, partitions, mode, by, lease_seconds: None };
             shared.join(&cluster).await.unwrap();
             loop {
                 world.sleep(world.span(1_000, 6_000)).await;

@@ -4,7 +4,13 @@ use super::*;
 use crate::cluster::{self, Batch, Partition, Route};
 
 fn partition(number: u16) -> Partition {
-    Partition { cluster: "c".to_owned(), number, count: 2, mode: cluster::Mode::Exchange }
+    Partition {
+        cluster: "c".to_owned(),
+        number,
+        count: 2,
+        mode: cluster::Mode::Exchange,
+        by: cluster::Division::Site,
+    }
 }
 
 /// Returns the home page of a site in a partition.

@@ -215,6 +215,6 @@ fn pictures_show_the_numbers_of_the_archive() {
     let shown = data["freshness"].as_array().unwrap().last().unwrap()["freshness"].as_f64().unwrap();
     assert!((all - shown).abs() < 1e-3, "{all} and {shown}");
     let page = html(&served, "/pictures");
-    assert_eq!(page.matches("<svg").count(), 4, "{page}");
+    assert_eq!(page.matches("<svg").count(), 5, "{page}");
     assert!(html(&Served::of(&empty), "/pictures").contains("Nothing was captured yet."));
 }

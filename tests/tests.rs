@@ -122,6 +122,7 @@ mod bad_input;
 mod budgets;
 mod commands;
 mod documented;
+mod early;
 mod examples;
 mod front;
 mod hidden;

@@ -138,6 +138,9 @@ pub struct Progress {
     /// Share of the importance of all pages known so far that these have, from 0 to 1.
     #[serde(default)]
     pub gathered: f64,
+    /// The clock G of importance: how often all cash was handed on, in all runs; 0 if not known.
+    #[serde(default)]
+    pub clock: f64,
     /// What passed between this node and others of a cluster; `None` for a crawl of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exchanged: Option<Exchanged>,
@@ -190,6 +193,9 @@ pub struct RunMoment {
     /// Share of the importance of all pages known by then that the read ones had.
     #[serde(default)]
     pub gathered: f64,
+    /// The clock G of importance; 0 if not known.
+    #[serde(default)]
+    pub clock: f64,
 }
 
 /// The copies of an archive at the end of a run. In large archives the numbers are estimates from a sample of pages.
@@ -300,8 +306,8 @@ impl RunReport {
         if !self.thinned.1.is_multiple_of(1 << self.thinned.0.min(63)) {
             return;
         }
-        let Progress { seconds, pages, queued, gathered, .. } = self.progress;
-        self.moments.push(RunMoment { seconds, pages, queued, gathered });
+        let Progress { seconds, pages, queued, gathered, clock, .. } = self.progress;
+        self.moments.push(RunMoment { seconds, pages, queued, gathered, clock });
         if self.moments.len() > MOMENTS_MAX {
             let mut number = 0_usize;
             self.moments.retain(|_| {
@@ -407,6 +413,23 @@ impl RunHistory {
         let run = self.read(id)?;
         let stage = if run.end.is_some() { RunStage::Ended } else { RunStage::BrokenOff };
         Some((run, stage))
+    }
+
+    /// Returns at most `most` of the moments of the newest `count` runs at which the clock G was known, with the last: the
+    /// number of pages that these runs had fetched by then, and G.
+    #[must_use]
+    pub fn clocks(&self, count: usize, most: usize) -> Vec<(u64, f64)> {
+        let (mut clocks, mut before) = (Vec::new(), 0);
+        let newest = &self.ids[self.ids.len().saturating_sub(count)..];
+        for run in newest.iter().filter_map(|id| self.read(*id)) {
+            let known = run.moments.iter().filter(|at| at.clock > 0.0 && at.clock.is_finite());
+            clocks.extend(known.map(|at| (before + at.pages, at.clock)));
+            before += run.progress.pages;
+        }
+        let step = clocks.len().div_ceil(most.max(1)).max(1);
+        let mut thinned: Vec<_> = clocks.into_iter().rev().step_by(step).collect();
+        thinned.reverse();
+        thinned
     }
 
     /// Returns the copies at the ends of at most `count` runs with the times of these ends, oldest first: of the newest
@@ -563,6 +586,25 @@ mod tests {
         // The eighth failed.
         assert_eq!((pages(100).len(), pages(4)), (9, vec![1, 4, 7, 10]));
         assert_eq!((pages(5), pages(1)), (vec![2, 4, 6, 10], vec![10]));
+    }
+
+    #[test]
+    fn clocks_of_several_runs_follow_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 1..=3_u64 {
+            let mut writer = RunWriter::begin(folder.path(), RunReport::begins("crawl", Utc::now())).unwrap();
+            for pages in [5, 10] {
+                // A run of before clocks were noted.
+                let clock = if number == 2 { 0.0 } else { number as f64 + pages as f64 / 10.0 };
+                writer.run.progress = Progress { pages, clock, ..Progress::default() };
+                writer.run.note_moment();
+            }
+            writer.save(true).unwrap();
+        }
+        let runs = RunHistory::of(folder.path()).unwrap();
+        let all = [(5, 1.5), (10, 2.0), (25, 3.5), (30, 4.0)];
+        assert_eq!((runs.clocks(9, 4), runs.clocks(9, 3)), (all.to_vec(), vec![all[1], all[3]]));
+        assert_eq!(runs.clocks(1, 4), [(5, 3.5), (10, 4.0)]);
     }
 
     #[test]

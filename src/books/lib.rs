@@ -20,6 +20,7 @@ pub mod change;
 pub mod cluster;
 pub mod columns;
 pub mod ledger;
+pub mod order_plot;
 pub mod originals;
 pub mod prepared;
 pub mod recorder;

@@ -6,7 +6,7 @@
 //! three quarters of a step. The file is named by URLs and not by numbers, so it stays as it is when the state is rebuilt.
 //! It has nothing that anything else depends on: it may be removed, and then begins again.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io;
 use std::path::Path;
 
@@ -34,6 +34,9 @@ const PAGE_IMPORTANCE_MIN: f64 = 2.0;
 
 /// Maximum number of levels of a site or page; beyond, every second one of the older half is dropped.
 const LEVELS_MAX: usize = 64;
+
+/// Maximum number of times of [`Trends::convergence`].
+const POINTS_MAX: usize = 200;
 
 /// Maximum length of the file, and of what it unpacks to.
 const BYTES_MAX: u64 = 16 << 20;
@@ -97,11 +100,20 @@ impl Series {
 
     /// The times from which on it had an importance, and this, to within a step.
     pub fn each(&self) -> impl Iterator<Item = (DateTime<Utc>, f64)> + '_ {
-        self.0.iter().map(|(hour, level)| {
-            let time = DateTime::from_timestamp(i64::from(*hour) * HOUR_SECONDS, 0).unwrap_or_default();
-            (time, ((f64::from(*level) - LEVEL_OF_ONE) / STEPS).exp2())
-        })
+        self.0.iter().map(|(hour, level)| (time_of(*hour), importance_at(*level)))
     }
+}
+
+/// The error of what pages were thought to have; see [`Trends::convergence`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Convergence {
+    /// Beginning of the hour.
+    #[serde(with = "archive_base::instant")]
+    pub time: DateTime<Utc>,
+    /// Number of pages compared.
+    pub pages: usize,
+    /// Part of their importance that was elsewhere.
+    pub error: f64,
 }
 
 /// The importance of sites and pages over time.
@@ -146,6 +158,29 @@ impl Trends {
         write().map_err(FileError::at(&path))
     }
 
+    /// How far what pages were thought to have was from what they have now: at each of at most [`POINTS_MAX`] times, the
+    /// part of the importance that the pages known by then had in other places than now (half the sum of the absolute
+    /// differences of their shares; 0 to 1, to within a step), and the number of these pages. The last one is 0.
+    #[must_use]
+    pub fn convergence(&self) -> Vec<Convergence> {
+        let hours: BTreeSet<u32> =
+            self.pages.values().flat_map(|series| series.0.iter().map(|at| at.0)).collect();
+        let step = hours.len().div_ceil(POINTS_MAX).max(1);
+        let mut hours: Vec<u32> = hours.into_iter().rev().step_by(step).collect();
+        hours.reverse();
+        hours.into_iter().map(|hour| self.converged(hour)).collect()
+    }
+
+    fn converged(&self, hour: u32) -> Convergence {
+        let known = self.pages.values().filter(|series| series.0.first().is_some_and(|(at, _)| *at <= hour));
+        let pairs =
+            known.filter_map(|series| Some([series.level_at(hour)?, series.0.last()?.1].map(importance_at)));
+        let pairs: Vec<[f64; 2]> = pairs.collect();
+        let [then, now] = [0, 1].map(|place| pairs.iter().map(|pair| pair[place]).sum::<f64>());
+        let error = pairs.iter().map(|pair| (pair[0] / then - pair[1] / now).abs()).sum::<f64>() / 2.0;
+        Convergence { time: time_of(hour), pages: pairs.len(), error }
+    }
+
     /// The change over the last [`TREND_DAYS`] days of all pages and of all sites, by number.
     ///
     /// # Errors
@@ -175,6 +210,14 @@ fn end_of(packed: &[u8]) -> [u8; END_BYTES] {
     let mut end = [0x50, 0x2a, 0x4d, 0x18, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     end[8..].copy_from_slice(&xxh3_64(packed).to_le_bytes());
     end
+}
+
+fn importance_at(level: u8) -> f64 {
+    ((f64::from(level) - LEVEL_OF_ONE) / STEPS).exp2()
+}
+
+fn time_of(hour: u32) -> DateTime<Utc> {
+    DateTime::from_timestamp(i64::from(hour) * HOUR_SECONDS, 0).unwrap_or_default()
 }
 
 fn hour_of(time: DateTime<Utc>) -> u32 {
@@ -334,6 +377,38 @@ mod tests {
         assert_eq!(note(2, &[2.0, 4.0, 8.0]), (false, vec!["1".to_owned(), "2".to_owned()]));
         assert_eq!(note(3, &[16.0, 4.0, 8.0]), (true, vec!["0".to_owned(), "2".to_owned()]));
         assert_eq!(note(4, &[16.0]), (true, vec!["0".to_owned()]), "a page that is gone");
+    }
+
+    #[test]
+    fn errors_are_those_of_the_pages_known_by_then() {
+        let mut trends = Trends::default();
+        for (name, hour, importance) in [
+            ("a", 1, 8.0),
+            ("b", 1, 8.0),
+            ("c", 2, 32.0),
+            ("a", 3, 16.0),
+            ("b", 3, 16.0),
+            ("c", 3, 8.0),
+            ("d", 4, 4.0),
+        ] {
+            trends.pages.entry(name.to_owned()).or_default().note(hour, importance);
+        }
+        let found: Vec<_> = trends.convergence().iter().map(|at| (at.time, at.pages, at.error)).collect();
+        let expected = [(1, 2, 0.0), (2, 3, 2.0 / 3.0 - 0.2), (3, 3, 0.0), (4, 4, 0.0)];
+        for ((at, pages, error), (hour, known, wanted)) in found.iter().zip(expected) {
+            assert!((*at, *pages) == (time(hour), known) && (error - wanted).abs() < 1e-9, "{found:?}");
+        }
+        assert_eq!((found.len(), Trends::default().convergence().len()), (4, 0));
+        let mut long = Trends::default();
+        for page in 0..10 {
+            let series = long.pages.entry(page.to_string()).or_default();
+            for hour in 0..64 {
+                series.note(10 * hour + page, if hour % 2 == 0 { 2.0 } else { 4.0 });
+            }
+        }
+        let found = long.convergence();
+        assert!((POINTS_MAX / 2..=POINTS_MAX).contains(&found.len()), "{}", found.len());
+        assert_eq!(found.last().map(|at| at.error), Some(0.0));
     }
 
     #[test]

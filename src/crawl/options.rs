@@ -185,6 +185,8 @@ pub struct CrawlStatus {
     pub read: u64,
     /// Share of the importance of all pages known so far that these have.
     pub gathered: f64,
+    /// The clock G of importance: how often all cash was handed on, in all runs.
+    pub clock: f64,
     /// What passed between this node and others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchanged: Option<Exchanged>,

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_ask::find::{self, CaptureTimes, FindError, ParsedSearch, Results, SearchOptions};
 use archive_base::files::{FileError, FileStamp};
+use archive_books::order_plot::OrderPlot;
 use archive_books::search::{FOLDER, VERSIONS_FOLDER, commit_of};
 use archive_books::trends::{self, Trends};
 use archive_storage::Store;
@@ -31,6 +32,8 @@ pub(super) struct ArchiveCache {
     searches: AnswerCache<SearchRange, Results>,
     pub(super) start: AnswerCache<(), StartPage>,
     pub(super) times: AnswerCache<(), Option<CaptureTimes>>,
+    /// By the seconds since 1970 in which its pages were fetched first.
+    pub(super) orders: AnswerCache<Option<(u32, u32)>, OrderPlot>,
     /// By site name.
     pub(super) sites: AnswerCache<String, SiteView>,
     /// As last written, with the stamp of the file.

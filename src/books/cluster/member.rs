@@ -116,3 +116,42 @@ fn one_line(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_divides_sites_as_its_first_node_said() {
+        let store = tempfile::tempdir().unwrap();
+        let url = format!("file://{}", store.path().display());
+        let by = |text: &str| text.parse::<Division>().unwrap();
+        let find = |division: Option<&Division>| Member::find(&url, (1, 2), (None, division), None);
+        let outside = find(Some(&by("country:de=2,fr=3"))).unwrap_err();
+        assert!(
+            matches!(&outside, ClusterError::Outside { domain, count: 2 } if domain == "fr"),
+            "{outside}"
+        );
+        assert!(!store.path().join("cluster.json").exists());
+        let country = by("country:de=2");
+        for asked in [Some(&country), None] {
+            assert_eq!(find(asked).unwrap().partition.by, country);
+        }
+        for other in ["site", "country", "country:de=1"] {
+            assert!(matches!(find(Some(&by(other))), Err(ClusterError::Division { .. })), "{other}");
+        }
+        let partition = find(None).unwrap().partition;
+        assert_eq!(Member::again(&url, &partition, None).unwrap().partition, partition);
+        let usual = Partition { by: Division::Site, ..partition };
+        assert!(matches!(Member::again(&url, &usual, None), Err(ClusterError::Division { .. })));
+        // One that was written by hand, or by another version.
+        for (says, is_known) in [("country:de=2", true), ("country:de=3", false), ("language", false)] {
+            let cluster = format!(r#"{{"cluster":"c","partitions":2,"mode":"exchange","by":"{says}"}}"#);
+            fs::write(store.path().join("cluster.json"), cluster).unwrap();
+            match find(None) {
+                Ok(_) => assert!(is_known, "{says}"),
+                Err(error) => assert!(!is_known && matches!(error, ClusterError::Damaged { .. }), "{error}"),
+            }
+        }
+    }
+}

@@ -90,6 +90,7 @@ impl EngineRun<'_> {
             pages: status.pages,
             read: status.read,
             gathered: status.gathered,
+            clock: status.clock,
             exchanged: status.exchanged,
             identical: status.identical,
             errors: status.errors,

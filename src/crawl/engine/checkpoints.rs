@@ -38,6 +38,7 @@ impl EngineRun<'_> {
     /// Looks up what of the pages to be read was read. A refresh reads them again, and does not know.
     pub(super) fn count_gathered(&mut self) {
         let ledger = self.recorder.credits().pages();
+        self.status.clock = ledger.clock();
         if self.discovering {
             self.status.read = ledger.read_pages();
             self.status.gathered = ledger.gathered(self.frontier.queued());

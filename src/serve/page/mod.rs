@@ -2,6 +2,7 @@
 
 mod captures;
 mod compare;
+mod early;
 mod front;
 mod login;
 mod package;

@@ -18,14 +18,22 @@ pub(super) struct Picture<'a> {
 impl Picture<'_> {
     /// A line chart of points sorted by x, on a scale that begins at 0; `most` is the top of the scale.
     pub(super) fn line(&self, points: &[(f64, f64)], most: f64) -> Markup {
+        self.lines(points, &[], most)
+    }
+
+    /// The same with other lines to compare it with, over the same x: the first is dashed, the second dotted.
+    pub(super) fn lines(&self, points: &[(f64, f64)], others: &[&[(f64, f64)]], most: f64) -> Markup {
         let (first, last) = (points.first().map_or(0.0, |at| at.0), points.last().map_or(0.0, |at| at.0));
         let span = if last > first { last - first } else { 1.0 };
-        let path: Vec<String> = points
-            .iter()
-            .map(|(x, y)| format!("{:.1},{:.1}", (x - first) / span * WIDTH, height(*y, most)))
-            .collect();
-        let area = format!("0,{HEIGHT} {} {WIDTH},{HEIGHT}", path.join(" "));
-        self.frame(&html! { polygon .area points=(area) {} polyline .line points=(path.join(" ")) {} })
+        let place =
+            |(x, y): &(f64, f64)| format!("{:.1},{:.1}", (x - first) / span * WIDTH, height(*y, most));
+        let path = |points: &[(f64, f64)]| points.iter().map(place).collect::<Vec<_>>().join(" ");
+        let area = format!("0,{HEIGHT} {} {WIDTH},{HEIGHT}", path(points));
+        self.frame(&html! {
+            polygon .area points=(area) {}
+            @for other in others { polyline .other points=(path(other)) {} }
+            polyline .line points=(path(points)) {}
+        })
     }
 
     /// A bar chart; each bar has a label.

@@ -1,15 +1,19 @@
-//! Charts of the archive: its growth, the distribution of importance, and the freshness that budgets achieve.
+//! Charts of the archive: its growth, the distribution of importance, how early it was found and how its estimates
+//! converged, and the freshness that budgets achieve.
 
 use archive_ask::find::CaptureTimes;
 use archive_base::runs::{CopiesState, RunHistory};
+use archive_books::order_plot::OrderPlot;
+use archive_books::trends::{Convergence, Trends};
 use archive_choose::RefreshRules;
 use archive_choose::freshness::{self, DaysClass, PageModel};
 use archive_choose::plan::{Forecast, ForecastSample, RunRanking, RunSeries};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use maud::{Markup, html};
 use rayon::prelude::*;
 use serde::Serialize;
 
+use super::early;
 use super::picture::Picture;
 use super::{ArchiveRequest, PageProblem, Reply, Speech, utc};
 
@@ -19,8 +23,11 @@ const PAGES_MAX: usize = 2000;
 /// Number of bars of importance: from below 1/64 to above 64, each twice the one before.
 const BARS: i32 = 14;
 
-/// Maximum number of runs whose ends are shown.
+/// Maximum number of runs whose ends are shown, and of the newest ones whose clocks are.
 const CURVE_MAX: usize = 200;
+
+/// Maximum number of moments of these clocks.
+const CLOCKS_MAX: usize = 240;
 
 /// Forecast period in days, with one run a day.
 const DAYS: f64 = 30.0;
@@ -29,11 +36,16 @@ const DAYS: f64 = 30.0;
 const BUDGETS: [f64; 9] = [0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0];
 
 #[derive(Serialize)]
-struct Pictures {
+struct Pictures<'a> {
     growth: Vec<Growth>,
     curve: Vec<CurvePoint>,
     intervals: Vec<Interval>,
     importance: Vec<Bar>,
+    order: &'a OrderPlot,
+    /// How far estimates of importance were from the present ones, by the captures there were by then.
+    convergence: Vec<Converged>,
+    /// The pages that the newest runs had fetched, and the clock G of importance.
+    clocks: Vec<(u64, f64)>,
     /// Number of pages that each examined page stands for.
     each_page_of: usize,
     freshness: Vec<Forecast>,
@@ -62,6 +74,14 @@ struct CurvePoint {
 struct Interval {
     days: DaysClass,
     pages: u64,
+}
+
+/// The error of the estimates of importance, when there were so many captures.
+#[derive(Serialize)]
+struct Converged {
+    captures: u64,
+    #[serde(flatten)]
+    at: Convergence,
 }
 
 #[derive(Serialize)]
@@ -96,8 +116,12 @@ pub(super) fn page(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
         };
         BUDGETS.par_iter().map(|part| scaled(sample.forecast(&ranking, &runs(*part)))).collect()
     };
+    let (growth, order) = (growth(asked)?, early::order(asked, None)?);
     let data = Pictures {
-        growth: growth(asked)?,
+        order: &order,
+        convergence: convergence(asked, &growth)?,
+        clocks: clocks(asked)?,
+        growth,
         curve: curve(asked)?,
         intervals: intervals(&pages, each_page_of as u64),
         importance: bars(&pages, each_page_of as u64),
@@ -129,6 +153,29 @@ fn curve(asked: &ArchiveRequest<'_>) -> Result<Vec<CurvePoint>, PageProblem> {
     Ok(curve.map(|(time, copies)| CurvePoint { time: Some(time), copies }).collect())
 }
 
+/// How the estimates of importance came close to the present ones; empty behind a veil, as the curve.
+fn convergence(asked: &ArchiveRequest<'_>, growth: &[Growth]) -> Result<Vec<Converged>, PageProblem> {
+    let store = asked.opened.store;
+    if store.state().veil().is_some() {
+        return Ok(Vec::new());
+    }
+    let captured = |at: &Convergence| {
+        let by_then = growth.partition_point(|point| point.time < Some(at.time + TimeDelta::hours(1)));
+        growth[..by_then].last().map_or(0, |point| point.captures)
+    };
+    let noted = Trends::read(store.path())?.convergence().into_iter();
+    Ok(noted.map(|at| Converged { captures: captured(&at), at }).collect())
+}
+
+/// The clocks of the newest runs; empty behind a veil, as the curve.
+fn clocks(asked: &ArchiveRequest<'_>) -> Result<Vec<(u64, f64)>, PageProblem> {
+    let store = asked.opened.store;
+    if store.state().veil().is_some() {
+        return Ok(Vec::new());
+    }
+    Ok(RunHistory::of(store.path())?.clocks(CURVE_MAX, CLOCKS_MAX))
+}
+
 /// Histogram of pages by the mean time between their changes.
 fn intervals(pages: &[PageModel], each: u64) -> Vec<Interval> {
     let of_class = |days: DaysClass| {
@@ -153,7 +200,7 @@ fn bars(pages: &[PageModel], each: u64) -> Vec<Bar> {
         .collect()
 }
 
-fn shown(t: Speech, data: &Pictures) -> Markup {
+fn shown(t: Speech, data: &Pictures<'_>) -> Markup {
     html! {
         h1 { (t.say("Pictures")) }
         @if data.each_page_of > 1 {
@@ -177,6 +224,15 @@ fn shown(t: Speech, data: &Pictures) -> Markup {
             h2 { (t.say("Importance")) }
             (importance_picture(t, &data.importance))
             p .small { (t.say("Pages with a copy by their importance; a page has 1 on average, and each bar is of twice the importance of the one before.")) }
+        }
+        (early::order_section(t, data.order))
+        @let has_changed = data.convergence.iter().any(|at| at.at.error > 0.0);
+        @if has_changed || data.clocks.len() > 1 {
+            section {
+                h2 { (t.say("Convergence of importance")) }
+                @if has_changed { (convergence_picture(t, &data.convergence)) }
+                @if data.clocks.len() > 1 { (early::clock_picture(t, &data.clocks)) }
+            }
         }
         section {
             h2 { (t.say("Freshness against budget")) }
@@ -271,6 +327,19 @@ fn importance_picture(t: Speech, importance: &[Bar]) -> Markup {
         (None, None) => String::new(),
     };
     histogram(t, importance.iter().map(|bar| (words(bar), bar.pages)).collect())
+}
+
+fn convergence_picture(t: Speech, convergence: &[Converged]) -> Markup {
+    let points: Vec<(f64, f64)> = convergence.iter().map(|at| (at.captures as f64, at.at.error)).collect();
+    let largest = points.iter().map(|at| at.1).fold(0.0, f64::max);
+    let [from, to] = [convergence.first(), convergence.last()]
+        .map(|at| t.counted(at.map_or(0, |at| at.captures), "{} capture", "{} captures"));
+    let title = t.fill("{} of the importance in other places at most", &[&t.percent(largest, 1)]);
+    let most = t.fill("{} in other places", &[&t.percent(largest, 1)]);
+    html! {
+        (Picture { title: &title, most, from, to }.line(&points, largest))
+        p .small { (t.say("Part of the importance of the important pages known by then that was thought to be in other places than now, as runs noted it.")) }
+    }
 }
 
 fn freshness_picture(t: Speech, forecasts: &[Forecast]) -> Markup {

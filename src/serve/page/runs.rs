@@ -5,10 +5,12 @@ use std::path::Path;
 use archive_base::access::{Access, Role};
 use archive_base::runs::{NOT_TO_BE_KEPT, ReasonTally, RunHistory, RunReport, RunStage, Tallies};
 use archive_books::ledger::Refusal;
+use archive_books::order_plot::OrderPlot;
 use chrono::{DateTime, Local, Utc};
 use maud::{Markup, html};
 use serde::Serialize;
 
+use super::early;
 use super::picture::Picture;
 use super::{ArchiveRequest, PageProblem, Reply, Speech, utc};
 
@@ -103,6 +105,15 @@ pub(super) fn list(asked: &ArchiveRequest<'_>) -> Result<Reply, PageProblem> {
     }))
 }
 
+/// The page of a run as data.
+#[derive(Serialize)]
+struct RunPage<'a> {
+    #[serde(flatten)]
+    report: &'a RunData,
+    /// Once it is over: the order in which it found the importance of the pages that it was the first to fetch.
+    order: Option<&'a OrderPlot>,
+}
+
 /// A run as data.
 #[derive(Serialize)]
 struct RunData {
@@ -120,10 +131,16 @@ fn one(asked: &ArchiveRequest<'_>, which: Which) -> Result<Reply, PageProblem> {
     let t = asked.speech;
     let report = report.ok_or_else(|| PageProblem::Missing(t.say("There is no such run.").to_owned()))?;
     let title = t.fill("Run {}", &[&report.run.id]);
-    let reply = asked.reply(&title, &report, || {
+    let order = match early::has_order(&report.run, report.stage) {
+        true => Some(early::order(asked, Some(&report.run))?),
+        false => None,
+    };
+    let data = RunPage { report: &report, order: order.as_deref() };
+    let reply = asked.reply(&title, &data, || {
         html! {
             @if report.stage == RunStage::UnderWay || which == Which::Current { script src="/runs.js" defer {} }
             div #live { (shown(t, &report)) }
+            @if let Some(order) = &order { (early::order_section(t, order)) }
             @if report.stage == RunStage::UnderWay {
                 noscript { p { a .button href=(t.address(asked.path, &[])) { (t.say("Read the numbers again")) } } }
             }
@@ -215,6 +232,8 @@ fn shown(t: Speech, report: &RunData) -> Markup {
         }
         @if run.moments.len() > 1 { section { h2 { (t.say("Pages over time")) } (pace(t, run)) } }
         @if run.moments.iter().any(|at| at.gathered > 0.0) { section { h2 { (t.say("Importance found over time")) } (found(t, run)) } }
+        @let clocks: Vec<(u64, f64)> = run.moments.iter().filter(|at| at.clock > 0.0).map(|at| (at.pages, at.clock)).collect();
+        @if clocks.len() > 1 { section { h2 { (t.say("Convergence of importance")) } (early::clock_picture(t, &clocks)) } }
         section { h2 { (t.say("Budgets")) } (budgets(t, run)) }
         @if !run.errors.0.is_empty() { section { h2 { (t.say("Errors")) } (reasons(t, "Errors", run.errors.0.iter())) } }
         @if !run.noticed.0.is_empty() { section { h2 { (t.say("Fetched first for notices")) } (reasons(t, "Fetched first for notices", run.noticed.0.iter())) } }

@@ -45,6 +45,7 @@ mod decisions;
 mod focus;
 mod limits;
 mod near;
+mod patterns;
 mod push;
 mod questions;
 mod reviewing;

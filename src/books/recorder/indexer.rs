@@ -14,7 +14,7 @@ use archive_web::reading::{CallerReader, Crew, RawPage, Work};
 use crossbeam::channel::{Receiver, Sender, bounded};
 use url::Url;
 
-use super::{LinkTextMemory, Memory, RecorderError, Text};
+use super::{LinkTextMemory, Memory, RecorderError, Text, has_other_type};
 use crate::change::{missing_entities, whole};
 use crate::ledger::page_flags;
 use crate::search::{
@@ -207,6 +207,8 @@ struct StoredPage {
     page: RawPage,
     /// Whether it replaces no other version.
     is_first: bool,
+    /// Whether its original has another media type.
+    is_other: bool,
     /// Number of an older version.
     version: Option<u64>,
 }
@@ -226,7 +228,8 @@ impl Work for Parsing {
     }
 
     fn finish(&mut self, job: StoredPage, mut parsed: ParsedDocument) -> ParsedPage {
-        let text = Text::take(&mut parsed, job.is_first.then_some(&self.said));
+        let mut text = Text::take(&mut parsed, job.is_first.then_some(&self.said));
+        text.iter_mut().filter(|_| job.is_other).for_each(Text::read_otherwise);
         ParsedPage { id: job.id, url: job.url, version: job.version, bytes: job.page.payload.len(), text }
     }
 }
@@ -292,7 +295,8 @@ impl<'a> Pipeline<'a> {
         while self.under_way == self.under_way_max || self.under_way > 0 && self.bytes + bytes > AHEAD_BYTES {
             self.take_parsed()?;
         }
-        let stored = StoredPage { id: capture.url, url, page, is_first, version };
+        let is_other = has_other_type(self.store, capture)?;
+        let stored = StoredPage { id: capture.url, url, page, is_first, is_other, version };
         self.items.send(stored).map_err(|_| RecorderError::ThreadEnded)?;
         self.under_way += 1;
         self.bytes += bytes;

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 
 use archive_base::beside;
 use archive_storage::segment::{Encoded, SegmentReader};
-use archive_storage::{CaptureId, Checkpointed, State, Store, UrlId};
+use archive_storage::{Capture, CaptureId, Checkpointed, State, Store, StoreError, UrlId};
 
 use self::checkpoint_timer::CheckpointTimer;
 use self::indexer::Indexer;
@@ -171,11 +171,15 @@ impl<'a> Recorder<'a> {
     }
 
     /// Passes a document's text to the index, unless there is no index or the page has a newer version.
-    pub fn index(&mut self, capture: CaptureId, url: &str, text: Text) -> Result<(), RecorderError> {
+    pub fn index(&mut self, capture: CaptureId, url: &str, mut text: Text) -> Result<(), RecorderError> {
         if self.index.is_none() {
             return Ok(());
         }
-        let page = self.store.state().capture(capture)?.url;
+        let stored = self.store.state().capture(capture)?;
+        if has_other_type(self.store, &stored)? {
+            text.read_otherwise();
+        }
+        let page = stored.url;
         let visit = self.store.state().visit(page)?;
         let Some(visit) = visit else { return Ok(()) };
         if visit.last_capture != Some(capture)
@@ -282,4 +286,9 @@ impl<'a> Recorder<'a> {
         index.finish(self.store.state().totals().captures)?;
         indexer::index_versions(self.store, self.memory)
     }
+}
+
+/// Whether a capture has another media type than the original that holds its payload, and by which it is read.
+fn has_other_type(store: &Store, capture: &Capture) -> Result<bool, StoreError> {
+    Ok(store.original(capture)?.is_none_or(|original| original.mime != capture.mime))
 }

@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_storage::{State, StateError, UrlId};
-use archive_web::parse::{HashedAlready, ParsedDocument, Structure};
+use archive_web::parse::{HashedAlready, ParseProblem, ParsedDocument, Structure};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::search::{IndexedVersion, TEXT_BYTES_MAX, elements, language_term};
+use crate::search::{IndexedVersion, TEXT_BYTES_MAX, elements, language_term, sign_terms};
 
 /// The searchable parts of a document, and the texts of its links.
 #[derive(Debug, Default)]
@@ -18,6 +18,8 @@ pub struct Text {
     headings: String,
     /// Terms for the language and, of an XML document, for the elements: see [`elements::terms`].
     elements: String,
+    /// Terms for signs; none if another reader of the document may find another text.
+    signs: String,
     structure: Option<Structure>,
     /// Whether searches find it; if not, it is indexed for its structure alone.
     is_searched: bool,
@@ -29,14 +31,20 @@ impl Text {
     /// Takes the searchable parts out of a parsed document; `None` if it has neither text nor structure. Link texts in
     /// `said` are left out; a document that replaces an older version must pass `None`.
     pub fn take(parsed: &mut ParsedDocument, said: Option<&LinkTextMemory>) -> Option<Self> {
+        let is_unread = parsed.problems.iter().any(|problem| matches!(problem, ParseProblem::NotRead(_)));
         let is_searched = parsed.kind.has_text();
         // An XML document without a root element, such as a DTD, gets an empty structure, so that nobody has to read it
         // again.
         let structure = parsed.structure.take().or_else(|| parsed.kind.is_xml().then(Structure::default));
         if !is_searched {
-            return structure.map(|structure| Self { structure: Some(structure), ..Self::default() });
+            // What is not read may have a text: it replaces that of the version before.
+            return (is_unread || structure.is_some()).then(|| Self { structure, ..Self::default() });
         }
         let text = std::mem::take(&mut parsed.text);
+        // Entities of an XML document may be in other captures, which not everybody may read.
+        let is_alone = !parsed.kind.is_xml() || structure.as_ref().is_some_and(|it| it.doctype.is_empty());
+        let is_sure = is_alone && !is_unread;
+        let signs = if is_sure { sign_terms(&parsed.title, &text) } else { String::new() };
         let of = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
         let headings = parsed.headings.iter().map(of).collect::<Vec<_>>().join("\n");
         let links = parsed.link_texts.iter();
@@ -59,13 +67,19 @@ impl Text {
         if let Some(language) = &parsed.language {
             elements.extend([" ", &language_term(language)]);
         }
-        Some(Self { title: parsed.title.clone(), text, headings, elements, structure, is_searched, links })
+        let title = parsed.title.clone();
+        Some(Self { title, text, headings, elements, signs, structure, is_searched, links })
+    }
+
+    /// Notes that a reader of the capture finds the document under another media type.
+    pub(crate) fn read_otherwise(&mut self) {
+        self.signs.clear();
     }
 
     /// Approximate bytes of memory.
     pub fn bytes(&self) -> u64 {
         let links: usize = self.links.iter().map(|(url, _, said)| url.len() + said.len() + 64).sum();
-        (self.text.len() + self.headings.len() + self.elements.len() + links) as u64
+        (self.text.len() + self.headings.len() + self.elements.len() + self.signs.len() + links) as u64
     }
 
     /// Builds the index document of a page; links to unknown URLs are left out.
@@ -75,7 +89,8 @@ impl Text {
         page: UrlId,
         url: &str,
     ) -> Result<IndexedVersion, StateError> {
-        let Self { title, text, headings, elements, structure, is_searched, links } = self;
+        let Self { title, text, headings, mut elements, signs, structure, is_searched, links } = self;
+        elements.push_str(&signs);
         let mut known = Vec::with_capacity(links.len());
         for (url, hash, said) in links {
             known.extend(state.known(&url, hash)?.map(|target| (target, said)));

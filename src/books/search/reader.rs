@@ -19,7 +19,7 @@ use super::elements::{self, ElementQuery};
 use super::error::{SearchError, guarded};
 use super::schema::{self, IndexSchema};
 use super::structures::{self, Structures};
-use super::{TextQuery, collect, terms, writer};
+use super::{Needs, TextQuery, collect, lacking, terms, writer};
 
 /// Maximum attempts to open an index that is replaced by another one meanwhile.
 const OPENINGS_MAX: u32 = 8;
@@ -192,6 +192,14 @@ impl SearchReader {
             let query = elements::compile(query, are_known, self.fields, searcher)?;
             collect::pages(searcher, &*query.weight(EnableScoring::disabled_from_searcher(searcher))?)
         })
+    }
+
+    /// Returns the pages whose text cannot fit a regular expression that needs this, in no order: see [`Needs`]. Also
+    /// returns up to which capture this is so: that of the commit; `None` if there is a later commit already.
+    pub(super) fn lacking(&self, needs: &Needs) -> Result<Option<(Vec<UrlId>, u64)>, SearchError> {
+        let found = self.collected(|searcher| lacking::lacking(searcher, self.fields, needs))?;
+        let (now, _) = writer::watermark(&self.folder, self.searcher().index())?;
+        Ok((now == self.watermark).then_some((found, now)))
     }
 
     fn collected<T>(&self, work: impl FnOnce(&Searcher) -> tantivy::Result<T>) -> Result<T, SearchError> {

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use archive_storage::UrlId;
+use proptest::prelude::*;
 
 use super::{
-    FIND_WORDS_MAX, Find, IndexOptions, IndexView, IndexWriterOwner, IndexedVersion, Readers, SearchError,
-    SearchReader, TEXT_BYTES_MAX, TextQuery, check, language_term,
+    FIND_WORDS_MAX, Find, IndexOptions, IndexView, IndexWriterOwner, IndexedVersion, Needs, Readers,
+    SearchError, SearchReader, TEXT_BYTES_MAX, TextQuery, check, language_term, sign_terms,
 };
 
 fn document(page: u32, title: &str, text: &str) -> IndexedVersion {
@@ -437,4 +438,112 @@ fn finds_other_forms_of_words_in_the_language_of_a_document() {
     assert_eq!(one, both, "a form adds nothing to a word that a page has as typed");
     // Only page 2 has the one, and only page 1 the other: neither counts as a form of its neighbour.
     assert!(view.find(&typed("library libraries")).unwrap().judge().iter().all(|found| !found.has_all));
+}
+
+/// An index of texts with the terms of their signs, as a crawl writes it; the first line of each is its title.
+fn indexed(folder: &Path, texts: &[String]) -> IndexView<'static> {
+    let mut writer = writer(folder);
+    for (page, text) in (0..).zip(texts) {
+        let (title, text) = text.split_once('\n').unwrap_or(("", text));
+        writer
+            .add(&IndexedVersion { elements: sign_terms(title, text), ..document(page, title, text) })
+            .unwrap();
+    }
+    writer.commit(texts.len() as u64).unwrap();
+    writer.close().unwrap();
+    SearchReader::open(folder).unwrap().into()
+}
+
+fn lacking(view: &IndexView<'_>, expression: &str) -> Vec<u32> {
+    let needs = Needs::of(expression, true, false).unwrap();
+    let mut pages: Vec<u32> = view.lacking(&needs).unwrap().into_iter().map(|page| page.0).collect();
+    pages.sort_unstable();
+    pages
+}
+
+#[test]
+fn pages_lack_what_a_pattern_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = format!("librarian@{}", "x".repeat(65));
+    let texts =
+        ["Mail\nlibrarian@museum.example", "librarian at museum.example", "图书馆 RÉSUMÉ", &long, "1-2"];
+    let view = indexed(folder.path(), &texts.map(str::to_owned));
+    for (expression, pages) in [
+        ("@museum", &[1, 2, 4][..]),
+        ("ian@", &[1, 2, 4]),
+        ("museum", &[2, 4]),
+        ("[a-z]+@(museum|library)", &[1, 2, 4]),
+        ("mail", &[1, 2, 4]),
+        ("resume", &[0, 1, 4]),
+        ("书馆", &[0, 1, 4]),
+        ("(书馆|mail)", &[1, 4]),
+        ("[0-9]-[0-9]", &[0, 1, 2]),
+    ] {
+        assert_eq!(lacking(&view, expression), pages, "{expression}");
+    }
+    // More words than are looked up may fit.
+    let many: Vec<String> = (0..257).map(|word| format!("w{word}")).collect();
+    let folder = tempfile::tempdir().unwrap();
+    let view = indexed(folder.path(), &[many[..256].join(" "), "none".to_owned()]);
+    assert_eq!(lacking(&view, "w[0-9]"), [1]);
+    let folder = tempfile::tempdir().unwrap();
+    let view = indexed(folder.path(), &[many.join(" "), "none".to_owned()]);
+    assert_eq!(lacking(&view, "w[0-9]"), [0; 0]);
+    // What another commit has is not known.
+    let mut writer = writer(folder.path());
+    writer.add(&document(3, "", "none")).unwrap();
+    writer.commit(43).unwrap();
+    assert_eq!(lacking(&view, "nowhere"), [0; 0]);
+}
+
+/// Pieces of texts and of patterns: signs, accents, invisible characters, letters that become others or several, words of
+/// one character, digits of several scripts.
+const PIECES: [&str; 32] = [
+    "a", "b", "A", "é", "É", "e\u{301}", "\u{ad}", "\u{200d}", "ß", "ſ", "\u{212a}", "k", "İ", "i", "Ⱥ", "æ",
+    "①", "１", "1", "2", "๑", "๒", "图", "书", "@", ".", "-", "_", " ", "\n", "ab", "12",
+];
+
+/// Parts of patterns that are not texts.
+const CLASSES: [&str; 18] = [
+    ".", r"\w", r"\d", r"\s", r"\W", r"\D", r"\b", "^", "$", "[a-c]", "[^a]", "[@.]", "[é1]", "[图a]",
+    r"[\d-]", "(?m:^)", "[书图]", r"\pN",
+];
+
+fn pattern() -> impl Strategy<Value = String> {
+    let piece = proptest::sample::select(PIECES.as_slice()).prop_map(regex::escape);
+    let class = proptest::sample::select(CLASSES.as_slice()).prop_map(str::to_owned);
+    prop_oneof![3 => piece, 1 => class].prop_recursive(4, 24, 5, |inner| {
+        let several = proptest::collection::vec(inner.clone(), 1..5);
+        prop_oneof![
+            4 => several.clone().prop_map(|parts| parts.concat()),
+            2 => several.prop_map(|parts| format!("({})", parts.join("|"))),
+            2 => (inner.clone(), proptest::sample::select(vec!["?", "+", "*", "{2}", "{1,2}"]))
+                .prop_map(|(part, times)| format!("(?:{part}){times}")),
+            1 => inner.prop_map(|part| format!("(?-i:{part})")),
+        ]
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    /// Whatever the texts and patterns are.
+    #[test]
+    fn no_page_that_fits_lacks_anything(
+        texts in proptest::collection::vec(
+            proptest::collection::vec(proptest::sample::select(PIECES.as_slice()), 0..12), 1..40),
+        patterns in proptest::collection::vec((pattern(), any::<bool>(), any::<bool>()), 60),
+    ) {
+        let texts: Vec<String> = texts.iter().map(|text| text.concat()).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let view = indexed(folder.path(), &texts);
+        for (pattern, folds_case, dot_is_any) in patterns {
+            let regex = regex::RegexBuilder::new(&pattern)
+                .case_insensitive(folds_case).dot_matches_new_line(dot_is_any).build().unwrap();
+            let Some(needs) = Needs::of(&pattern, folds_case, dot_is_any) else { continue };
+            for page in view.lacking(&needs).unwrap() {
+                let text = &texts[page.0 as usize];
+                prop_assert!(!regex.is_match(text), "{pattern:?} fits {text:?}: {needs:?}");
+            }
+        }
+    }
 }

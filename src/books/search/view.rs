@@ -1,11 +1,11 @@
 //! What one search covers: the newest versions, or those current at a given time.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Mutex;
 
 use archive_base::access::Access;
-use archive_storage::{Store, UrlId, Veil};
+use archive_storage::{CaptureId, State, Store, UrlId, Veil};
 use chrono::{DateTime, Utc};
 use tantivy::query::Bm25StatisticsProvider;
 use tantivy::schema::{Field, IndexRecordOption};
@@ -17,7 +17,7 @@ use super::forms::WordForm;
 use super::reader::{Readers, SearchReader};
 use super::statistics::Statistics;
 use super::versions::{PagesAsOf, VERSIONS_FOLDER};
-use super::{FOLDER, Structures, TextQuery};
+use super::{FOLDER, Needs, Structures, TextQuery};
 
 /// Indexes of an archive that are searched as one, and which of their documents count.
 ///
@@ -27,6 +27,8 @@ pub struct IndexView<'a> {
     readers: Vec<SearchReader>,
     standing: Option<PagesAsOf<'a>>,
     behind: u64,
+    /// The archive's state; none for an index by itself.
+    state: Option<&'a State>,
     veil: Option<&'a Veil>,
     /// Indexes of other archives that are searched together with these, each with what it hides.
     beside: Vec<(Searcher, Option<&'a Veil>)>,
@@ -51,7 +53,7 @@ fn reader(store: &Store, name: &str, open: Option<&Readers>) -> Result<SearchRea
 impl<'a> IndexView<'a> {
     fn new(readers: Vec<SearchReader>, standing: Option<PagesAsOf<'a>>, behind: u64) -> Self {
         let (beside, forms) = (Vec::new(), Mutex::default());
-        Self { readers, standing, behind, veil: None, beside, reported: None, forms }
+        Self { readers, standing, behind, state: None, veil: None, beside, reported: None, forms }
     }
 
     /// Views the versions that were current in an archive before an instant, as far as `access` shows them.
@@ -85,9 +87,13 @@ impl<'a> IndexView<'a> {
         before: Option<DateTime<Utc>>,
         open: Option<&Readers>,
     ) -> Result<Self, SearchError> {
+        let state = store.state();
         match before {
             Some(before) => Self::past(store, access.clone(), before, open),
-            None => Ok(Self { veil: store.state().veil(), ..reader(store, FOLDER, open)?.into() }),
+            None => {
+                let newest = reader(store, FOLDER, open)?;
+                Ok(Self { state: Some(state), veil: state.veil(), ..newest.into() })
+            }
         }
     }
 
@@ -148,6 +154,29 @@ impl<'a> IndexView<'a> {
     ) -> Result<Option<Vec<UrlId>>, SearchError> {
         let found = self.newest().map(|newest| newest.with_elements(query, are_known)).transpose()?;
         Ok(found.map(|found| self.readable(found)))
+    }
+
+    /// Returns pages whose text surely does not fit a regular expression that needs this. Pages whose newest version is
+    /// not in the index, not with all of its words, or not to be read, are not among them.
+    ///
+    /// # Errors
+    /// When the index or a capture cannot be read.
+    pub fn lacking(&self, needs: &Needs) -> Result<Vec<UrlId>, SearchError> {
+        let Some(newest) = self.newest() else { return Ok(Vec::new()) };
+        let Some((found, reflected)) = newest.lacking(needs)? else { return Ok(Vec::new()) };
+        let mut lacking = self.readable(found);
+        if let Some(state) = self.state {
+            let captures = state.totals().captures;
+            // An index that is ahead of the state may have newer versions.
+            if reflected > captures {
+                return Ok(Vec::new());
+            }
+            let later = (reflected..captures).filter_map(|number| u32::try_from(number).ok());
+            let later = later.map(|number| Ok(state.capture(CaptureId(number))?.url));
+            let later = later.collect::<Result<HashSet<_>, SearchError>>()?;
+            lacking.retain(|page| !later.contains(page));
+        }
+        Ok(lacking)
     }
 
     /// Returns the document-level properties of XML documents; none if older versions are viewed.

@@ -150,6 +150,38 @@ impl TokenStream for WordStream<'_> {
     }
 }
 
+/// What a character stands for in the index.
+pub(super) enum Role {
+    /// Letters of a word; none for what is invisible.
+    Letters(String),
+    /// A word of its own.
+    Alone(String),
+    /// Nothing: it is between words.
+    Between,
+}
+
+/// Returns what a character stands for in the index, whatever is before and after it.
+pub(super) fn role(character: char) -> Role {
+    let word = || words(character.encode_utf8(&mut [0; 4])).concat();
+    match class(character) {
+        CharacterClass::Inside => Role::Letters(word()),
+        CharacterClass::Ignored => Role::Letters(String::new()),
+        CharacterClass::Alone => Role::Alone(word()),
+        CharacterClass::Between => Role::Between,
+    }
+}
+
+/// Whether none of the words of `text` is too long for the index.
+pub(super) fn are_indexed(text: &str) -> bool {
+    let mut splitter = WordSplitter::default();
+    let (mut stream, mut count) = (splitter.token_stream(text), 0);
+    while stream.advance() {
+        count += 1;
+    }
+    // Those that are too long take up a position.
+    stream.token().position.wrapping_add(1) == count
+}
+
 /// Whether a character occurs in no ASCII word, not even in one that becomes ASCII when accents are removed.
 pub(super) fn parts_ascii(character: char) -> bool {
     // Greek to the Vedic signs; Han and its neighbours; Hangul: none is a Latin letter with an accent.

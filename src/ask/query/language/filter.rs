@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use archive_books::ledger::{authority, host_name};
-use archive_books::search::words;
+use archive_books::search::{Needs, words};
 use archive_grammar::Comparison;
 use regex::Regex;
 
@@ -297,6 +297,15 @@ impl TextTest {
             None => {
                 matches!(&self.kind, TextTestKind::Is(wanted) if wanted.iter().any(String::is_empty))
             }
+        }
+    }
+
+    /// What the index must have of a text for the test to hold, as far as it is a pattern.
+    pub(crate) fn needs(&self) -> Option<Needs> {
+        match &self.kind {
+            TextTestKind::Fits(glob) => Needs::of(glob.expression(), self.folds_case, true),
+            TextTestKind::Matches(regex) => Needs::of(regex.as_str(), self.folds_case, false),
+            _ => None,
         }
     }
 

@@ -65,6 +65,11 @@ impl Glob {
         }
     }
 
+    /// The regular expression, in which `.` is any character.
+    pub(crate) fn expression(&self) -> &str {
+        self.expression.as_str()
+    }
+
     /// The literal prefix of every matching text, in the case of the pattern.
     pub(crate) fn beginning(&self) -> &str {
         &self.beginning

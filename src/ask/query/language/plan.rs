@@ -1,6 +1,6 @@
 //! Checked queries, ready to run.
 
-use archive_books::search::TextQuery;
+use archive_books::search::{Needs, TextQuery};
 use archive_grammar::{Direction, Query, QueryRows, Relation};
 use chrono::{DateTime, Utc};
 
@@ -104,6 +104,8 @@ pub(crate) enum Search {
     Elements { condition: Box<Filter>, are_known: bool },
     /// XML documents found by the next search that were read and match.
     Read,
+    /// Pages whose text lacks what a regular expression needs, as the index knows: they need not be read.
+    Lacking(Needs),
 }
 
 /// The heading of an answer column.
@@ -121,7 +123,10 @@ impl Plan {
     pub fn searches_text(&self) -> bool {
         self.asks_structure
             || self.searches.iter().any(|search| match search {
-                Search::Text { .. } | Search::Elements { .. } | Search::Url(Relation::Near, _) => true,
+                Search::Text { .. }
+                | Search::Elements { .. }
+                | Search::Lacking(_)
+                | Search::Url(Relation::Near, _) => true,
                 Search::Pages(relation, plan) => *relation == Relation::Near || plan.searches_text(),
                 Search::Url(..) | Search::Urls(..) | Search::Duplicates | Search::Read => false,
             })

@@ -18,7 +18,8 @@ impl Checker<'_> {
         let Check::Contains { negated, quantifier, texts } = &test.check.value else {
             // Anything but words is looked for in the records.
             let left = self.typing.expr(&test.left)?;
-            return self.typed_test(&left, &test.check);
+            let filter = self.typed_test(&left, &test.check)?;
+            return Ok(if self.typing.is_past { filter } else { self.sifted(filter) });
         };
         self.expect_words(texts)?;
         let query = TextQuery {
@@ -33,6 +34,25 @@ impl Checker<'_> {
         let says_nothing = Filter::Number(PlannedExpr::Field(FieldPath::from(Column::Status)), says_nothing);
         let found = Filter::Hit(self.searches.len() - 1);
         Ok(negate(Filter::All(vec![found, negate(says_nothing, true)]), *negated))
+    }
+
+    /// Adds searches for pages that need not be read, because the index knows that their texts lack something.
+    fn sifted(&mut self, filter: Filter) -> Filter {
+        let needs = match filter {
+            Filter::Not(part) => return negate(self.sifted(*part), true),
+            Filter::All(parts) => {
+                return Filter::All(parts.into_iter().map(|part| self.sifted(part)).collect());
+            }
+            Filter::Text(PlannedExpr::Field(_), ref test) => test.needs(),
+            _ => None,
+        };
+        let Some(needs) = needs else { return filter };
+        self.searches.push(Search::Lacking(needs));
+        let may_fit = negate(Filter::Hit(self.searches.len() - 1), true);
+        // The index has what was found with status 200; redirects have no text.
+        let is_other = Ranges(vec![(Bound::Excluded(200.0), Bound::Excluded(300.0))]);
+        let is_other = Filter::Number(PlannedExpr::Field(Column::ContentStatus.into()), is_other);
+        Filter::All(vec![Filter::Any(vec![may_fit, is_other]), filter])
     }
 
     pub(crate) fn expect_words(&self, texts: &[Spanned<String>]) -> Checked<()> {

@@ -1,7 +1,7 @@
 //! What text searches need of a full-text index.
 
 use archive_books::search::elements::ElementQuery;
-use archive_books::search::{self, Structures, TextQuery};
+use archive_books::search::{self, Needs, Structures, TextQuery};
 use archive_storage::UrlId;
 
 use crate::query::language::RowsError;
@@ -50,6 +50,15 @@ pub trait FullText {
         Ok(None)
     }
 
+    /// Returns pages whose text surely does not fit a pattern that needs this, in any order.
+    ///
+    /// # Errors
+    /// When the index cannot be read.
+    fn lacking(&self, needs: &Needs) -> Result<Vec<UrlId>, RowsError> {
+        let _ = needs;
+        Ok(Vec::new())
+    }
+
     /// Returns the structure of XML documents by page, as stored in the index.
     ///
     /// # Errors
@@ -79,6 +88,10 @@ impl FullText for search::IndexView<'_> {
 
     fn documents(&self, query: &ElementQuery, are_known: bool) -> Result<Option<Vec<UrlId>>, RowsError> {
         Ok(self.with_elements(query, are_known)?)
+    }
+
+    fn lacking(&self, needs: &Needs) -> Result<Vec<UrlId>, RowsError> {
+        Ok(search::IndexView::lacking(self, needs)?)
     }
 
     fn structures(&self) -> Result<Structures, RowsError> {

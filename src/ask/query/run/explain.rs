@@ -144,6 +144,7 @@ impl Search {
             Self::Duplicates => "contents of all pages: duplicates".to_owned(),
             Self::Read => "documents that were read".to_owned(),
             Self::Elements { .. } => "index of XML elements".to_owned(),
+            Self::Lacking(_) => "text index: pages that lack a word or sign of the pattern".to_owned(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Reads records or documents ahead and in parallel, for many rows at once, where they decide on rows.
 
-use crate::query::language::{Error, Filter, Found, Plan, PlannedExpr, RowsError};
+use crate::query::language::{Error, Filter, Found, Plan, PlannedExpr, RowsError, Subject};
 use crate::query::rows::{Row, World};
 
 /// Initial number of rows whose records are read in parallel: a few may be all that is needed.
@@ -48,15 +48,9 @@ impl Plan {
             }
             world.read_ahead(|| {
                 are_read.iter().map(|row| world.subject(row)).try_for_each(|subject| {
+                    read.iter().try_for_each(|part| ask(part, &subject))?;
                     let mut asked = Ok(());
-                    let mut ask = |part: &PlannedExpr| {
-                        if part.is_read_ahead() {
-                            asked = part.value(&subject).map(drop);
-                        }
-                        asked.is_err()
-                    };
-                    let _ = read.iter().any(|part| part.any(&mut ask))
-                        || keys.iter().any(|key| key.any(&mut ask));
+                    let _ = keys.iter().any(|key| key.any(&mut |part| asks(part, &subject, &mut asked)));
                     asked
                 })
             })?;
@@ -64,4 +58,29 @@ impl Plan {
             count = most.min(2 * count);
         }
     }
+}
+
+/// Asks for what a filter reads of a row, except behind cheaper conditions of an `and` that do not hold.
+fn ask(filter: &Filter, subject: &dyn Subject) -> Found<()> {
+    if let Filter::All(parts) = filter {
+        for part in parts {
+            if part.has(PlannedExpr::is_read_ahead) {
+                ask(part, subject)?;
+            } else if !part.holds(subject)? {
+                return Ok(());
+            }
+        }
+        return Ok(());
+    }
+    let mut asked = Ok(());
+    let _ = filter.any(&mut |part| asks(part, subject, &mut asked));
+    asked
+}
+
+/// Asks for the value of an expression if it is read ahead; whether that failed.
+fn asks(part: &PlannedExpr, subject: &dyn Subject, asked: &mut Found<()>) -> bool {
+    if part.is_read_ahead() {
+        *asked = part.value(subject).map(drop);
+    }
+    asked.is_err()
 }

@@ -42,8 +42,14 @@ impl Plan {
         if let Some(index) = full_text.filter(|_| self.asks_structure && self.as_of.is_none()) {
             hits.structures = index.structures().map_err(Error::Search)?;
         }
+        let names_urls = self.filter.as_ref().is_some_and(|filter| filter.urls().is_some());
         for (place, search) in self.searches.iter().enumerate() {
             rows.running().check()?;
+            if names_urls && matches!(search, Search::Lacking(_)) {
+                // A few pages are read sooner than the dictionary of the index.
+                hits.push(SearchResult::Pages(Vec::new()), None);
+                continue;
+            }
             let found = explain::searched(rows.running(), search, || {
                 search.found(rows, full_text, scoring == Scoring::All)
             })?;
@@ -127,6 +133,10 @@ impl Search {
             }
             Self::Duplicates => duplicates(rows)?,
             Self::Read => Vec::new(),
+            Self::Lacking(needs) => match full_text {
+                Some(index) => index.lacking(needs).map_err(Error::Search)?,
+                None => Vec::new(),
+            },
             Self::Elements { condition, are_known } => {
                 let query = element_query(condition, *are_known);
                 // Without an index, each document is read.

@@ -1,7 +1,7 @@
 //! The full-text indexes of several archives combined into one.
 
 use archive_books::search::elements::ElementQuery;
-use archive_books::search::{IndexView, Structures, TextQuery};
+use archive_books::search::{IndexView, Needs, Structures, TextQuery};
 use archive_storage::UrlId;
 
 use crate::query::language::Found;
@@ -72,6 +72,14 @@ impl FullText for Indexes<'_, '_> {
             add(&mut documents, part, found);
         }
         Ok(Some(documents))
+    }
+
+    fn lacking(&self, needs: &Needs) -> Found<Vec<UrlId>> {
+        let mut pages = Vec::new();
+        for (part, view) in self.parts() {
+            add(&mut pages, part, FullText::lacking(view, needs)?);
+        }
+        Ok(pages)
     }
 
     fn structures(&self) -> Found<Structures> {

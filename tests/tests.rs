@@ -20,6 +20,7 @@ mod hostile_documents;
 mod hostile_names;
 mod long_bodies;
 mod secure;
+mod sessions;
 
 // books
 mod answered;

@@ -34,5 +34,6 @@ pub mod program;
 pub mod remarks;
 pub mod remote;
 pub mod runs;
+pub mod secrets;
 pub mod spare;
 pub mod texts;

@@ -6,17 +6,27 @@ use std::time::Duration;
 
 use archive_base::memory::parse_bytes;
 use archive_books::recorder::Memory;
-use archive_crawl::{CrawlOptions, Manners};
+use archive_crawl::{CookieUse, CrawlOptions, Manners};
 use archive_vault::repack;
 use archive_web::fetch::{self, ConnectTo, TypeLimit};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
-use super::options::{ClockArgs, VersionsArgs, duration, memory};
+use super::options::{ClockArgs, VersionsArgs, duration, memory, named};
 use super::{Result, logging, usage};
 
 /// Heading of the options that later runs of the archive take over.
 pub(crate) const KEPT: &str = "How servers are treated (kept for later runs of any command)";
+
+const COOKIES: [(&str, &str, CookieUse); 3] = [
+    (CookieUse::Off.name(), "none", CookieUse::Off),
+    (CookieUse::Run.name(), "those that servers set in this run", CookieUse::Run),
+    (
+        CookieUse::Kept.name(),
+        "those of earlier runs, too; a file that only its owner can read keeps them",
+        CookieUse::Kept,
+    ),
+];
 
 /// Options of fetching.
 #[derive(clap::Args)]
@@ -77,6 +87,9 @@ pub(crate) struct FetchArgs {
     /// Maximum time for one response; the rest is cut off and the capture marked as truncated [default: 10m]
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
     max_time: Option<Duration>,
+    /// Which cookies are sent, as browsers send them [default: run]
+    #[arg(long, value_name = "WHICH", value_parser = named(COOKIES), help_heading = KEPT)]
+    cookies: Option<CookieUse>,
     /// Longest wait, once nothing else is left, for servers that said "later" (429, 503) or did not answer; what has to
     /// wait longer is left to the next run [default: 30s, or 5m with --for]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -137,6 +150,7 @@ impl FetchArgs {
             timeout: self.timeout,
             max_time: self.max_time,
             obey_noarchive: self.obey_noarchive,
+            cookies: self.cookies,
             ..Manners::default()
         }
     }

@@ -40,7 +40,9 @@ pub use engine::{CrawlError, run};
 pub use frontier::{Frontier, Pick, Politeness};
 pub use harvest::{HarvestRules, PAGES_MAX as HARVEST_PAGES_MAX};
 pub use manners::Manners;
-pub use options::{CopyTo, CrawlOptions, CrawlStatus, EndReason, Purpose, TRAINED_LEVEL, WORKERS_MAX};
+pub use options::{
+    CookieUse, CopyTo, CrawlOptions, CrawlStatus, EndReason, Purpose, TRAINED_LEVEL, WORKERS_MAX,
+};
 pub use pace::{CrawlPace, PacePart};
 pub use seeds::{Seed, SeedError, read_seeds, scope_of};
 pub use settings_file::{SETTINGS_FILE, SettingsError};

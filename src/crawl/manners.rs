@@ -12,6 +12,8 @@ use archive_storage::State;
 use archive_web::fetch::TypeLimit;
 use serde::{Deserialize, Serialize};
 
+use super::options::CookieUse;
+
 /// Maximum number of hosts whose delay, and whose budget, is kept.
 const HOSTS_MAX: usize = 100_000;
 
@@ -41,6 +43,7 @@ pub struct Manners {
     pub same_content: Option<u32>,
     pub drop_parameters: Option<Vec<String>>,
     pub leave_moved_seeds: Option<bool>,
+    pub cookies: Option<CookieUse>,
     /// Delays of hosts, from the seeds.
     pub delays: BTreeMap<String, Duration>,
     /// Budgets in bytes of hosts, from the seeds.
@@ -94,6 +97,7 @@ impl Manners {
             same_content: self.same_content.or(before.same_content),
             drop_parameters: self.drop_parameters.or(before.drop_parameters),
             leave_moved_seeds: self.leave_moved_seeds.or(before.leave_moved_seeds),
+            cookies: self.cookies.or(before.cookies),
             delays: before.delays,
             bytes: before.bytes,
             reach: if self.reach.is_empty() { before.reach } else { self.reach },

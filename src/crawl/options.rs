@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use archive_base::files::FileError;
 use archive_base::program;
 use archive_base::runs;
 use archive_base::runs::Exchanged;
@@ -14,8 +16,8 @@ use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
 use archive_choose::{CrawlPolicy, TopicStatus};
 use archive_storage::UrlId;
 use archive_vault::repack;
-use archive_web::fetch;
-use serde::{Serialize, Serializer};
+use archive_web::fetch::{self, Cookies};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::frontier::Politeness;
 use super::harvest::HarvestRules;
@@ -69,6 +71,8 @@ pub struct CrawlOptions {
     /// Interval at which records are made durable, besides the store's own limit in bytes: a power failure loses no
     /// more.
     pub sync_every: Duration,
+    /// What becomes of cookies.
+    pub cookies: CookieUse,
     /// What is taken and what is left.
     pub policy: CrawlPolicy,
     /// Minimum interval between checkpoints; bounds what has to be replayed after a crash. It is longer when
@@ -96,6 +100,36 @@ pub struct CrawlOptions {
     pub has_slots: bool,
     /// Destination of the archive's copy after each checkpoint, if any.
     pub copies: Option<CopyTo>,
+}
+
+/// What becomes of cookies.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CookieUse {
+    /// None are taken or sent.
+    Off,
+    /// Each run begins without any.
+    #[default]
+    Run,
+    /// Those of earlier runs are sent, too; they are in a file among the archive's secrets.
+    Kept,
+}
+
+archive_base::names! { CookieUse: Off "off", Run "run", Kept "kept" }
+
+impl CrawlOptions {
+    /// Returns the jar for a run of an archive; `None` for none.
+    ///
+    /// # Errors
+    /// When the cookies of earlier runs cannot be read, or others can read them.
+    pub(crate) fn open_cookies(&self, archive: &Path) -> Result<Option<Cookies>, FileError> {
+        let now = self.fetch.clock.now().timestamp();
+        Ok(match self.cookies {
+            CookieUse::Off => None,
+            CookieUse::Run => Some(Cookies::default()),
+            CookieUse::Kept => Some(Cookies::read(archive, now)?),
+        })
+    }
 }
 
 /// Destination for copies during a crawl.
@@ -128,6 +162,7 @@ impl Default for CrawlOptions {
                 ..fetch::FetchSettings::default()
             },
             sync_every: SYNC_EVERY,
+            cookies: CookieUse::default(),
             policy: CrawlPolicy::default(),
             checkpoint_every: CHECKPOINT_EVERY,
             obey_decisions: true,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use archive_books::ledger::{CrawlerFacts, FavouredTexts, FetchOutcome, NearDuplicates};
+use archive_books::ledger::{CrawlerFacts, FavouredTexts, FetchOutcome, NearDuplicates, Session};
 use archive_books::recorder::{LinkTextMemory, Text};
 use archive_books::topics::{Sight, Topic};
 use archive_choose::stored_robots;
@@ -63,6 +63,8 @@ pub(super) struct FetchTag {
     pub(super) page: bool,
     /// Whether an answer of this run to the same request is recorded.
     pub(super) is_recorded: bool,
+    /// Whether it was asked before in this run, and the answer set a cookie and led back.
+    pub(super) is_behind_wall: bool,
     pub(super) via: Option<String>,
     pub(super) hops: String,
     pub(super) importance: Option<f64>,
@@ -102,6 +104,8 @@ pub(super) struct Processed {
     pub(super) elapsed: Duration,
     /// The failure that it tells of, if that may pass.
     pub(super) trouble: Option<Trouble>,
+    /// Where it redirects to, if it changes the cookies that are sent there.
+    pub(super) opens: Option<Url>,
     /// The address that answered, if it is not the one that was to be asked.
     pub(super) moved: Option<IpAddr>,
     pub(super) robots: Option<Robots>,
@@ -232,6 +236,10 @@ impl ResponseReading {
             fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
             importance: tag.importance,
             robots: tag.robots,
+            session: exchange.sends_cookies.then_some(match tag.is_behind_wall {
+                true => Session::Wall,
+                false => Session::Cookies,
+            }),
             entity_digest: (digest != received_digest).then_some(digest),
             last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
             ..CrawlerFacts::default()
@@ -356,7 +364,7 @@ impl Processing {
         let (received_bytes, is_unloaded) = (exchange.http.len(), exchange.is_unloaded);
         let moved = exchange.is_other_address.then_some(exchange.address);
         let trouble = Trouble::of_answer(outcome.status, exchange.truncated, &head, outcome.time);
-        let elapsed = exchange.elapsed;
+        let (elapsed, opens) = (exchange.elapsed, exchange.opens.clone());
         // Memory of what is not stored is released now; the rest stays reserved until it is stored.
         let (group, held) = group(tag, exchange, &outcome, head_bytes);
         self.watch.lap(Stage::Metadata);
@@ -373,6 +381,7 @@ impl Processing {
             is_unloaded,
             elapsed,
             trouble,
+            opens,
             moved,
             robots,
             text,

@@ -76,6 +76,7 @@ fn apply(told: Manners, options: &mut CrawlOptions) -> Result<(), Failure> {
         per_host,
         per_address: if address_delay.is_zero() { workers } else { 1 },
     };
+    options.cookies = told.cookies.unwrap_or_default();
     let most = |pages: Option<u32>| pages.filter(|pages| *pages > 0);
     options.policy = CrawlPolicy {
         robots_name: robots_name(&user_agent),

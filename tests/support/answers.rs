@@ -22,6 +22,11 @@ impl Answers {
 
     /// The same; `answer` also gets the entity tag that the client has, or an empty string.
     pub(crate) fn with_tags(answer: impl Fn(&str, &str, &str) -> Vec<u8> + Send + Sync + 'static) -> Self {
+        Self::with_heads(move |host, path, head| answer(host, path, field(head, "If-None-Match")))
+    }
+
+    /// The same; `answer` also gets the fields of the request, a line each.
+    pub(crate) fn with_heads(answer: impl Fn(&str, &str, &str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -58,6 +63,12 @@ impl Answers {
     }
 }
 
+/// Returns a field of a request, or an empty string.
+pub(crate) fn field<'h>(head: &'h str, name: &str) -> &'h str {
+    let value = |line: &'h str| line.split_once(": ").filter(|(own, _)| *own == name).map(|(_, value)| value);
+    head.lines().find_map(value).unwrap_or_default()
+}
+
 fn serve(
     mut stream: &TcpStream,
     answer: &dyn Fn(&str, &str, &str) -> Vec<u8>,
@@ -67,20 +78,16 @@ fn serve(
     let mut line = String::new();
     while reader.read_line(&mut line)? > 0 {
         let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
-        let (mut host, mut tag) = (String::new(), String::new());
         line.clear();
+        let mut head = String::new();
         while reader.read_line(&mut line)? > 2 {
-            if let Some(name) = line.strip_prefix("Host: ") {
-                host = name.trim().to_owned();
-            }
-            if let Some(known) = line.strip_prefix("If-None-Match: ") {
-                tag = known.trim().to_owned();
-            }
+            head.push_str(&line);
             line.clear();
         }
         line.clear();
+        let host = field(&head, "Host");
         log.lock().unwrap().push(format!("{host}{path}"));
-        let answer = answer(&host, &path, &tag);
+        let answer = answer(host, &path, &head);
         stream.write_all(&answer)?;
         if answer.is_empty() || memchr::memmem::find(&answer, CLOSE.as_bytes()).is_some() {
             return Ok(());

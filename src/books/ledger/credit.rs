@@ -36,7 +36,7 @@ use super::waiting_list::Candidate;
 
 /// Maximum number of consecutive redirects that are followed, as in browsers (Fetch standard, section 4.5,
 /// HTTP-redirect fetch).
-pub(super) const REDIRECTS_MAX: usize = 20;
+pub const REDIRECTS_MAX: usize = 20;
 
 /// The books: both ledgers, and the rules for weighing and following links.
 #[derive(Debug)]

@@ -25,6 +25,9 @@ const MODIFIED: &str = "modified=";
 /// Metadata field that marks what was fetched as a robots.txt.
 const ROBOTS: &str = "robots";
 
+/// Metadata field of what a server knew of its visitor, if anything.
+const SESSION: &str = "session";
+
 /// Metadata field of a problem; repeated.
 const PROBLEM: &str = "problem";
 
@@ -42,13 +45,14 @@ pub const FIELD_FETCH_MS: &str = "fetchTimeMs";
 pub(crate) const FIELD_ERROR: &str = "error";
 
 /// The metadata fields of [`CrawlerFacts`].
-const FIELDS: [&str; 20] = [
+const FIELDS: [&str; 21] = [
     "via",
     FIELD_HOPS,
     FIELD_FETCH_MS,
     "importance",
     "document",
     ROBOTS,
+    SESSION,
     "title",
     "language",
     "signature",
@@ -105,6 +109,8 @@ pub struct CrawlerFacts {
     pub entity_digest: Option<Digest>,
     /// Whether it was fetched as a robots.txt, which is no page.
     pub robots: bool,
+    /// What the server knew of its visitor, if anything.
+    pub session: Option<Session>,
     /// Why nothing answered.
     pub error: Option<String>,
     /// Remains of a capture that was erased.
@@ -155,6 +161,7 @@ impl CrawlerFacts {
         put("importance", self.importance.map(|importance| format!("{importance:.4}")));
         put("document", self.document.map(|document| document.name().to_owned()));
         put(ROBOTS, self.robots.then(|| "yes".to_owned()));
+        put(SESSION, self.session.map(|session| session.name().to_owned()));
         put("title", line(&self.title, TITLE_CHARACTERS_MAX));
         put("language", line(&self.language, LANGUAGE_CHARACTERS_MAX));
         put("signature", self.signature.map(|signature| format!("{signature:016x}")));
@@ -199,6 +206,7 @@ impl CrawlerFacts {
                 "importance" => facts.importance = value.parse().ok(),
                 "document" => facts.document = DocumentKind::named(value),
                 ROBOTS => facts.robots = true,
+                SESSION => facts.session = Session::EACH.into_iter().find(|known| known.name() == value),
                 "title" => facts.title = Some(value.clone()),
                 "language" => facts.language = Some(value.clone()),
                 "signature" => facts.signature = u64::from_str_radix(value, 16).ok(),
@@ -221,6 +229,17 @@ impl CrawlerFacts {
         facts
     }
 }
+
+/// What a server knew of its visitor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Session {
+    /// The request had cookies that earlier answers had set.
+    Cookies,
+    /// The same, and without them the server had led to where it sets them, and back.
+    Wall,
+}
+
+archive_base::names! { Session: Cookies "cookies", Wall "wall" }
 
 /// The record of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -377,6 +396,7 @@ mod tests {
             last_modified: Some(-5),
             entity_digest: Some(Digest::sha256(b"x")),
             robots: true,
+            session: Some(Session::Wall),
             error: Some("no route".to_owned()),
             erased: Some(ErasureRecord {
                 time: "2026-01-01T00:00:00Z".to_owned(),

@@ -43,10 +43,10 @@ pub use aliases::{AliasImportance, account_of, aliases, ends, leads_to, part_of,
 pub use announce::announcement_trust;
 pub use announcements::{CLUSTER_PAGES_MAX, CLUSTERS_MAX, Clusters, PUBLISHED_MAX, Published};
 pub use authority::{authority, host_name, names_this_machine};
-pub use credit::Credits;
+pub use credit::{Credits, REDIRECTS_MAX};
 pub use error::{CreditError, PartitionError};
 pub use facts::FIELD_FETCH_MS;
-pub use facts::{CrawlerFacts, ErasureRecord};
+pub use facts::{CrawlerFacts, ErasureRecord, Session};
 pub(crate) use facts::{FIELD_ERASED, FIELD_ERROR, FIELD_HOPS};
 pub(crate) use languages::language_number;
 pub use languages::{forget_languages, language};

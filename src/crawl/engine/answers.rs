@@ -71,7 +71,7 @@ impl EngineRun<'_> {
             Some(trouble) => self.postpone(DeferredResult::Fetched(tag, processed), trouble, now),
             None => {
                 tag.is_recorded = self.later.forget(tag.id).is_some_and(|(_, is_recorded)| is_recorded);
-                self.keep(tag, processed, now)
+                if self.is_wall(&tag, &processed, now)? { Ok(()) } else { self.keep(tag, processed, now) }
             }
         }
     }
@@ -121,6 +121,7 @@ impl EngineRun<'_> {
         }
         self.candidates = candidates;
         self.take_lessons(now)?;
+        self.ask_behind_wall(&processed, now)?;
         if !tag.robots && processed.outcome.is_page() {
             self.ask_parts(tag.id, now)?;
         }
@@ -303,6 +304,7 @@ impl EngineRun<'_> {
             robots: false,
             page: false,
             is_recorded: false,
+            is_behind_wall: false,
             via,
             hops,
             importance: None,

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use archive_storage::Checkpointed;
 
-use super::super::options::CrawlStatus;
+use super::super::options::{CookieUse, CrawlStatus};
 use super::{CrawlError, EngineRun};
 
 /// Number of sites in the report.
@@ -29,10 +29,20 @@ impl EngineRun<'_> {
         self.status.checkpoints += 1;
         self.status.acknowledged = self.status.captures;
         if checkpointed == Checkpointed::Done {
+            self.keep_cookies()?;
             self.report_to_peers()?;
             self.checkpoint_is_made()?;
         }
         Ok(())
+    }
+
+    /// Keeps the cookies for later runs, if the archive was told so.
+    pub(super) fn keep_cookies(&self) -> Result<(), CrawlError> {
+        let now = self.options.fetch.clock.now().timestamp();
+        match self.cookies.as_ref().filter(|_| self.options.cookies == CookieUse::Kept) {
+            Some(cookies) => cookies.write(self.recorder.store().path(), now).map_err(CrawlError::Secrets),
+            None => Ok(()),
+        }
     }
 
     /// Looks up what of the pages to be read was read. A refresh reads them again, and does not know.

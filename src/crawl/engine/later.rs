@@ -16,7 +16,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_IN_TIME: Duration = Duration::from_secs(300);
 
 /// Pages that failed come after all others of their host.
-const LEVEL_AGAIN: u8 = 1;
+pub(super) const LEVEL_AGAIN: u8 = 1;
 
 impl EngineRun<'_> {
     /// Leaves those hosts alone that asked an earlier run for it.

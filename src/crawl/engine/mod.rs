@@ -20,6 +20,7 @@ mod robots;
 mod slots;
 mod spare_time;
 mod start;
+mod walls;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -31,13 +32,14 @@ use archive_base::control::Control;
 use archive_base::decisions::Decisions;
 use archive_base::erased::Erased;
 use archive_base::error::{Classified, ErrorKind};
+use archive_base::files::FileError;
 use archive_books::cluster::{ClusterError, Slots};
 use archive_books::ledger::{Candidate, Credits, FavouredTexts, PutOff};
 use archive_books::recorder::{LinkTextMemory, Recorder, RecorderError, RecorderSettings};
 use archive_choose::{BudgetUnderWay, CrawlEnd, CrawlPolicy, Focused, Ordering, RefreshRules};
 use archive_storage::{CaptureId, HostId, Store, UrlId};
 use archive_vault::copy::CopyError;
-use archive_web::fetch::{BodyMemory, Fetcher};
+use archive_web::fetch::{BodyMemory, Cookies, FetchSettings, Fetcher};
 use archive_web::parse::ParseLimits;
 use archive_web::reading::Crew;
 use crossbeam::channel::{Receiver, bounded};
@@ -48,6 +50,7 @@ use self::operation::{CrawlOperation, DeferredResult};
 use self::parts::PageParts;
 use self::peers::Peers;
 use self::spare_time::SpareTime;
+use self::walls::CookieWalls;
 use super::frontier::Frontier;
 use super::harvest::Harvest;
 use super::later::Later;
@@ -103,6 +106,9 @@ pub enum CrawlError {
     /// The archive cannot be copied.
     #[error("the archive cannot be copied: {0}")]
     Copy(CopyError),
+    /// The secrets beside the archive cannot be read or written.
+    #[error(transparent)]
+    Secrets(FileError),
     /// A thread ended unexpectedly.
     #[error("a thread of the crawl has ended unexpectedly")]
     ThreadEnded,
@@ -153,7 +159,11 @@ pub fn run(
     let mut recorder = Recorder::open(store, RecorderSettings { memory, checkpoint_every, full_text })?;
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
-    let fetcher = Fetcher::start(options.fetch.clone(), bodies, answer_sender).map_err(CrawlError::Start)?;
+    let fetch = FetchSettings {
+        cookies: options.open_cookies(recorder.store().path()).map_err(CrawlError::Secrets)?,
+        ..options.fetch.clone()
+    };
+    let fetcher = Fetcher::start(fetch.clone(), bodies, answer_sender).map_err(CrawlError::Start)?;
     let topic = options.policy.focus.as_ref().map(|focus| focus.read_topic(recorder.store().path()));
     let counters = StageTimes::default();
     let limits = limits(options);
@@ -205,6 +215,8 @@ pub fn run(
             harvest: Harvest::new(&options.harvest),
             parts: PageParts::new(rules, &plan),
             variations: Variations::default(),
+            walls: CookieWalls::default(),
+            cookies: fetch.cookies.clone(),
             counted: BudgetUnderWay::default(),
             pages_under_way: 0,
             frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
@@ -274,6 +286,9 @@ struct EngineRun<'a> {
     harvest: Harvest,
     parts: PageParts,
     variations: Variations,
+    walls: CookieWalls,
+    /// The cookies of the run, unless it has none.
+    cookies: Option<Cookies>,
     counted: BudgetUnderWay,
     /// Requests in flight that count towards the limit.
     pages_under_way: u64,
@@ -417,6 +432,7 @@ impl EngineRun<'_> {
         }
         self.watch.lap(Stage::Settle);
         self.recorder.conclude()?;
+        self.keep_cookies()?;
         self.status.checkpoints += 1;
         self.status.acknowledged = self.status.captures;
         self.watch.lap(Stage::Checkpoint);

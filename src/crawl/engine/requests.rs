@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use archive_base::decisions::DecisionVerdict;
 use archive_books::cluster::Slots;
-use archive_books::ledger::{LEVEL_REQUISITE, NearDuplicates, Refusal, page_flags as flags};
+use archive_books::ledger::{LEVEL_REQUISITE, NearDuplicates, REDIRECTS_MAX, Refusal, page_flags as flags};
 use archive_storage::address::method_of;
-use archive_storage::{HostId, UrlId};
+use archive_storage::{HostId, Page, UrlId};
 use archive_web::fetch::robots::ROBOTS_BYTES_MAX;
-use archive_web::fetch::{Endpoint, FetchRequest, FetchTask, Job};
+use archive_web::fetch::{CookieContext, Endpoint, FetchRequest, FetchTask, Job};
 use url::Url;
 
 use super::super::frontier::Pick;
@@ -158,6 +158,29 @@ impl EngineRun<'_> {
         Ok(decided.verdict.map(|(verdict, ..)| verdict))
     }
 
+    /// Says on behalf of which page a URL is asked for, as browsers do: the page that shows or links it, or what redirects
+    /// to it. No browser follows the lists of robots.txt and sitemaps; from other sites, they get no cookies.
+    fn ask_on_behalf(&self, request: &mut FetchRequest, page: &Page) -> Result<(), CrawlError> {
+        let state = self.recorder.state();
+        let mut step = *page;
+        for _ in 0..REDIRECTS_MAX {
+            match step.via.filter(|_| step.hop == b'R') {
+                Some(before) => step = state.page(before)?,
+                None => break,
+            }
+        }
+        let via = step.via.map(|via| state.url(via)).transpose()?.and_then(|via| Url::parse(&via).ok());
+        let is_part = page.flags.has_any(flags::REQUISITE);
+        let is_of_browsers = is_part || matches!(step.hop, b'L' | b'E' | b'B');
+        request.cookies = CookieContext::of(&request.url, via.as_ref(), is_part);
+        match via {
+            Some(via) if is_of_browsers => request.set_referer(&via),
+            _ if request.cookies != CookieContext::SameSite => request.cookies = CookieContext::None,
+            _ => {}
+        }
+        Ok(())
+    }
+
     pub(super) fn fetch_job(
         &mut self,
         host: HostId,
@@ -190,8 +213,8 @@ impl EngineRun<'_> {
         }
         let contents = self.recorder.state().host(host)?.extension;
         let (via, hops) = previous::discovery_path(self.recorder.state(), id, &page)?;
-        if let Some(page) = via.as_deref().filter(|_| page.flags.has_any(flags::REQUISITE)) {
-            Url::parse(page).iter().for_each(|page| request.set_referer(page));
+        if !robots {
+            self.ask_on_behalf(&mut request, &page)?;
         }
         let secure = url.scheme() == "https";
         let port = url.port_or_known_default().unwrap_or(80);
@@ -203,6 +226,7 @@ impl EngineRun<'_> {
             robots,
             page: is_page,
             is_recorded: false,
+            is_behind_wall: self.walls.has(id),
             via,
             hops,
             importance: self.recorder.credits().importance(&page, visit.as_ref()),

@@ -11,6 +11,7 @@ use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
 use archive_base::files::{if_there, make_folder, refuse_link};
+use archive_base::secrets;
 use archive_books::search;
 use archive_storage::backend::{OpenMode, open_regular};
 use archive_storage::{CheckpointFile, FileChange, Store};
@@ -30,8 +31,16 @@ const FILES: &str = "files";
 const SMALL_BYTES_MAX: u64 = 1 << 20;
 
 /// Names that are not copied, in the archive's folder and in the state's folder.
-const LEFT_OUT: [&str; 7] =
-    ["archive.lock", "segments", "state", "rebuild", FOLDER, erase::INTENT_FILE, restore::MARK];
+const LEFT_OUT: [&str; 8] = [
+    "archive.lock",
+    "segments",
+    "state",
+    "rebuild",
+    FOLDER,
+    secrets::FOLDER,
+    erase::INTENT_FILE,
+    restore::MARK,
+];
 const LEFT_OUT_OF_STATE: [&str; 6] =
     ["checkpoint.lock", "journal", "reading", "due", search::NAME, search::VERSIONS_NAME];
 

@@ -8,6 +8,7 @@ use archive_storage::segment::Truncated;
 use bytes::{Bytes, BytesMut};
 use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
+use url::Url;
 
 use super::FetchError;
 use super::body::{BodyMemory, ChargedBytes, HttpMessage, Incoming};
@@ -27,8 +28,12 @@ const INTERIM_RESPONSES_MAX: usize = 8;
 /// A request and its response.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// The request as sent.
+    /// The request as sent, but for the values of its secrets.
     pub request: Bytes,
+    /// Whether it had cookies.
+    pub sends_cookies: bool,
+    /// Where the answer redirects to, if what it sets changes the cookies that are sent there.
+    pub opens: Option<Url>,
     /// The response as received: head and body with all codings, without interim (1xx) responses.
     pub http: HttpMessage,
     /// The memory that the body occupies; drop it together with the body.
@@ -71,13 +76,15 @@ pub(super) enum Failed {
 }
 
 /// Sends `request` and reads one response. Of a body longer than `cut_at` the rest is left; a body that is longer than
-/// `limits` allow is not received at all if its head says so.
+/// `limits` allow is not received at all if its head says so. `see` gets the head as
+/// soon as it has arrived.
 pub(super) async fn exchange(
     connection: &mut Connection,
     request: &[u8],
     limits: &ResponseLimits,
     cut_at: Option<u64>,
     memory: &BodyMemory,
+    mut see: impl FnMut(&ResponseHead),
 ) -> Result<ReceivedResponse, Failed> {
     let deadline = Instant::now() + limits.total;
     match timeout_at(deadline, connection.write_all(request)).await {
@@ -87,6 +94,7 @@ pub(super) async fn exchange(
     }
     let mut buffer = BytesMut::new();
     let head = receive_head(connection, &mut buffer, limits, deadline).await?;
+    see(&head);
     let body_max = limits.of_body(&buffer[..head.length]);
     let is_unloaded =
         cut_at.is_none() && matches!(head.framing, Framing::Length(length) if length > body_max);

@@ -14,6 +14,10 @@ pub(super) struct ResponseHead {
     pub(super) framing: Framing,
     /// Whether the connection can serve another request after this response.
     pub(super) keep_alive: bool,
+    /// The fields `Set-Cookie`.
+    pub(super) cookies: Vec<String>,
+    /// The field `Location`, if there are cookies.
+    pub(super) location: Option<String>,
 }
 
 /// How the end of the body is determined.
@@ -48,10 +52,11 @@ pub(super) fn read_head(bytes: &[u8]) -> HeadState {
     let Some(length) = head_length(bytes) else { return HeadState::Partial };
     let head = HttpHead::parse(&bytes[..length]);
     let Some(status) = head.status() else { return HeadState::NotHttp };
-    match framing(status, &head) {
-        Some((framing, keep_alive)) => HeadState::Whole(ResponseHead { length, status, framing, keep_alive }),
-        None => HeadState::Contradictory,
-    }
+    let Some((framing, keep_alive)) = framing(status, &head) else { return HeadState::Contradictory };
+    let set = head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("set-cookie"));
+    let cookies: Vec<String> = set.map(|(_, value)| value.clone()).collect();
+    let location = head.get("Location").filter(|_| !cookies.is_empty()).map(ToOwned::to_owned);
+    HeadState::Whole(ResponseHead { length, status, framing, keep_alive, cookies, location })
 }
 
 /// Returns how the body ends, and whether the connection stays open then; `None` if there are several lengths.

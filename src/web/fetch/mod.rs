@@ -8,6 +8,7 @@
 mod body;
 mod connect;
 mod connect_to;
+pub mod cookies;
 mod error;
 mod exchange;
 mod framing;
@@ -20,6 +21,7 @@ mod service;
 pub use body::{BodyMemory, ChargedBytes, HttpMessage};
 pub use connect::Endpoint;
 pub use connect_to::{ConnectTo, ConnectToError};
+pub use cookies::{CookieContext, Cookies};
 pub use error::FetchError;
 pub use exchange::Exchange;
 pub use guard::is_public;

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use url::{Position, Url};
 
+use super::CookieContext;
+
 /// A request to a server.
 #[derive(Debug, Clone)]
 pub struct FetchRequest {
@@ -12,8 +14,10 @@ pub struct FetchRequest {
     pub if_none_match: Option<String>,
     /// Date of the stored version (RFC 9110, section 13.1.3).
     pub if_modified_since: Option<String>,
-    /// The page that needs what is requested, as far as the server may know it.
+    /// The page that needs or links what is requested, as far as the server may know it.
     pub referer: Option<String>,
+    /// On whose behalf it is requested, as far as cookies go.
+    pub cookies: CookieContext,
     /// Maximum bytes of the body as received, if less than [`super::ResponseLimits::body_bytes`].
     pub body_bytes_max: Option<u64>,
     /// Encoded fields of a form to send by POST (`application/x-www-form-urlencoded`).
@@ -29,14 +33,15 @@ impl FetchRequest {
             if_none_match: None,
             if_modified_since: None,
             referer: None,
+            cookies: CookieContext::None,
             body_bytes_max: None,
             form: None,
         }
     }
 
-    /// Names the page that needs what is requested, as browsers do: in full to its own origin, to others only its
+    /// Names the page that needs or links what is requested, as browsers do: in full to its own origin, to others only its
     /// origin, and nothing of a secure page without TLS (`strict-origin-when-cross-origin`). Some servers give pictures
-    /// to their own pages only.
+    /// to their own pages only, and pages to those who come from others.
     pub fn set_referer(&mut self, page: &Url) {
         let is_downgrade = page.scheme() == "https" && self.url.scheme() != "https";
         self.referer = (!is_downgrade).then(|| {
@@ -46,10 +51,10 @@ impl FetchRequest {
         });
     }
 
-    /// Returns the bytes to send.
+    /// Returns the bytes to send, with a field `Cookie` if there is one.
     ///
     /// It requests no content coding: compression would hide from the store what two versions have in common.
-    pub(super) fn to_bytes(&self, user_agent: &str) -> Bytes {
+    pub(super) fn to_bytes(&self, user_agent: &str, cookies: Option<&str>) -> Bytes {
         let mut out = Vec::with_capacity(256);
         let target = &self.url[Position::BeforePath..Position::AfterQuery];
         let host = &self.url[Position::BeforeHost..Position::AfterPort];
@@ -60,6 +65,9 @@ impl FetchRequest {
         put(&["\r\nAccept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"]);
         if let Some(page) = &self.referer {
             put(&["Referer: ", page, "\r\n"]);
+        }
+        if let Some(cookies) = cookies {
+            put(&["Cookie: ", cookies, "\r\n"]);
         }
         if let Some(tag) = &self.if_none_match {
             put(&["If-None-Match: ", tag, "\r\n"]);
@@ -84,7 +92,7 @@ mod tests {
     fn a_request_names_host_and_target_only() {
         let mut request = FetchRequest::new("http://user:pass@Example.org:8080/a?b=c#d".parse().unwrap());
         request.if_none_match = Some("\"x\"".to_owned());
-        let bytes = request.to_bytes("test/1");
+        let bytes = request.to_bytes("test/1", None);
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(
             text.starts_with("GET /a?b=c HTTP/1.1\r\nHost: example.org:8080\r\nUser-Agent: test/1\r\n"),
@@ -100,14 +108,15 @@ mod tests {
             let mut request = FetchRequest::new(target.parse().unwrap());
             request.set_referer(&page.parse().unwrap());
             assert_eq!(request.referer.as_deref(), referer, "{page} {target}");
-            let sent = String::from_utf8(request.to_bytes("test/1").to_vec()).unwrap();
+            let sent = String::from_utf8(request.to_bytes("test/1", None).to_vec()).unwrap();
             assert_eq!(sent.lines().find_map(|line| line.strip_prefix("Referer: ")), referer);
         }
         let form = Some("a=1&b=%C3%A9".into());
-        let bytes =
-            FetchRequest { form, ..FetchRequest::new("http://hub.test".parse().unwrap()) }.to_bytes("test/1");
+        let bytes = FetchRequest { form, ..FetchRequest::new("http://hub.test".parse().unwrap()) }
+            .to_bytes("test/1", Some("n=v"));
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(text.starts_with("POST / HTTP/1.1\r\n"), "{text}");
+        assert!(text.contains("\r\nCookie: n=v\r\n"), "{text}");
         assert!(text.ends_with("Content-Length: 12\r\n\r\na=1&b=%C3%A9"), "{text}");
     }
 }

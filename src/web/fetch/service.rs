@@ -14,11 +14,14 @@ use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
+use url::Url;
 
 use super::connect::{Connection, FetchConnector};
+use super::cookies::without_values;
 use super::exchange::{Exchange, Failed, exchange};
+use super::framing::ResponseHead;
 use super::idle::IdleConnections;
-use super::{BodyMemory, ConnectTo, Endpoint, FetchError, FetchRequest};
+use super::{BodyMemory, ConnectTo, Cookies, Endpoint, FetchError, FetchRequest};
 
 /// Limits on the time and size of a response.
 #[derive(Debug, Clone)]
@@ -89,6 +92,8 @@ pub struct FetchSettings {
     pub authorities: Vec<CertificateDer<'static>>,
     /// Hosts whose certificates are not verified; `*` for all.
     pub insecure: Vec<String>,
+    /// The cookies of the crawl; `None` to neither take nor send any.
+    pub cookies: Option<Cookies>,
     /// Limits of a response.
     pub limits: ResponseLimits,
     /// The clock that gives the time of every capture.
@@ -222,7 +227,14 @@ impl FetchClient {
     }
 
     async fn fetch(&self, mut endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
-        let sent = request.to_bytes(&self.settings.user_agent);
+        let cookies = self.cookies_for(request, &request.url);
+        let agent = &self.settings.user_agent;
+        let sent = request.to_bytes(agent, cookies.as_deref());
+        let recorded = match &cookies {
+            Some(cookies) => request.to_bytes(agent, Some(&without_values(cookies))),
+            None => sent.clone(),
+        };
+        let mut opens = None;
         let (limits, cut_at) = (&self.settings.limits, request.body_bytes_max);
         let asked = endpoint.address;
         let mut reused = self.idle.borrow_mut().take(&endpoint);
@@ -238,10 +250,13 @@ impl FetchClient {
             };
             let started = self.settings.clock.now();
             let clock = Instant::now();
-            match exchange(&mut connection, &sent, limits, cut_at, &self.memory).await {
+            let see = |head: &ResponseHead| opens = self.take_cookies(request, head);
+            match exchange(&mut connection, &sent, limits, cut_at, &self.memory, see).await {
                 Ok(received) => {
                     let exchange = Exchange {
-                        request: sent,
+                        request: recorded,
+                        sends_cookies: cookies.is_some(),
+                        opens,
                         http: received.http,
                         held: received.held,
                         status: received.head.status,
@@ -265,5 +280,25 @@ impl FetchClient {
                 Err(Failed::Error(error)) => return Err(error),
             }
         }
+    }
+
+    /// Returns the cookies that go to a URL in the context of a request.
+    fn cookies_for(&self, request: &FetchRequest, url: &Url) -> Option<String> {
+        let now = self.settings.clock.now().timestamp();
+        self.settings.cookies.as_ref()?.jar().field(url, request.cookies, now)
+    }
+
+    /// Takes the cookies of an answer. Returns where it redirects to, if other cookies are sent there from now on.
+    fn take_cookies(&self, request: &FetchRequest, head: &ResponseHead) -> Option<Url> {
+        let cookies = self.settings.cookies.as_ref().filter(|_| !head.cookies.is_empty())?;
+        let location = head.location.as_ref().filter(|_| (300..400).contains(&head.status));
+        let target = location.and_then(|location| request.url.join(location).ok());
+        let sent = |url: &Url| self.cookies_for(request, url);
+        let before = target.as_ref().and_then(sent);
+        let now = self.settings.clock.now().timestamp();
+        for field in &head.cookies {
+            cookies.jar().take(&request.url, field, request.cookies, now);
+        }
+        target.filter(|target| sent(target) != before)
     }
 }

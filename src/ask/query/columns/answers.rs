@@ -14,16 +14,17 @@ use crate::query::columns::row_set::RowSet;
 use crate::query::language::{FieldPath, Filter, Found, Given, Subject, Value};
 use crate::query::rows::{ResponseField, Running, seconds};
 
-/// The column that holds the codes.
-fn stored(asked: ResponseField<'_>) -> Stored {
-    match asked {
+/// The column that holds the codes; `None` if nothing is noted of a field.
+fn stored(asked: ResponseField<'_>) -> Option<Stored> {
+    Some(match asked {
         ResponseField::Server => Stored::Server,
         ResponseField::Charset => Stored::Charset,
         ResponseField::Hops => Stored::Hops,
         ResponseField::Failure => Stored::Failure,
         ResponseField::ResponseTime => Stored::ResponseTime,
         ResponseField::Header(_) => Stored::Head,
-    }
+        ResponseField::Session => return None,
+    })
 }
 
 /// The column whose codes decide a condition, if there is one.
@@ -33,12 +34,12 @@ pub(crate) fn column(filter: &Filter) -> Option<Stored> {
     }
     let fields = filter.fields()?;
     let [FieldPath { via: None, column }] = fields.as_slice() else { return None };
-    ResponseField::of(*column).map(stored)
+    ResponseField::of(*column).and_then(stored)
 }
 
 /// Answers from what was noted of a capture's response; `None` if the record has to be read.
 pub(crate) fn noted(answers: &Answers, capture: CaptureId, asked: ResponseField<'_>) -> Found<Option<Value>> {
-    let stored = stored(asked);
+    let Some(stored) = stored(asked) else { return Ok(None) };
     let code = answers.code(capture, stored)?;
     Ok(meant(match asked {
         ResponseField::Header(name) => answers.header(code, name),

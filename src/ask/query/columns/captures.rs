@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use archive_books::ledger::{
-    CrawlerFacts, FIELD_FETCH_MS, LinkCode, Refusal, capture_flags, is_content, page_flags as flags,
+    CrawlerFacts, FIELD_FETCH_MS, LinkCode, Refusal, Session, capture_flags, is_content, page_flags as flags,
 };
 use archive_books::prepared::{self, archive_prior};
 use archive_choose::Timetable;
@@ -257,6 +257,7 @@ fn read_record(store: &Store, capture: &Capture) -> Result<Record, StoreError> {
         response_ms: has_time.then_some(facts.fetch_ms).filter(|_| capture.kind != CaptureKind::Failed),
         failure: facts.error.or(facts.erased.map(|erased| erased.sentence())),
         hops: facts.hops,
+        session: facts.session.map(Session::name),
         title: facts.title,
         language: facts.language.map(|tag| tag.split('-').next().unwrap_or_default().to_lowercase()),
     })

@@ -65,6 +65,7 @@ pub(crate) enum Column {
     Software,
     ResponseTime,
     Failure,
+    Session,
     Path,
     Root,
     Namespace,
@@ -170,7 +171,7 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [FieldEntry; 94] = {
+pub(crate) const KNOWN: [FieldEntry; 95] = {
     use Column as C;
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
@@ -319,6 +320,14 @@ pub(crate) const KNOWN: [FieldEntry; 94] = {
         known(C::Software, "software", PC, Text, Look, "the program that wrote the WARC file it is in"),
         known(C::ResponseTime, "response_time", PC, Span, Record, "from the request to the last byte"),
         known(C::Failure, "failure", PC, Text, Record, "why nothing answered the newest attempt"),
+        known(
+            C::Session,
+            "session",
+            PC,
+            Choice,
+            Record,
+            "what the server knew of its visitor; wall if there was only a redirect without cookies",
+        ),
         known(C::Path, "hops", PC, Text, Record, "the kinds of links from a seed, a letter each"),
         known(C::Root, "root", PC, Text, Record, "the name of an XML document's root element"),
         known(C::Namespace, "namespace", PC, Text, Record, "the namespace of that element"),
@@ -608,6 +617,9 @@ impl Column {
             | Self::LostPictures => YES_NO.to_vec(),
             Self::Valid => Validity::EACH.map(Validity::name).to_vec(),
             Self::Kind => CAPTURE_KINDS.to_vec(),
+            Self::Session => {
+                archive_books::ledger::Session::EACH.map(archive_books::ledger::Session::name).to_vec()
+            }
             Self::Change => CHANGES.to_vec(),
             Self::LinkKind => LINK_KINDS.map(|(name, _)| name).to_vec(),
             Self::Verdict => DecisionVerdict::EACH.map(DecisionVerdict::name).to_vec(),

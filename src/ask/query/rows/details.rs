@@ -94,6 +94,8 @@ pub enum ResponseField<'a> {
     Hops,
     /// See [`Record::failure`].
     Failure,
+    /// See [`Record::session`].
+    Session,
     /// See [`Record::response_ms`], but in seconds.
     ResponseTime,
     /// The first header of this name.
@@ -111,6 +113,8 @@ pub struct Record {
     pub failure: Option<String>,
     /// Hop letters of the links from a seed.
     pub hops: String,
+    /// What the server knew of its visitor.
+    pub session: Option<&'static str>,
     /// The title.
     pub title: Option<String>,
     /// The language: the primary subtag of its BCP 47 tag.
@@ -138,6 +142,7 @@ impl Record {
             ResponseField::Charset => self.charset().into(),
             ResponseField::Hops => self.hops.as_str().into(),
             ResponseField::Failure => self.failure.clone().into(),
+            ResponseField::Session => self.session.into(),
             ResponseField::ResponseTime => self.response_ms.map_or(Value::Empty, seconds),
             ResponseField::Header(name) => self.header(name).into(),
         }
@@ -180,6 +185,7 @@ impl ResponseField<'static> {
             Column::Charset => Some(ResponseField::Charset),
             Column::Path => Some(ResponseField::Hops),
             Column::Failure => Some(ResponseField::Failure),
+            Column::Session => Some(ResponseField::Session),
             Column::ResponseTime => Some(ResponseField::ResponseTime),
             _ => None,
         }

@@ -1,0 +1,102 @@
+//! Cookie walls: servers that show a page to those who come back with a cookie.
+//!
+//! Most redirect to the same URL while they set it; some redirect to another URL that sets it, and back. The page is asked
+//! again, in its turn as any other, and what is captured of it is what came after the wall. Who sets a new cookie
+//! each time gets no more than a few turns.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use archive_books::ledger::{LEVEL_FIRST, LEVEL_REQUISITE, leads_to, page_flags};
+use archive_storage::UrlId;
+use archive_storage::address::canonical;
+use archive_web::parse::LinkKind;
+
+use super::super::process::{FetchTag, Processed};
+use super::later::LEVEL_AGAIN;
+use super::{CrawlError, EngineRun};
+
+/// Maximum number of times that a run asks again for a URL because of a cookie.
+const TURNS_MAX: u8 = 4;
+
+/// Maximum number of URLs that a run asks again because of a cookie.
+const WALLS_MAX: usize = 65_536;
+
+/// How often each URL was asked again because of a cookie.
+#[derive(Debug, Default)]
+pub(super) struct CookieWalls(HashMap<UrlId, u8>);
+
+impl CookieWalls {
+    /// Whether a URL was asked again.
+    pub(super) fn has(&self, id: UrlId) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    /// Takes a turn of a URL, if it has one left.
+    fn take_turn(&mut self, id: UrlId) -> bool {
+        if self.0.len() >= WALLS_MAX && !self.has(id) {
+            return false;
+        }
+        let turns = self.0.entry(id).or_default();
+        *turns = turns.saturating_add(1);
+        *turns <= TURNS_MAX
+    }
+}
+
+impl EngineRun<'_> {
+    /// Whether an answer is only the wall before its page, which is asked again now.
+    pub(super) fn is_wall(
+        &mut self,
+        tag: &FetchTag,
+        answer: &Processed,
+        now: Instant,
+    ) -> Result<bool, CrawlError> {
+        if tag.robots || !(300..400).contains(&answer.outcome.status) {
+            return Ok(false);
+        }
+        if answer.opens.as_ref().is_some_and(|target| canonical(target) == answer.outcome.url) {
+            return Ok(self.walls.take_turn(tag.id) && self.ask_past_wall(tag.id, now)?);
+        }
+        let Some(gate) = self.known_gate(tag, answer)? else { return Ok(false) };
+        if !self.walls.take_turn(tag.id) || !self.ask_past_wall(gate, now)? {
+            return Ok(false);
+        }
+        // After the gate.
+        Ok(self.frontier.push_again(tag.id, tag.host, LEVEL_AGAIN, now).is_ok())
+    }
+
+    /// Returns the URL to which a page redirects, if that is known to lead back to it and not asked in this run.
+    fn known_gate(&self, tag: &FetchTag, answer: &Processed) -> Result<Option<UrlId>, CrawlError> {
+        let mut links = answer.outcome.facts.links.iter();
+        let Some(link) = links.find(|link| link.kind == LinkKind::Redirect) else { return Ok(None) };
+        let state = self.recorder.state();
+        let Some(gate) = state.find(&link.url)?.filter(|gate| *gate != tag.id) else { return Ok(None) };
+        let Some(visit) = state.visit(gate)? else { return Ok(None) };
+        let is_new = visit.last_capture.is_some_and(|newest| newest >= self.first_capture);
+        Ok((!is_new && leads_to(state, gate, &visit, &mut state.link_cursor())? == Some(tag.id))
+            .then_some(gate))
+    }
+
+    /// After a redirect that set a cookie for its target: asks again for the target, if all that it gave in this run was
+    /// a redirect.
+    pub(super) fn ask_behind_wall(&mut self, answer: &Processed, now: Instant) -> Result<(), CrawlError> {
+        let Some(target) = answer.opens.as_ref().map(canonical).filter(|url| *url != answer.outcome.url)
+        else {
+            return Ok(());
+        };
+        let state = self.recorder.state();
+        let Some(id) = state.find(&target)? else { return Ok(()) };
+        let Some(visit) = state.visit(id)? else { return Ok(()) };
+        let is_new = visit.last_capture.is_some_and(|newest| newest >= self.first_capture);
+        if is_new && (300..400).contains(&visit.status) && self.walls.take_turn(id) {
+            self.ask_past_wall(id, now)?;
+        }
+        Ok(())
+    }
+
+    fn ask_past_wall(&mut self, id: UrlId, now: Instant) -> Result<bool, CrawlError> {
+        let page = self.recorder.state().page(id)?;
+        let level = if page_flags::is_page(page.flags) { LEVEL_FIRST } else { LEVEL_REQUISITE };
+        Ok(self.frontier.push_again(id, page.host, level, now).is_ok())
+    }
+}

@@ -1,0 +1,527 @@
+//! The cookies of a crawl: RFC 6265bis, with the public suffix list.
+//!
+//! A jar is consulted when a request is made and updated when the head of an answer has arrived. It is bounded in every
+//! direction; what is oldest makes room. Values of cookies are in no message, and in no record but those of the answers
+//! that set them.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use archive_base::files::FileError;
+use archive_base::secrets;
+use archive_storage::address::site_of;
+use cookie::{Cookie, SameSite};
+use lru::LruCache;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+/// Maximum bytes of a cookie: its name, value, domain and path (RFC 6265bis, section 5.6, has the first two).
+pub const COOKIE_BYTES_MAX: usize = 4096;
+
+/// Maximum number of cookies of a domain, and their bytes; the oldest make room. More would not fit into the head of a
+/// request to most servers.
+pub const DOMAIN_COOKIES_MAX: usize = 50;
+const DOMAIN_BYTES_MAX: usize = 16 << 10;
+
+/// Maximum number of domains with cookies, and of bytes of all cookies with what keeping them costs; the domain that was
+/// asked longest ago makes room.
+pub const DOMAINS_MAX: usize = 65_536;
+const JAR_BYTES_MAX: usize = 32 << 20;
+
+/// Bytes of memory that a cookie takes beside its texts.
+const COOKIE_COST: usize = 160;
+
+/// What stands in records in the place of a secret.
+pub const REDACTED: &str = "redacted";
+
+/// Maximum seconds that a cookie lives (RFC 6265bis, section 5.5: 400 days).
+const LIFETIME_MAX: i64 = 400 * 24 * 60 * 60;
+
+/// Maximum bytes of the file with the cookies that are kept.
+const FILE_BYTES_MAX: u64 = 4 * JAR_BYTES_MAX as u64;
+
+/// Name of that file among an archive's secrets: JSON lines, a [`KeptCookie`] each, the domain asked longest ago first.
+pub const FILE: &str = "cookies.jsonl";
+
+/// On whose behalf a URL is asked for, which decides the cookies that are sent and taken.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CookieContext {
+    /// No person's browser would ask for it: no cookies.
+    #[default]
+    None,
+    /// As if its address was typed, or for a page of the same site.
+    SameSite,
+    /// A link on a page of another site is followed: no cookies that are `SameSite=Strict`.
+    Link,
+    /// A part of a page of another site: only cookies that are `SameSite=None`.
+    Part,
+}
+
+impl CookieContext {
+    /// The context of a request on behalf of a page; a part is what the page shows, as a picture is.
+    #[must_use]
+    pub fn of(url: &Url, page: Option<&Url>, is_part: bool) -> Self {
+        match page {
+            Some(page) if !is_same_site(url, page) => {
+                if is_part {
+                    Self::Part
+                } else {
+                    Self::Link
+                }
+            }
+            _ => Self::SameSite,
+        }
+    }
+
+    fn allows(self, same_site: Option<SameSite>) -> bool {
+        match self {
+            Self::None => false,
+            Self::SameSite => true,
+            Self::Link => same_site != Some(SameSite::Strict),
+            Self::Part => same_site == Some(SameSite::None),
+        }
+    }
+}
+
+/// A cookie as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeptCookie {
+    /// The domain to which it is sent, in lower case.
+    pub domain: Box<str>,
+    /// Whether only the host of that very name gets it.
+    pub host_only: bool,
+    /// Path below which it is sent.
+    pub path: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its value.
+    pub value: Box<str>,
+    /// Whether it is only sent over TLS.
+    pub secure: bool,
+    /// `strict`, `lax` or `none`, if the server says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub same_site: Option<Box<str>>,
+    /// When it ends, in seconds since 1970; `None` with the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<i64>,
+}
+
+impl KeptCookie {
+    fn cost(&self) -> usize {
+        self.bytes() + COOKIE_COST
+    }
+
+    fn bytes(&self) -> usize {
+        self.name.len() + self.value.len() + self.path.len() + self.domain.len()
+    }
+
+    fn same_site(&self) -> Option<SameSite> {
+        match self.same_site.as_deref()? {
+            "strict" => Some(SameSite::Strict),
+            "none" => Some(SameSite::None),
+            _ => Some(SameSite::Lax),
+        }
+    }
+
+    /// Whether it is the cookie that a later one of the same name, domain and path replaces.
+    fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name && self.path == other.path && self.host_only == other.host_only
+    }
+
+    fn is_for(&self, host: &str, url: &Url, context: CookieContext, now: i64) -> bool {
+        (!self.host_only || *self.domain == *host)
+            && (!self.secure || is_secure(url))
+            && path_matches(url.path(), &self.path)
+            && self.expires.is_none_or(|end| now < end)
+            && context.allows(self.same_site())
+    }
+
+    /// Reads a field `Set-Cookie` of an answer to a request for `url`; `None` if it is not to be taken.
+    fn of_field(url: &Url, field: &str, context: CookieContext, now: i64) -> Option<Self> {
+        let host = host_of(url)?;
+        let cookie = Cookie::parse(field).ok()?;
+        let (name, value) = cookie.name_value();
+        if [name, value].iter().any(|text| text.contains(|c: char| c.is_control())) {
+            return None;
+        }
+        let domain = cookie.domain().filter(|domain| !domain.is_empty()).map(str::to_ascii_lowercase);
+        // A public suffix is shorter than the sites below it. An address is its own site.
+        let is_above = |domain: &str| {
+            let rest = host.strip_suffix(domain).filter(|rest| rest.ends_with('.'));
+            rest.is_some() && domain.len() >= site_of(host).len()
+        };
+        let (domain, host_only) = match domain {
+            Some(domain) if is_above(&domain) => (domain, false),
+            Some(domain) if domain != host => return None,
+            named => (host.to_owned(), named.is_none()),
+        };
+        let path = cookie.path().filter(|path| path.starts_with('/')).unwrap_or(default_path(url.path()));
+        let secure = cookie.secure().unwrap_or_default();
+        let is_prefixed =
+            |prefix: &str| name.get(..prefix.len()).is_some_and(|own| own.eq_ignore_ascii_case(prefix));
+        if (secure && !is_secure(url))
+            || (is_prefixed("__Secure-") && !secure)
+            || (is_prefixed("__Host-") && !(secure && cookie.domain().is_none() && path == "/"))
+            || (context == CookieContext::Part && cookie.same_site() != Some(SameSite::None))
+        {
+            return None;
+        }
+        let age = cookie.max_age().map(|age| now.saturating_add(age.whole_seconds()));
+        let expires = age.or_else(|| Some(cookie.expires()?.datetime()?.unix_timestamp()));
+        let kept = Self {
+            host_only,
+            path: path.into(),
+            name: name.into(),
+            value: value.into(),
+            secure,
+            same_site: cookie.same_site().map(|same_site| match same_site {
+                SameSite::Strict => "strict".into(),
+                SameSite::Lax => "lax".into(),
+                SameSite::None => "none".into(),
+            }),
+            expires: expires.map(|end| end.min(now.saturating_add(LIFETIME_MAX))),
+            domain: domain.into(),
+        };
+        (kept.bytes() <= COOKIE_BYTES_MAX).then_some(kept)
+    }
+}
+
+/// All cookies of a crawl.
+pub struct CookieJar {
+    /// By domain, each in the order in which they were set.
+    domains: LruCache<Box<str>, Vec<KeptCookie>>,
+    /// What they cost.
+    bytes: usize,
+    is_changed: bool,
+}
+
+impl Default for CookieJar {
+    fn default() -> Self {
+        Self { domains: LruCache::unbounded(), bytes: 0, is_changed: false }
+    }
+}
+
+impl CookieJar {
+    /// Returns the field `Cookie` of a request, if it has any: longer paths first, then what was set first (RFC 6265bis,
+    /// section 5.7.3).
+    pub fn field(&mut self, url: &Url, context: CookieContext, now: i64) -> Option<String> {
+        if self.domains.is_empty() || context == CookieContext::None {
+            return None;
+        }
+        let host = host_of(url)?;
+        let mut found = Vec::new();
+        let mut domain = host;
+        loop {
+            if let Some(cookies) = self.domains.get(domain) {
+                let wanted = cookies.iter().filter(|cookie| cookie.is_for(host, url, context, now));
+                found.extend(
+                    wanted.map(|cookie| (cookie.path.len(), format!("{}={}", cookie.name, cookie.value))),
+                );
+            }
+            let Some((_, above)) = domain.split_once('.').filter(|_| domain.len() > site_of(host).len())
+            else {
+                break;
+            };
+            domain = above;
+        }
+        found.sort_by_key(|(length, _)| Reverse(*length));
+        let pairs: Vec<String> = found.into_iter().map(|(_, pair)| pair).collect();
+        (!pairs.is_empty()).then(|| pairs.join("; "))
+    }
+
+    /// Takes a field `Set-Cookie` of an answer to a request for `url`.
+    pub fn take(&mut self, url: &Url, field: &str, context: CookieContext, now: i64) {
+        if context == CookieContext::None {
+            return;
+        }
+        if let Some(cookie) = KeptCookie::of_field(url, field, context, now) {
+            self.put(cookie, is_secure(url), now);
+        }
+    }
+
+    /// Keeps a cookie, in the place of the one that it replaces. One that has ended removes that one.
+    fn put(&mut self, cookie: KeptCookie, is_secure: bool, now: i64) {
+        let domain = cookie.domain.clone();
+        let cookies = self.domains.get_or_insert_mut(domain.clone(), Vec::new);
+        // What came without TLS does not replace what came with it.
+        if !is_secure && cookies.iter().any(|other| other.secure && other.name == cookie.name) {
+            return;
+        }
+        let place = cookies.iter().position(|other| other.is_same(&cookie));
+        if place.and_then(|place| cookies.get(place)) == Some(&cookie) {
+            return;
+        }
+        self.is_changed = true;
+        let replaced = place.map(|place| cookies.remove(place));
+        self.bytes -= replaced.as_ref().map_or(0, KeptCookie::cost);
+        if cookie.expires.is_none_or(|end| end > now) {
+            self.bytes += cookie.cost();
+            // It keeps the place of the one that it replaces.
+            cookies.insert(place.unwrap_or(cookies.len()), cookie);
+        }
+        while cookies.len() > DOMAIN_COOKIES_MAX
+            || cookies.iter().map(KeptCookie::bytes).sum::<usize>() > DOMAIN_BYTES_MAX
+        {
+            self.bytes -= cookies.remove(0).cost();
+        }
+        if cookies.is_empty() {
+            self.domains.pop(&domain);
+        }
+        while self.bytes > JAR_BYTES_MAX || self.domains.len() > DOMAINS_MAX {
+            let Some((_, dropped)) = self.domains.pop_lru() else { break };
+            self.bytes -= dropped.iter().map(KeptCookie::cost).sum::<usize>();
+        }
+    }
+
+    /// All cookies that have not ended, from the domain that was asked longest ago.
+    fn all(&self, now: i64) -> impl Iterator<Item = &KeptCookie> {
+        let all = self.domains.iter().rev().flat_map(|(_, cookies)| cookies);
+        all.filter(move |cookie| cookie.expires.is_none_or(|end| now < end))
+    }
+}
+
+/// The jar of a crawl, shared between its threads.
+#[derive(Clone, Default)]
+pub struct Cookies(Arc<Mutex<CookieJar>>);
+
+impl fmt::Debug for Cookies {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cookies").finish_non_exhaustive()
+    }
+}
+
+impl Cookies {
+    /// The jar. Whoever panicked with it left it whole.
+    pub(super) fn jar(&self) -> MutexGuard<'_, CookieJar> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the cookies that an archive keeps; none if there is no file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is not private, or is not what this program writes.
+    pub fn read(archive: &Path, now: i64) -> Result<Self, FileError> {
+        let mut jar = CookieJar::default();
+        for line in
+            secrets::read(archive, FILE, FILE_BYTES_MAX)?.unwrap_or_default().split(|byte| *byte == b'\n')
+        {
+            if !line.is_empty() {
+                let cookie: KeptCookie = serde_json::from_slice(line)
+                    .map_err(|error| FileError::at(&secrets::path(archive, FILE))(error.into()))?;
+                jar.put(cookie, true, now);
+            }
+        }
+        jar.is_changed = false;
+        Ok(Self(Arc::new(Mutex::new(jar))))
+    }
+
+    /// Keeps the cookies that have not ended for later runs, if any has changed.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub fn write(&self, archive: &Path, now: i64) -> Result<(), FileError> {
+        let mut jar = self.jar();
+        if !std::mem::take(&mut jar.is_changed) {
+            return Ok(());
+        }
+        let mut lines = Vec::new();
+        for cookie in jar.all(now) {
+            let line = serde_json::to_vec(cookie);
+            lines.extend(line.map_err(|error| FileError::at(&secrets::path(archive, FILE))(error.into()))?);
+            lines.push(b'\n');
+        }
+        secrets::write(archive, FILE, &lines)
+    }
+}
+
+/// Returns a field `Cookie` without its values.
+#[must_use]
+pub fn without_values(field: &str) -> String {
+    let names = field.split("; ").map(|pair| pair.split_once('=').map_or(pair, |(name, _)| name));
+    names.map(|name| format!("{name}={REDACTED}")).collect::<Vec<_>>().join("; ")
+}
+
+fn host_of(url: &Url) -> Option<&str> {
+    url.host_str().filter(|_| matches!(url.scheme(), "http" | "https"))
+}
+
+fn is_secure(url: &Url) -> bool {
+    url.scheme() == "https"
+}
+
+/// Whether two URLs belong to one site with one scheme (RFC 6265bis, section 5.2).
+fn is_same_site(one: &Url, other: &Url) -> bool {
+    let site = |url: &Url| url.host_str().map(|host| site_of(host).to_owned());
+    one.scheme() == other.scheme() && site(one) == site(other)
+}
+
+/// Whether the path of a request is that of a cookie or below it (RFC 6265bis, section 5.1.4).
+fn path_matches(path: &str, below: &str) -> bool {
+    path.strip_prefix(below)
+        .is_some_and(|rest| rest.is_empty() || below.ends_with('/') || rest.starts_with('/'))
+}
+
+/// The path of a cookie that names none: that of the request up to its last slash.
+fn default_path(path: &str) -> &str {
+    match path.rfind('/') {
+        None | Some(0) => "/",
+        Some(slash) => &path[..slash],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_800_000_000;
+    const SAME: CookieContext = CookieContext::SameSite;
+
+    fn url(text: &str) -> Url {
+        text.parse().unwrap()
+    }
+
+    /// What a jar sends to `to` after an answer of `from` set a cookie.
+    fn sent(from: &str, field: &str, to: &str) -> Option<String> {
+        let mut jar = CookieJar::default();
+        jar.take(&url(from), field, SAME, NOW);
+        jar.field(&url(to), SAME, NOW)
+    }
+
+    #[test]
+    fn a_cookie_goes_where_a_browser_sends_it() {
+        for (from, field, to, is_sent) in [
+            ("http://a.test/x/y", "n=v", "http://a.test/x/z", true),
+            ("http://a.test/x/y", "n=v", "http://a.test/xz", false),
+            ("http://a.test/x/y", "n=v; Path=/", "https://a.test/", true),
+            ("http://a.test/x/y", "n=v; Path=relative", "http://a.test/x", true),
+            ("http://a.test/", "n=v", "http://b.a.test/", false),
+            ("http://a.test/", "n=v; Domain=.A.test", "http://b.a.test/", true),
+            ("http://b.a.test/", "n=v; Domain=a.test", "http://c.a.test:81/", true),
+            ("http://b.a.test/", "n=v; Domain=c.a.test", "http://c.a.test/", false),
+            ("http://ba.test/", "n=v; Domain=a.test", "http://a.test/", false),
+            ("http://a.co.uk/", "n=v; Domain=co.uk", "http://a.co.uk/", false),
+            ("http://a.github.io/", "n=v; Domain=github.io", "http://b.github.io/", false),
+            ("http://github.io/", "n=v; Domain=github.io", "http://github.io/", true),
+            ("http://1.2.3.4/", "n=v; Domain=3.4", "http://5.6.3.4/", false),
+            ("http://1.2.3.4/", "n=v; Domain=1.2.3.4", "http://1.2.3.4/", true),
+            ("http://[::1]/", "n=v", "http://[::1]/", true),
+            ("https://a.test/", "n=v; Secure", "https://a.test/", true),
+            ("https://a.test/", "n=v; Secure", "http://a.test/", false),
+            ("http://a.test/", "n=v; Secure", "https://a.test/", false),
+            ("https://a.test/", "__Host-n=v; Secure; Path=/", "https://a.test/", true),
+            ("https://a.test/", "__Host-n=v; Secure; Path=/; Domain=a.test", "https://a.test/", false),
+            ("https://a.test/", "__secure-n=v", "https://a.test/", false),
+            ("http://a.test/", "n=v; Max-Age=0", "http://a.test/", false),
+            (
+                "http://a.test/",
+                "n=v; Max-Age=1; Expires=Thu, 01 Jan 1970 00:00:00 GMT",
+                "http://a.test/",
+                true,
+            ),
+            ("http://a.test/", "n=v; Expires=Thu, 01 Jan 1970 00:00:00 GMT", "http://a.test/", false),
+            ("http://a.test/", "n=v; Expires=Wed, 21-Oct-2099 07:28:00 GMT", "http://a.test/", true),
+            ("http://a.test/", "n=v\tw", "http://a.test/", false),
+            ("http://a.test/", "nothing", "http://a.test/", false),
+        ] {
+            let found = sent(from, field, to);
+            assert_eq!(found.is_some(), is_sent, "{from} {field} {to}: {found:?}");
+        }
+        let quoted = sent("http://a.test/", "n=\"a b=c\"; HttpOnly", "http://a.test/");
+        assert_eq!(quoted.as_deref(), Some("n=\"a b=c\""));
+    }
+
+    #[test]
+    fn pages_of_other_sites_get_what_their_browser_would_send() {
+        let (own, sub, other) = (url("https://a.test/"), url("https://b.a.test/"), url("https://c.test/"));
+        let of = |page: Option<&Url>, is_part| CookieContext::of(&own, page, is_part);
+        assert_eq!([of(None, false), of(Some(&sub), true)], [SAME, SAME]);
+        assert_eq!(of(Some(&url("http://a.test/")), false), CookieContext::Link);
+        let mut jar = CookieJar::default();
+        for field in
+            ["none=1; SameSite=None; Secure", "lax=1; SameSite=Lax", "strict=1; samesite=strict", "plain=1"]
+        {
+            jar.take(&own, field, SAME, NOW);
+        }
+        let mut sent = |context| jar.field(&own, context, NOW).unwrap_or_default();
+        assert_eq!(sent(SAME), "none=1; lax=1; strict=1; plain=1");
+        assert_eq!(sent(of(Some(&other), false)), "none=1; lax=1; plain=1");
+        assert_eq!(sent(of(Some(&other), true)), "none=1");
+        assert_eq!(sent(CookieContext::None), "");
+        jar.take(&own, "part=1", CookieContext::Part, NOW);
+        jar.take(&own, "robots=1", CookieContext::None, NOW);
+        assert_eq!(jar.field(&own, SAME, NOW).unwrap().matches('=').count(), 4);
+    }
+
+    #[test]
+    fn a_newer_cookie_replaces_its_namesake_and_longer_paths_come_first() {
+        let mut jar = CookieJar::default();
+        let page = url("http://a.test/x/y");
+        for field in ["n=1; Path=/", "m=1; Path=/", "n=2; Path=/x", "n=3; Path=/", "m=; Path=/; Max-Age=-1"] {
+            jar.take(&page, field, SAME, NOW);
+        }
+        assert_eq!(jar.field(&page, SAME, NOW).as_deref(), Some("n=2; n=3"));
+        jar.take(&url("https://a.test/"), "n=4; Path=/; Secure", SAME, NOW);
+        jar.take(&page, "n=5; Path=/", SAME, NOW);
+        assert_eq!(jar.field(&url("https://a.test/"), SAME, NOW).as_deref(), Some("n=4"));
+        jar.take(&page, "old=1; Max-Age=99999999999", SAME, NOW);
+        let end = jar.all(NOW).find(|cookie| &*cookie.name == "old").unwrap().expires;
+        assert_eq!(end, Some(NOW + LIFETIME_MAX));
+        assert_eq!(without_values("n=2; m=a=b"), "n=redacted; m=redacted");
+    }
+
+    #[test]
+    fn the_oldest_cookies_make_room() {
+        let mut jar = CookieJar::default();
+        let page = url("http://a.test/");
+        let names = |jar: &CookieJar| jar.all(NOW).map(|cookie| cookie.name.to_string()).collect::<Vec<_>>();
+        // Name, domain and path: 8 bytes.
+        jar.take(&page, &format!("n={}", "v".repeat(COOKIE_BYTES_MAX - 7)), SAME, NOW);
+        assert!(names(&jar).is_empty());
+        jar.take(&page, &format!("n={}", "v".repeat(COOKIE_BYTES_MAX - 8)), SAME, NOW);
+        assert_eq!(names(&jar), ["n"]);
+        for number in 0..DOMAIN_COOKIES_MAX {
+            jar.take(&page, &format!("{number}="), SAME, NOW);
+        }
+        assert_eq!((names(&jar).len(), &names(&jar)[0][..]), (DOMAIN_COOKIES_MAX, "0"));
+        for number in 0..4 {
+            jar.take(&page, &format!("{number}={}", "v".repeat(COOKIE_BYTES_MAX - 8)), SAME, NOW);
+        }
+        assert_eq!(names(&jar), ["0", "1", "2", "3"], "{DOMAIN_BYTES_MAX} bytes of a domain");
+        let mut jar = CookieJar::default();
+        for number in 0..=DOMAINS_MAX {
+            jar.take(&url(&format!("http://h{number}.test/")), "n=v", SAME, NOW);
+        }
+        assert_eq!(jar.domains.len(), DOMAINS_MAX);
+        assert_eq!(jar.field(&url("http://h0.test/"), SAME, NOW), None);
+        let long = format!("n={}", "v".repeat(COOKIE_BYTES_MAX - 32));
+        for number in 0..JAR_BYTES_MAX / COOKIE_BYTES_MAX {
+            jar.take(&url(&format!("http://long{number}.test/")), &long, SAME, NOW);
+        }
+        let bytes: usize = jar.all(NOW).map(KeptCookie::cost).sum();
+        assert!(bytes == jar.bytes && (JAR_BYTES_MAX - 8192..=JAR_BYTES_MAX).contains(&bytes), "{bytes}");
+    }
+
+    #[test]
+    fn kept_cookies_are_for_their_owner_only() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let cookies = Cookies::default();
+        cookies.write(folder.path(), NOW).unwrap();
+        let file = secrets::path(folder.path(), FILE);
+        assert!(!file.exists(), "without cookies there is no file");
+        for field in ["n=v; SameSite=None; Secure; Domain=a.test; Max-Age=9", "session=x"] {
+            cookies.jar().take(&url("https://a.test/x/"), field, SAME, NOW);
+        }
+        cookies.write(folder.path(), NOW).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let again = Cookies::read(folder.path(), NOW).unwrap();
+        assert!(again.jar().all(NOW).eq(cookies.jar().all(NOW)));
+        assert_eq!(Cookies::read(folder.path(), NOW + 9).unwrap().jar().all(NOW + 9).count(), 1);
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o640)).unwrap();
+        let refused = Cookies::read(folder.path(), NOW).unwrap_err().to_string();
+        assert!(refused.contains("mode is 640") && !refused.contains("session"), "{refused}");
+    }
+}

@@ -57,24 +57,33 @@ impl EngineRun<'_> {
         if answer.opens.as_ref().is_some_and(|target| canonical(target) == answer.outcome.url) {
             return Ok(self.walls.take_turn(tag.id) && self.ask_past_wall(tag.id, now)?);
         }
-        let Some(gate) = self.known_gate(tag, answer)? else { return Ok(false) };
-        if !self.walls.take_turn(tag.id) || !self.ask_past_wall(gate, now)? {
+        let Some((gate, is_asked)) = self.known_gate(tag, answer)? else { return Ok(false) };
+        // The page may have been on its way when the gate set its cookie.
+        let is_early = answer.outcome.facts.session.is_none() && self.has_cookies(tag);
+        if is_asked && !is_early || !self.walls.take_turn(tag.id) {
             return Ok(false);
         }
         // After the gate.
-        Ok(self.frontier.push_again(tag.id, tag.host, LEVEL_AGAIN, now).is_ok())
+        Ok((is_asked || self.ask_past_wall(gate, now)?)
+            && self.frontier.push_again(tag.id, tag.host, LEVEL_AGAIN, now).is_ok())
     }
 
-    /// Returns the URL to which a page redirects, if that is known to lead back to it and not asked in this run.
-    fn known_gate(&self, tag: &FetchTag, answer: &Processed) -> Result<Option<UrlId>, CrawlError> {
+    fn has_cookies(&self, tag: &FetchTag) -> bool {
+        let now = self.options.fetch.clock.now().timestamp();
+        self.cookies.as_ref().is_some_and(|cookies| cookies.has_for(&tag.url, now))
+    }
+
+    /// Returns the URL to which a page redirects, if that was known to lead back to it, and whether it was asked in this
+    /// run.
+    fn known_gate(&self, tag: &FetchTag, answer: &Processed) -> Result<Option<(UrlId, bool)>, CrawlError> {
         let mut links = answer.outcome.facts.links.iter();
         let Some(link) = links.find(|link| link.kind == LinkKind::Redirect) else { return Ok(None) };
         let state = self.recorder.state();
         let Some(gate) = state.find(&link.url)?.filter(|gate| *gate != tag.id) else { return Ok(None) };
         let Some(visit) = state.visit(gate)? else { return Ok(None) };
-        let is_new = visit.last_capture.is_some_and(|newest| newest >= self.first_capture);
-        Ok((!is_new && leads_to(state, gate, &visit, &mut state.link_cursor())? == Some(tag.id))
-            .then_some(gate))
+        let is_asked = visit.last_capture.is_some_and(|newest| newest >= self.first_capture);
+        let leads_back = leads_to(state, gate, &visit, &mut state.link_cursor())? == Some(tag.id);
+        Ok(leads_back.then_some((gate, is_asked)))
     }
 
     /// After a redirect that set a cookie for its target: asks again for the target, if all that it gave in this run was

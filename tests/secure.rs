@@ -129,6 +129,37 @@ fn a_certificate_that_is_refused_makes_robots_unreachable() {
 }
 
 #[test]
+fn a_certificate_that_is_named_is_taken_and_no_other() {
+    let home = ["https://robots-delay.faults.test/".to_owned()];
+    for (certificate, fault) in
+        [(Certificate::Expired, "it has expired"), (Certificate::SelfSigned, "it is not signed by a trusted")]
+    {
+        let archive = Archive::new();
+        let web = SecureWeb::start(&archive, Config::plain(77, 1, 1), certificate);
+        let crawl = |more: &[&str]| {
+            let options = web.with(&[&["--delay", "0", "--patience", "0s"], more].concat());
+            start(&mut archive.crawl(&home, &options)).wait()
+        };
+        let refused = ["the certificate of robots-delay.faults.test is refused", fault];
+        let errors = crawl(&[]).refused(1, &refused).errors;
+        let named = errors.split("--accept-certificate ").nth(1).unwrap().split(' ').next().unwrap();
+        let (host, digest) = named.split_once('=').unwrap();
+        assert_eq!((host, digest.len()), ("robots-delay.faults.test", 64));
+        let other = format!("{host}={}", "0".repeat(64));
+        crawl(&["--accept-certificate", &other]).refused(1, &refused);
+        crawl(&["--accept-certificate", "another.test"]).refused(1, &refused);
+        assert!(web.arrivals().iter().all(|arrival| arrival.path != "/"));
+        crawl(&["--accept-certificate", named]).succeeded();
+        let taken = archive.json("why", &[&home[0]]).remove(0)["last_fetch"]["problems"].to_string();
+        assert!(taken.contains(fault) && taken.contains(digest), "{taken}");
+        assert_eq!(web.arrivals().iter().filter(|arrival| arrival.path == "/").count(), 1);
+        let again = crawl(&["--allow-private"]).errors;
+        assert!(again.contains("had --accept-certificate"), "{again}");
+        crawl(&["--accept-invalid-certificates"]).succeeded();
+    }
+}
+
+#[test]
 fn a_host_that_fails_over_both_schemes_is_asked_once_over_each() {
     let archive = Archive::new();
     let web = SecureWeb::start(&archive, Config::plain(75, 1, 1), Certificate::Expired);

@@ -8,7 +8,7 @@ use archive_base::memory::parse_bytes;
 use archive_books::recorder::Memory;
 use archive_crawl::{CookieUse, CrawlOptions, Manners};
 use archive_vault::repack;
-use archive_web::fetch::{self, ConnectTo, TypeLimit};
+use archive_web::fetch::{self, AcceptedCertificate, ConnectTo, TypeLimit};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -62,9 +62,13 @@ pub(crate) struct FetchArgs {
     /// File of certificate authorities to trust, too (PEM), for example your own
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
-    /// Host whose certificate is not verified, or * for all; may be repeated. The captures say so
-    #[arg(long, value_name = "HOST")]
-    insecure: Vec<String>,
+    /// Host whose certificate is taken although it cannot be verified, or no other than the one with this digest; may
+    /// be repeated. The captures say so
+    #[arg(long, value_name = "HOST[=SHA256]")]
+    accept_certificate: Vec<AcceptedCertificate>,
+    /// Take the certificates of all hosts although they cannot be verified (insecure). The captures say so
+    #[arg(long)]
+    accept_invalid_certificates: bool,
     /// Maximum length of a body: a longer one is not received, or cut if its length is not known before, and marked as
     /// truncated [default: 64]
     #[arg(long, value_name = "MIB", help_heading = KEPT)]
@@ -167,7 +171,7 @@ impl FetchArgs {
                 connect_to: self.connect_to.clone(),
                 allow_private: self.allow_private,
                 authorities: self.cacert.as_deref().map_or(Ok(Vec::new()), authorities)?,
-                insecure: self.insecure.clone(),
+                accepted: self.accepted(),
                 clock: self.clock.clock(),
                 ..CrawlOptions::default().fetch
             },
@@ -180,6 +184,11 @@ impl FetchArgs {
             has_spare_time: self.spare_time,
             ..CrawlOptions::default()
         })
+    }
+
+    fn accepted(&self) -> Vec<AcceptedCertificate> {
+        let any = self.accept_invalid_certificates.then(AcceptedCertificate::any);
+        self.accept_certificate.iter().cloned().chain(any).collect()
     }
 
     /// Divides the memory if segments are repacked at the same time.

@@ -15,7 +15,7 @@ use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, Segm
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId, Validators};
 use archive_web::fetch::robots::Robots;
-use archive_web::fetch::{ChargedBytes, Exchange, FetchError, HttpMessage, JobResult};
+use archive_web::fetch::{CertificateFault, ChargedBytes, Exchange, FetchError, HttpMessage, JobResult};
 use archive_web::parse::{Link, LinkKind, ParseLimits, ParsedDocument, http_date};
 use archive_web::reading::{CallerReader, RawPage, Work};
 use bytes::Bytes;
@@ -29,9 +29,6 @@ use super::timings::{Stage, Stopwatch};
 
 /// Reason recorded for a page with `noarchive`, which is not stored.
 const NOT_TO_BE_ARCHIVED: &str = "the page asks not to be archived (noarchive)";
-
-/// Problem of a capture from a host whose certificate nobody looked at.
-const UNVERIFIED: &str = "the server's certificate was not verified (--insecure)";
 
 /// Maximum number of sitemaps followed from one robots.txt.
 const SITEMAPS_MAX: usize = 1000;
@@ -236,6 +233,7 @@ impl ResponseReading {
             fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
             importance: tag.importance,
             robots: tag.robots,
+            tls: exchange.tls.as_ref().map(|tls| (tls.cipher_suite.clone(), tls.chain)),
             session: exchange.sends_cookies.then_some(match tag.is_behind_wall {
                 true => Session::Wall,
                 false => Session::Cookies,
@@ -265,7 +263,10 @@ impl ResponseReading {
                 reason => format!("the body is cut ({})", reason.as_str()),
             });
             facts.problems.extend(cut);
-            facts.problems.extend(exchange.is_unverified.then(|| UNVERIFIED.to_owned()));
+            let accepted = exchange.tls.iter().find_map(|tls| tls.accepted.as_ref());
+            facts.problems.extend(accepted.map(|CertificateFault { fault, sha256, .. }| {
+                format!("the server's certificate was taken all the same: {fault}; its SHA-256 is {sha256}")
+            }));
             let page = RawPage {
                 url: tag.url.clone(),
                 status: exchange.status,

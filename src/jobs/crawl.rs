@@ -14,6 +14,7 @@ use archive_crawl::{CrawlOptions, CrawlStatus, EndReason, Manners, Purpose, Seed
 use archive_storage::Store;
 use archive_storage::address::canonical;
 use archive_storage::segment::SegmentOptions;
+use archive_web::fetch::FetchError;
 
 use super::{CashChange, Failure, Hear, JobEvent, Opening, manners, notices, open};
 
@@ -172,8 +173,12 @@ fn failed_seeds(store: &Store, urls: &[String]) -> Result<Vec<String>, Failure> 
                     Some(Refusal::RobotsUnreachable) => robots_of(store, url)?,
                     _ => None,
                 };
-                let answer = robots.map_or_else(String::new, |robots| format!(": {}", robots.answer()));
-                refusal.map(|why| why.sentence().to_owned() + &answer)
+                let answer =
+                    robots.as_ref().map_or_else(String::new, |robots| format!(": {}", robots.answer()));
+                // Whoever has no secure connection has none for any URL of the host.
+                let insecure = robots.and_then(|robots| robots.error);
+                let insecure = insecure.filter(|error| error.starts_with(FetchError::NOT_SECURE));
+                insecure.or_else(|| refusal.map(|why| why.sentence().to_owned() + &answer))
             }
         };
         lines.extend(why.map(|why| format!("the seed {url} could not be fetched: {why}")));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use archive_choose::{Budgets, CrawlPolicy};
 use archive_crawl::{CrawlOptions, Manners, Politeness, WORKERS_MAX};
 use archive_storage::Store;
-use archive_web::fetch::{self, ResponseLimits};
+use archive_web::fetch::{self, AcceptedCertificate, ResponseLimits};
 
 use super::{Failure, Hear, JobEvent};
 
@@ -20,7 +20,8 @@ const PER_HOST_WITHOUT_DELAY: u32 = 32;
 const DELAY_FACTOR_MAX: f64 = 1000.0;
 
 /// Options that widen the reach of the program: not taken from an archive.
-const REACH: [&str; 4] = ["--allow-private", "--cacert", "--insecure", "--connect-to"];
+const REACH: [&str; 5] =
+    ["--allow-private", "--cacert", "--accept-certificate", "--accept-invalid-certificates", "--connect-to"];
 
 /// Completes `said` by what the archive in a folder was told before, and sets the options of a run accordingly. Returns
 /// the options that earlier runs had and this one has not, of those that are not taken over.
@@ -40,7 +41,8 @@ pub(super) fn settle(
     let reach = [
         fetch.allow_private,
         !fetch.authorities.is_empty(),
-        !fetch.insecure.is_empty(),
+        fetch.accepted.iter().any(|accepted| *accepted != AcceptedCertificate::any()),
+        fetch.accepted.contains(&AcceptedCertificate::any()),
         !fetch.connect_to.is_empty(),
     ];
     let given = |name: &&str| REACH.iter().zip(reach).any(|(option, given)| option == name && given);

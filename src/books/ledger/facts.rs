@@ -28,6 +28,12 @@ const ROBOTS: &str = "robots";
 /// Metadata field of what a server knew of its visitor, if anything.
 const SESSION: &str = "session";
 
+/// Metadata field of the cipher suite of a TLS connection.
+const CIPHER_SUITE: &str = "cipherSuite";
+
+/// Metadata field of the digest of the certificates that a server sent, end to end.
+const CERTIFICATE_CHAIN: &str = "certificateChain";
+
 /// Metadata field of a problem; repeated.
 const PROBLEM: &str = "problem";
 
@@ -45,7 +51,7 @@ pub const FIELD_FETCH_MS: &str = "fetchTimeMs";
 pub(crate) const FIELD_ERROR: &str = "error";
 
 /// The metadata fields of [`CrawlerFacts`].
-const FIELDS: [&str; 21] = [
+const FIELDS: [&str; 23] = [
     "via",
     FIELD_HOPS,
     FIELD_FETCH_MS,
@@ -53,6 +59,8 @@ const FIELDS: [&str; 21] = [
     "document",
     ROBOTS,
     SESSION,
+    CIPHER_SUITE,
+    CERTIFICATE_CHAIN,
     "title",
     "language",
     "signature",
@@ -109,6 +117,8 @@ pub struct CrawlerFacts {
     pub entity_digest: Option<Digest>,
     /// Whether it was fetched as a robots.txt, which is no page.
     pub robots: bool,
+    /// Cipher suite of the TLS connection, and digest of the certificates that the server sent, end to end.
+    pub tls: Option<(String, Digest)>,
     /// What the server knew of its visitor, if anything.
     pub session: Option<Session>,
     /// Why nothing answered.
@@ -161,6 +171,8 @@ impl CrawlerFacts {
         put("importance", self.importance.map(|importance| format!("{importance:.4}")));
         put("document", self.document.map(|document| document.name().to_owned()));
         put(ROBOTS, self.robots.then(|| "yes".to_owned()));
+        put(CIPHER_SUITE, self.tls.as_ref().map(|(suite, _)| suite.clone()));
+        put(CERTIFICATE_CHAIN, self.tls.as_ref().map(|(_, chain)| chain.to_string()));
         put(SESSION, self.session.map(|session| session.name().to_owned()));
         put("title", line(&self.title, TITLE_CHARACTERS_MAX));
         put("language", line(&self.language, LANGUAGE_CHARACTERS_MAX));
@@ -197,7 +209,7 @@ impl CrawlerFacts {
     /// Reads the fields of a `metadata` record; missing or invalid ones are left out.
     #[must_use]
     pub fn from_fields(fields: &[(String, String)]) -> Self {
-        let mut facts = Self::default();
+        let (mut facts, mut suite) = (Self::default(), None);
         for (name, value) in fields {
             match name.as_str() {
                 "via" => facts.via = Some(value.clone()),
@@ -206,6 +218,10 @@ impl CrawlerFacts {
                 "importance" => facts.importance = value.parse().ok(),
                 "document" => facts.document = DocumentKind::named(value),
                 ROBOTS => facts.robots = true,
+                CIPHER_SUITE => suite = Some(value.clone()),
+                CERTIFICATE_CHAIN => {
+                    facts.tls = suite.take().and_then(|suite| Some((suite, value.parse().ok()?)));
+                }
                 SESSION => facts.session = Session::EACH.into_iter().find(|known| known.name() == value),
                 "title" => facts.title = Some(value.clone()),
                 "language" => facts.language = Some(value.clone()),
@@ -396,6 +412,7 @@ mod tests {
             last_modified: Some(-5),
             entity_digest: Some(Digest::sha256(b"x")),
             robots: true,
+            tls: Some(("TLS_AES_128_GCM_SHA256".to_owned(), Digest::sha256(b"y"))),
             session: Some(Session::Wall),
             error: Some("no route".to_owned()),
             erased: Some(ErasureRecord {

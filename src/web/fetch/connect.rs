@@ -7,13 +7,13 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
+use archive_storage::Digest;
 use bytes::BytesMut;
 use lru::LruCache;
 use rustix::io::Errno;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::client::WebPkiServerVerifier;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -21,6 +21,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use super::certificates::{TlsFacts, Verifier};
 use super::error::Unreached;
 use super::{ConnectTo, FetchError, FetchSettings, is_public};
 
@@ -47,9 +48,7 @@ pub struct Endpoint {
 /// Makes connections.
 pub(super) struct FetchConnector {
     tls: TlsConnector,
-    /// The same without verification of certificates, for `insecure` hosts.
-    lax: TlsConnector,
-    insecure: Vec<String>,
+    verifier: Arc<Verifier>,
     pub(super) redirections: Vec<ConnectTo>,
     pub(super) allow_private: bool,
     pub(super) timeout: Duration,
@@ -62,18 +61,20 @@ impl FetchConnector {
         let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         roots.add_parsable_certificates(settings.authorities.iter().cloned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        let inner = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
+            .build()
+            .expect("there are authorities, and no lists of revoked certificates");
+        let verifier = Arc::new(Verifier::new(inner, settings.accepted.clone()));
+        let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("the ring provider supports the default protocol versions")
-            .with_root_certificates(roots)
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::<Verifier>::clone(&verifier))
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let mut lax = config.clone();
-        lax.dangerous().set_certificate_verifier(Arc::new(Unverified(provider)));
         Self {
             tls: TlsConnector::from(Arc::new(config)),
-            lax: TlsConnector::from(Arc::new(lax)),
-            insecure: settings.insecure.clone(),
+            verifier,
             redirections: settings.connect_to.clone(),
             allow_private: settings.allow_private,
             timeout: settings.limits.connect,
@@ -110,11 +111,6 @@ impl FetchConnector {
             (None, Some(refused)) => Err(FetchError::PrivateAddress(refused.ip())),
             (None, None) => Err(FetchError::Unresolved),
         }
-    }
-
-    /// Whether the certificates of a host are not verified.
-    pub(super) fn is_insecure(&self, host: &str) -> bool {
-        self.insecure.iter().any(|name| name == "*" || name.eq_ignore_ascii_case(host))
     }
 
     /// Returns the addresses to connect to, in order.
@@ -168,57 +164,40 @@ impl FetchConnector {
         let name =
             ServerName::try_from(endpoint.host.trim_start_matches('[').trim_end_matches(']').to_owned())
                 .map_err(|error| FetchError::Tls(error.to_string()))?;
-        let tls = if self.is_insecure(&endpoint.host) { &self.lax } else { &self.tls };
-        let stream = timeout(self.timeout, tls.connect(name, stream))
+        let stream = timeout(self.timeout, self.tls.connect(name.clone(), stream))
             .await
             .map_err(|_| FetchError::Tls(format!("no handshake within {} seconds", self.timeout.as_secs())))?
-            .map_err(|error| refusal(&error))?;
-        Ok((Connection::Secure(Box::new(stream)), address))
+            .map_err(|error| self.refusal(&error, &name))?;
+        let facts = self.facts(stream.get_ref().1, &name);
+        Ok((Connection::Secure(Box::new(stream), facts), address))
+    }
+
+    /// Why there is no secure connection.
+    fn refusal(&self, error: &io::Error, host: &ServerName<'_>) -> FetchError {
+        let of_tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+        let is_of_certificate = matches!(of_tls, Some(rustls::Error::InvalidCertificate(_)));
+        match self.verifier.fault(host).filter(|_| is_of_certificate) {
+            Some(fault) => FetchError::Certificate(Box::new(fault)),
+            None => FetchError::Tls(error.to_string()),
+        }
+    }
+
+    fn facts(&self, connection: &ClientConnection, host: &ServerName<'_>) -> Option<Arc<TlsFacts>> {
+        let suite = connection.negotiated_cipher_suite()?.suite();
+        // rustls has names of its own for the suites of TLS 1.3.
+        let cipher_suite = suite.as_str()?.replacen("TLS13_", "TLS_", 1);
+        let chain = connection.peer_certificates()?.iter().fold(Vec::new(), |mut all, certificate| {
+            all.extend_from_slice(certificate);
+            all
+        });
+        let accepted = self.verifier.fault(host);
+        Some(Arc::new(TlsFacts { cipher_suite, chain: Digest::sha256(&chain), accepted }))
     }
 }
 
 /// Whether this process, and not the server, is why there is no connection.
 fn lacks_descriptors(error: &io::Error) -> bool {
     [Errno::MFILE, Errno::NFILE].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
-}
-
-/// Accepts every certificate; signatures are still verified.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signed: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signed, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
 
 /// Orders addresses: IPv4 first, because every machine can reach an IPv4 address, then one of each in turn.
@@ -235,31 +214,17 @@ fn in_order<'a>(addresses: impl Iterator<Item = &'a SocketAddr>) -> Vec<SocketAd
     order
 }
 
-/// Why there is no secure connection, in words that do not vary between attempts.
-fn refusal(error: &io::Error) -> FetchError {
-    use rustls::{CertificateError as Fault, Error};
-    let of_tls = error.get_ref().and_then(|error| error.downcast_ref::<Error>());
-    let Some(Error::InvalidCertificate(fault)) = of_tls else { return FetchError::Tls(error.to_string()) };
-    FetchError::Certificate(match fault {
-        Fault::Expired | Fault::ExpiredContext { .. } => "it has expired".to_owned(),
-        Fault::NotValidYet | Fault::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
-        Fault::NotValidForName | Fault::NotValidForNameContext { .. } => "it is for another host".to_owned(),
-        Fault::UnknownIssuer => "it is not signed by a trusted authority (--cacert, --insecure)".to_owned(),
-        fault => fault.to_string(),
-    })
-}
-
 /// An open connection to one server.
 pub(super) enum Connection {
     Plain(TcpStream),
-    Secure(Box<TlsStream<TcpStream>>),
+    Secure(Box<TlsStream<TcpStream>>, Option<Arc<TlsFacts>>),
 }
 
 impl Connection {
     pub(super) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
         match self {
             Self::Plain(stream) => stream.write_all(bytes).await,
-            Self::Secure(stream) => {
+            Self::Secure(stream, _) => {
                 stream.write_all(bytes).await?;
                 stream.flush().await
             }
@@ -269,14 +234,22 @@ impl Connection {
     pub(super) async fn read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
         match self {
             Self::Plain(stream) => stream.read_buf(buffer).await,
-            Self::Secure(stream) => stream.read_buf(buffer).await,
+            Self::Secure(stream, _) => stream.read_buf(buffer).await,
+        }
+    }
+
+    /// Facts of the connection, if it is secure.
+    pub(super) fn tls(&self) -> Option<Arc<TlsFacts>> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Secure(_, facts) => facts.clone(),
         }
     }
 
     /// Protocols of the connection, as named in the field `WARC-Protocol`.
     pub(super) fn protocols(&self) -> Vec<String> {
         let mut names = vec!["http/1.1".to_owned()];
-        if let Self::Secure(stream) = self {
+        if let Self::Secure(stream, _) = self {
             match stream.get_ref().1.protocol_version() {
                 Some(rustls::ProtocolVersion::TLSv1_3) => names.push("tls/1.3".to_owned()),
                 Some(rustls::ProtocolVersion::TLSv1_2) => names.push("tls/1.2".to_owned()),

@@ -5,6 +5,8 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::CertificateFault;
+
 /// The addresses that were tried, each with the reason; without one, nothing answered in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unreached {
@@ -52,8 +54,8 @@ pub enum FetchError {
     #[error("no secure connection: {0}")]
     Tls(String),
     /// The server's certificate is not trusted.
-    #[error("no secure connection: the server's certificate is refused: {0}")]
-    Certificate(String),
+    #[error("no secure connection: {0}")]
+    Certificate(Box<CertificateFault>),
     /// The server closed or broke the connection before sending a complete head.
     #[error("the connection ended before a response head")]
     NoHead,
@@ -75,6 +77,9 @@ pub enum FetchError {
 }
 
 impl FetchError {
+    /// How the text begins if there was no secure connection.
+    pub const NOT_SECURE: &str = "no secure connection";
+
     /// The reason without addresses, by which failures are counted.
     #[must_use]
     pub fn reason(&self) -> String {
@@ -83,6 +88,9 @@ impl FetchError {
                 .reasons()
                 .next()
                 .map_or_else(String::new, |(_, reason)| format!("no connection: {reason}")),
+            Self::Certificate(refused) => {
+                format!("no secure connection: the certificate is refused: {}", refused.fault)
+            }
             error => error.to_string(),
         }
     }

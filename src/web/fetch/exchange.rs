@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use archive_storage::segment::Truncated;
@@ -10,11 +11,11 @@ use chrono::{DateTime, Utc};
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
-use super::FetchError;
 use super::body::{BodyMemory, ChargedBytes, HttpMessage, Incoming};
 use super::connect::Connection;
 use super::framing::{ChunkProgress, Chunks, Framing, HeadState, ResponseHead, blank_bytes, read_head};
 use super::service::ResponseLimits;
+use super::{FetchError, TlsFacts};
 
 /// Bytes of buffer reserved before each read when the length of the body is unknown.
 const READ_BYTES: usize = 16 * 1024;
@@ -48,8 +49,8 @@ pub struct Exchange {
     pub address: IpAddr,
     /// Whether it is another address of the host than the one that was to be asked.
     pub is_other_address: bool,
-    /// Whether the certificate of the server was not verified.
-    pub is_unverified: bool,
+    /// Facts of the connection, if it was secure.
+    pub tls: Option<Arc<TlsFacts>>,
     /// Values of the field `WARC-Protocol`.
     pub protocols: Vec<String>,
     /// When the request was sent.

@@ -6,6 +6,7 @@
 //! ([`BodyMemory`]).
 
 mod body;
+mod certificates;
 mod connect;
 mod connect_to;
 pub mod cookies;
@@ -19,6 +20,7 @@ pub mod robots;
 mod service;
 
 pub use body::{BodyMemory, ChargedBytes, HttpMessage};
+pub use certificates::{AcceptedCertificate, CertificateFault, TlsFacts};
 pub use connect::Endpoint;
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use cookies::{CookieContext, Cookies};

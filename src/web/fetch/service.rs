@@ -21,7 +21,7 @@ use super::cookies::without_values;
 use super::exchange::{Exchange, Failed, exchange};
 use super::framing::ResponseHead;
 use super::idle::IdleConnections;
-use super::{BodyMemory, ConnectTo, Cookies, Endpoint, FetchError, FetchRequest};
+use super::{AcceptedCertificate, BodyMemory, ConnectTo, Cookies, Endpoint, FetchError, FetchRequest};
 
 /// Limits on the time and size of a response.
 #[derive(Debug, Clone)]
@@ -90,8 +90,8 @@ pub struct FetchSettings {
     pub allow_private: bool,
     /// Certificates of authorities to trust in addition to the usual ones.
     pub authorities: Vec<CertificateDer<'static>>,
-    /// Hosts whose certificates are not verified; `*` for all.
-    pub insecure: Vec<String>,
+    /// Certificates that are taken although they cannot be verified.
+    pub accepted: Vec<AcceptedCertificate>,
     /// The cookies of the crawl; `None` to neither take nor send any.
     pub cookies: Option<Cookies>,
     /// Limits of a response.
@@ -264,7 +264,7 @@ impl FetchClient {
                         is_unloaded: received.is_unloaded,
                         address: endpoint.address.ip(),
                         is_other_address: endpoint.address != asked,
-                        is_unverified: endpoint.secure && self.connector.is_insecure(&endpoint.host),
+                        tls: connection.tls(),
                         protocols: connection.protocols(),
                         started,
                         elapsed: clock.elapsed(),

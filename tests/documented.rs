@@ -409,6 +409,7 @@ fn prepared() -> Place {
         ("maps.txt", "Old maps and atlases of cities, and the surveys that they were drawn from\n"),
         ("ratings.csv", "site,rating\nexample.org,3\n"),
         ("password.txt", "correct horse battery staple\n"),
+        ("cookies.txt", "www.example.org\tFALSE\t/\tTRUE\t0\tsession\tabc\n"),
         ("nodes", ""),
         ("access.toml", "[[rule]]\nprefix = \"org,example)/private\"\nfor = \"1d\"\n"),
         (
@@ -445,6 +446,7 @@ fn prepared() -> Place {
     place.run("archive review learn");
     place.run("archive account set anna --role reviewer --file people < password.txt");
     place.run("cp -a web.archive srv/web.archive && cp -a web.archive A");
+    place.run("archive login add www.example.org --basic anna < password.txt");
     for (name, file) in [("news", "old/a.warc.gz"), ("law", "pages.warc"), ("A3", "old/a.warc.gz")] {
         let archive = if name == "A3" { name.to_owned() } else { format!("{name}.archive") };
         place.run(&format!("archive import {file} --archive {archive}"));

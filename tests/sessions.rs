@@ -68,9 +68,9 @@ fn captured(archive: &Archive, url: &str) -> Vec<(u64, String)> {
 }
 
 /// All records, as text.
-fn exported(archive: &Archive) -> String {
+pub(crate) fn exported(archive: &Archive) -> String {
     let file = archive.folder().join("all.warc.gz");
-    archive.run("export", &["warc", "--output", file.to_str().unwrap()]).succeeded();
+    archive.run("export", &["warc", "--as-archivist", "--output", file.to_str().unwrap()]).succeeded();
     let mut bytes = Vec::new();
     MultiGzDecoder::new(File::open(file).unwrap()).read_to_end(&mut bytes).unwrap();
     String::from_utf8_lossy(&bytes).into_owned()

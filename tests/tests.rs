@@ -18,6 +18,7 @@ mod power;
 mod conformance;
 mod hostile_documents;
 mod hostile_names;
+mod logins;
 mod long_bodies;
 mod secure;
 mod sessions;

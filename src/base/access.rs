@@ -33,13 +33,13 @@ use std::time::Duration;
 
 use archive_storage::address::surt;
 use archive_storage::{Capture, CaptureId, State, StateError, UrlId, Visit};
-use chrono::{DateTime, Days, NaiveDate, Utc};
+use chrono::{DateTime, Days, NaiveDate, SecondsFormat, Utc};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use toml::Spanned;
 use toml::value::Datetime;
 
 use crate::duration::read_duration;
-use crate::files::{self, FileError};
+use crate::files::{self, FileError, WholeFile};
 
 /// Name of the file in the archive's folder.
 pub const FILE: &str = "access.toml";
@@ -165,6 +165,33 @@ impl Access {
             AccessError::Mistake { path: path.to_owned(), line, column, problem }
         })?;
         Ok(Self { rules: rules.into(), now: Utc::now(), role: None })
+    }
+
+    /// Adds a rule that shows captures of this time and later, of URLs whose SURTs begin with `prefix`, to reviewers
+    /// only; returns whether there was none.
+    ///
+    /// # Errors
+    /// When the file has a mistake, or cannot be read or written.
+    pub fn show_to_reviewers(archive: &Path, prefix: &str, from: DateTime<Utc>) -> Result<bool, AccessError> {
+        let path = archive.join(FILE);
+        let before =
+            files::read_if_there(&path, BYTES_MAX).map_err(FileError::at(&path))?.unwrap_or_default();
+        let text = String::from_utf8(before).map_err(io::Error::other).map_err(FileError::at(&path))?;
+        let known = Self::of_text(&path, &text)?;
+        let is_known = |rule: &AccessRule| {
+            let ends = rule.before.is_some() || rule.until.is_some() || rule.span.is_some();
+            rule.prefix == prefix && !ends && rule.from.is_none_or(|start| start <= from)
+        };
+        if known.rules().iter().any(is_known) {
+            return Ok(false);
+        }
+        let start = from.to_rfc3339_opts(SecondsFormat::Secs, true);
+        let gap = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+        let rule = format!("[[rule]]\nprefix = \"{prefix}\"\nfrom = {start}\nshown_to = \"reviewer\"\n");
+        let text = format!("{text}{gap}# a log-in opened it (archive login)\n{rule}");
+        Self::of_text(&path, &text)?;
+        WholeFile::replace(&path, text.as_bytes()).map_err(FileError::at(&path))?;
+        Ok(true)
     }
 
     /// The rules, in file order.

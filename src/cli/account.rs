@@ -88,13 +88,21 @@ fn password(name: &str) -> Result<String> {
     if !io::stdin().is_terminal() {
         return line();
     }
-    // A progress bar would overwrite the prompt.
-    progress::end();
-    let typed = typed(&format!("Password of {name}: "))?;
+    let typed = secret(&format!("Password of {name}: "))?;
     if typed != self::typed("Repeat the password: ")? {
         refuse!("the two passwords differ; nothing was changed");
     }
     Ok(typed)
+}
+
+/// Reads a secret: typed at a terminal without echo, or the first line of standard input.
+pub(super) fn secret(prompt: &str) -> Result<String> {
+    if !io::stdin().is_terminal() {
+        return line();
+    }
+    // A progress bar would overwrite the prompt.
+    progress::end();
+    typed(prompt)
 }
 
 fn typed(prompt: &str) -> Result<String> {

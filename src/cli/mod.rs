@@ -58,6 +58,7 @@ mod input;
 mod interrupt;
 mod lab;
 mod logging;
+mod login;
 mod messages;
 mod node;
 mod options;
@@ -147,6 +148,8 @@ enum Command {
     Access(access::Args),
     #[command(subcommand)]
     Account(account::Command),
+    #[command(subcommand)]
+    Login(login::Command),
     Erase(erase::Args),
     Stats(stats::Args),
     Verify(verify::Args),
@@ -248,6 +251,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Repack(args) => repack::run(&args),
         Command::Access(args) => ended(access::run(&args)),
         Command::Account(command) => ended(account::run(&command)),
+        Command::Login(command) => ended(login::run(&command)),
         Command::Erase(args) => ended(erase::run(&args)),
         Command::Stats(args) => ended(stats::run(&args)),
         Command::Verify(args) => verify::run(&args),

@@ -16,7 +16,7 @@ use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
 use archive_choose::{CrawlPolicy, TopicStatus};
 use archive_storage::UrlId;
 use archive_vault::repack;
-use archive_web::fetch::{self, Cookies};
+use archive_web::fetch::{self, Cookies, Logins};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::frontier::Politeness;
@@ -118,17 +118,19 @@ pub enum CookieUse {
 archive_base::names! { CookieUse: Off "off", Run "run", Kept "kept" }
 
 impl CrawlOptions {
-    /// Returns the jar for a run of an archive; `None` for none.
+    /// Returns the jar for a run of an archive, with the cookies of its log-ins; `None` for none.
     ///
     /// # Errors
     /// When the cookies of earlier runs cannot be read, or others can read them.
-    pub(crate) fn open_cookies(&self, archive: &Path) -> Result<Option<Cookies>, FileError> {
+    pub(crate) fn open_cookies(&self, archive: &Path, logins: &Logins) -> Result<Option<Cookies>, FileError> {
         let now = self.fetch.clock.now().timestamp();
-        Ok(match self.cookies {
-            CookieUse::Off => None,
-            CookieUse::Run => Some(Cookies::default()),
-            CookieUse::Kept => Some(Cookies::read(archive, now)?),
-        })
+        let cookies = match self.cookies {
+            CookieUse::Off => return Ok(None),
+            CookieUse::Run => Cookies::default(),
+            CookieUse::Kept => Cookies::read(archive, now)?,
+        };
+        cookies.add(logins.cookies(), now);
+        Ok(Some(cookies))
     }
 }
 

@@ -234,10 +234,7 @@ impl ResponseReading {
             importance: tag.importance,
             robots: tag.robots,
             tls: exchange.tls.as_ref().map(|tls| (tls.cipher_suite.clone(), tls.chain)),
-            session: exchange.sends_cookies.then_some(match tag.is_behind_wall {
-                true => Session::Wall,
-                false => Session::Cookies,
-            }),
+            session: session(tag, exchange),
             entity_digest: (digest != received_digest).then_some(digest),
             last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
             ..CrawlerFacts::default()
@@ -310,6 +307,16 @@ impl ResponseReading {
         }
         facts.take_parsed(parsed);
         text.filter(|_| is_kept)
+    }
+}
+
+/// What the server knew of its visitor.
+fn session(tag: &FetchTag, exchange: &Exchange) -> Option<Session> {
+    match exchange {
+        Exchange { has_login: true, .. } => Some(Session::Login),
+        Exchange { sends_cookies: true, .. } if tag.is_behind_wall => Some(Session::Wall),
+        Exchange { sends_cookies: true, .. } => Some(Session::Cookies),
+        _ => None,
     }
 }
 

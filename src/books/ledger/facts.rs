@@ -253,9 +253,11 @@ pub enum Session {
     Cookies,
     /// The same, and without them the server had led to where it sets them, and back.
     Wall,
+    /// The request showed a log-in.
+    Login,
 }
 
-archive_base::names! { Session: Cookies "cookies", Wall "wall" }
+archive_base::names! { Session: Cookies "cookies", Wall "wall", Login "login" }
 
 /// The record of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq)]

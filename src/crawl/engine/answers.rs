@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use archive_books::cluster::Slots;
 use archive_books::ledger::{
     Candidate, LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, LEVEL_SEED_CASH, NearDuplicates, Refusal,
-    is_own_robots_txt, page_flags,
+    Session, is_own_robots_txt, page_flags,
 };
 use archive_books::recorder::RecorderError;
 use archive_choose::{Budgets, Focused, Ordering};
@@ -155,6 +155,9 @@ impl EngineRun<'_> {
         }
         self.status.captures += 1;
         self.status.identical += u64::from(processed.outcome.kind != CaptureKind::Response);
+        if processed.outcome.status == 401 && processed.outcome.facts.session == Some(Session::Login) {
+            self.tell_of_refusal(tag.host)?;
+        }
         if processed.outcome.status >= 400 {
             self.count_error(&format!("status {}", processed.outcome.status), &processed.outcome.url);
         }
@@ -162,6 +165,15 @@ impl EngineRun<'_> {
             Some(text) => Ok(self.recorder.index(capture, &processed.outcome.url, text)?),
             None => Ok(()),
         }
+    }
+
+    /// Says once that a host refuses its log-in.
+    fn tell_of_refusal(&mut self, host: HostId) -> Result<(), CrawlError> {
+        if self.refusing.insert(host) {
+            let name = self.host_name(host)?;
+            self.warn(format!("{name} refuses its log-in (status 401): `archive login list` shows it"));
+        }
+        Ok(())
     }
 
     /// Whether a candidate is where the seed that was just fetched leads to.

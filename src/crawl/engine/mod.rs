@@ -22,7 +22,7 @@ mod spare_time;
 mod start;
 mod walls;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
@@ -39,7 +39,7 @@ use archive_books::recorder::{LinkTextMemory, Recorder, RecorderError, RecorderS
 use archive_choose::{BudgetUnderWay, CrawlEnd, CrawlPolicy, Focused, Ordering, RefreshRules};
 use archive_storage::{CaptureId, HostId, Store, UrlId};
 use archive_vault::copy::CopyError;
-use archive_web::fetch::{BodyMemory, Cookies, FetchSettings, Fetcher};
+use archive_web::fetch::{BodyMemory, Cookies, FetchSettings, Fetcher, Logins};
 use archive_web::parse::ParseLimits;
 use archive_web::reading::Crew;
 use crossbeam::channel::{Receiver, bounded};
@@ -159,10 +159,10 @@ pub fn run(
     let mut recorder = Recorder::open(store, RecorderSettings { memory, checkpoint_every, full_text })?;
     let spools = recorder.store().path().join(archive_storage::segment::FOLDER);
     let bodies = BodyMemory::new(options.memory.bodies(), spools.clone());
-    let fetch = FetchSettings {
-        cookies: options.open_cookies(recorder.store().path()).map_err(CrawlError::Secrets)?,
-        ..options.fetch.clone()
-    };
+    let path = recorder.store().path();
+    let logins = Logins::read(path).map_err(CrawlError::Secrets)?;
+    let cookies = options.open_cookies(path, &logins).map_err(CrawlError::Secrets)?;
+    let fetch = FetchSettings { cookies, logins, ..options.fetch.clone() };
     let fetcher = Fetcher::start(fetch.clone(), bodies, answer_sender).map_err(CrawlError::Start)?;
     let topic = options.policy.focus.as_ref().map(|focus| focus.read_topic(recorder.store().path()));
     let counters = StageTimes::default();
@@ -217,6 +217,8 @@ pub fn run(
             variations: Variations::default(),
             walls: CookieWalls::default(),
             cookies: fetch.cookies.clone(),
+            logins: fetch.logins.clone(),
+            refusing: HashSet::new(),
             counted: BudgetUnderWay::default(),
             pages_under_way: 0,
             frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
@@ -289,6 +291,9 @@ struct EngineRun<'a> {
     walls: CookieWalls,
     /// The cookies of the run, unless it has none.
     cookies: Option<Cookies>,
+    logins: Logins,
+    /// Hosts that have refused their log-in.
+    refusing: HashSet<HostId>,
     counted: BudgetUnderWay,
     /// Requests in flight that count towards the limit.
     pages_under_way: u64,

@@ -119,7 +119,10 @@ impl EngineRun<'_> {
         if verdict.is_some_and(DecisionVerdict::ends_fetching) {
             return Ok(Some(Refusal::Decided));
         }
-        if self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str())) {
+        // A session that is ended gives no more pages.
+        if self.logins.is_log_out(url)
+            || self.operation.ignored.iter().any(|pattern| pattern.is_match(url.as_str()))
+        {
             return Ok(Some(Refusal::Ignored));
         }
         let flags = self.recorder.state().page(id)?.flags;

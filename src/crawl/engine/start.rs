@@ -3,9 +3,11 @@
 use std::collections::HashSet;
 use std::time::Instant;
 
+use archive_base::access::Access;
 use archive_books::ledger::{Candidate, LEVEL_FIRST, LEVEL_SEED, authority, page_flags};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, UrlId};
+use archive_web::fetch::logins::Login;
 
 use super::super::manners::set_of_host;
 use super::super::options::Purpose;
@@ -27,6 +29,7 @@ impl EngineRun<'_> {
             let address = monitor.address();
             self.notice(format!("the state of the crawl is served at http://{address}/status and /metrics"));
         }
+        self.tell_of_logins();
         match plan {
             Purpose::Discover { mut seeds, scope } => {
                 // Every node has the whole list of seeds.
@@ -66,6 +69,17 @@ impl EngineRun<'_> {
         }
         tracing::info!(queued = self.frontier.queued(), "the run has begun");
         self.checkpoint()
+    }
+
+    /// Says where log-ins are shown, and whether everybody may see what they open.
+    fn tell_of_logins(&mut self) {
+        let access = Access::read(self.recorder.store().path());
+        let now = self.options.fetch.clock.now().timestamp_micros();
+        for Login { hosts, way } in self.logins.clone().all() {
+            let is_open = access.as_ref().is_ok_and(|access| access.hiding(&hosts.url(), now).is_none());
+            let shown = if is_open { "; access.toml shows everybody what it opens" } else { "" };
+            self.notice(format!("a log-in ({}) is shown at {hosts}{shown}", way.kind()));
+        }
     }
 
     /// Keeps how servers are to be treated, and takes over the delays of hosts, also those that earlier seeds had.

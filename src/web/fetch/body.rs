@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archive_storage::backend::{RealDisk, Spool};
+use archive_storage::warc::split;
 use bytes::{Bytes, BytesMut};
+
+use super::logins::without_cookies;
 
 /// A body of up to this many bytes stays in memory; nearly all do.
 const KEPT_BYTES_MIN: usize = 256 * 1024;
@@ -99,6 +102,22 @@ impl HttpMessage {
         match self {
             Self::Whole(http) => http.len() as u64,
             Self::Spooled { head, body } => head.len() as u64 + body.len(),
+        }
+    }
+}
+
+impl HttpMessage {
+    /// The message without the values of the cookies that it sets.
+    pub(super) fn without_cookies(self) -> Self {
+        match self {
+            Self::Whole(http) => {
+                let (head, body) = split(&http);
+                without_cookies(&head)
+                    .map_or(Self::Whole(http), |head| Self::Whole([&head[..], &body].concat().into()))
+            }
+            Self::Spooled { head, body } => {
+                Self::Spooled { head: without_cookies(&head).map_or(head, Bytes::from), body }
+            }
         }
     }
 }

@@ -11,8 +11,9 @@ use archive_storage::Digest;
 use bytes::BytesMut;
 use lru::LruCache;
 use rustix::io::Errno;
-use rustls::client::WebPkiServerVerifier;
+use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::pki_types::ServerName;
+use rustls::sign::SingleCertAndKey;
 use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -23,6 +24,7 @@ use tokio_rustls::client::TlsStream;
 
 use super::certificates::{TlsFacts, Verifier};
 use super::error::Unreached;
+use super::logins::LoginHosts;
 use super::{ConnectTo, FetchError, FetchSettings, is_public};
 
 /// Maximum number of addresses of a host that are tried.
@@ -48,6 +50,8 @@ pub struct Endpoint {
 /// Makes connections.
 pub(super) struct FetchConnector {
     tls: TlsConnector,
+    /// Those that show a certificate of their own, by the hosts to which they do.
+    certified: Vec<(LoginHosts, TlsConnector)>,
     verifier: Arc<Verifier>,
     pub(super) redirections: Vec<ConnectTo>,
     pub(super) allow_private: bool,
@@ -72,7 +76,14 @@ impl FetchConnector {
             .with_custom_certificate_verifier(Arc::<Verifier>::clone(&verifier))
             .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let certified = settings.logins.certificates().into_iter().map(|(hosts, key)| {
+            let mut own = config.clone();
+            own.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(key));
+            own.resumption = Resumption::default();
+            (hosts, TlsConnector::from(Arc::new(own)))
+        });
         Self {
+            certified: certified.collect(),
             tls: TlsConnector::from(Arc::new(config)),
             verifier,
             redirections: settings.connect_to.clone(),
@@ -164,7 +175,9 @@ impl FetchConnector {
         let name =
             ServerName::try_from(endpoint.host.trim_start_matches('[').trim_end_matches(']').to_owned())
                 .map_err(|error| FetchError::Tls(error.to_string()))?;
-        let stream = timeout(self.timeout, self.tls.connect(name.clone(), stream))
+        let certified = self.certified.iter().find(|(hosts, _)| hosts.has(&endpoint.host));
+        let tls = certified.map_or(&self.tls, |(_, tls)| tls);
+        let stream = timeout(self.timeout, tls.connect(name.clone(), stream))
             .await
             .map_err(|_| FetchError::Tls(format!("no handshake within {} seconds", self.timeout.as_secs())))?
             .map_err(|error| self.refusal(&error, &name))?;

@@ -144,9 +144,6 @@ impl KeptCookie {
         let host = host_of(url)?;
         let cookie = Cookie::parse(field).ok()?;
         let (name, value) = cookie.name_value();
-        if [name, value].iter().any(|text| text.contains(|c: char| c.is_control())) {
-            return None;
-        }
         let domain = cookie.domain().filter(|domain| !domain.is_empty()).map(str::to_ascii_lowercase);
         // A public suffix is shorter than the sites below it. An address is its own site.
         let is_above = |domain: &str| {
@@ -185,7 +182,7 @@ impl KeptCookie {
             expires: expires.map(|end| end.min(now.saturating_add(LIFETIME_MAX))),
             domain: domain.into(),
         };
-        (kept.bytes() <= COOKIE_BYTES_MAX).then_some(kept)
+        Some(kept)
     }
 }
 
@@ -242,8 +239,13 @@ impl CookieJar {
         }
     }
 
-    /// Keeps a cookie, in the place of the one that it replaces. One that has ended removes that one.
+    /// Keeps a cookie, in the place of the one that it replaces. One that has ended removes that one; one that is too long,
+    /// or would be more than a line of a head, is not kept.
     fn put(&mut self, cookie: KeptCookie, is_secure: bool, now: i64) {
+        let texts = [&cookie.name, &cookie.value, &cookie.path];
+        if cookie.bytes() > COOKIE_BYTES_MAX || texts.iter().any(|text| text.contains(char::is_control)) {
+            return;
+        }
         let domain = cookie.domain.clone();
         let cookies = self.domains.get_or_insert_mut(domain.clone(), Vec::new);
         // What came without TLS does not replace what came with it.
@@ -322,6 +324,25 @@ impl Cookies {
         }
         jar.is_changed = false;
         Ok(Self(Arc::new(Mutex::new(jar))))
+    }
+
+    /// Takes cookies that no server has set just now.
+    pub fn add<'c>(&self, cookies: impl Iterator<Item = &'c KeptCookie>, now: i64) {
+        let mut jar = self.jar();
+        cookies.for_each(|cookie| jar.put(cookie.clone(), true, now));
+    }
+
+    /// Removes the kept cookies of some domains.
+    ///
+    /// # Errors
+    /// As [`Cookies::read`] and [`Cookies::write`].
+    pub fn forget(archive: &Path, now: i64, is_meant: impl Fn(&str) -> bool) -> Result<(), FileError> {
+        let before = Self::read(archive, now)?;
+        let after = Self::default();
+        after.add(before.jar().all(now).filter(|cookie| !is_meant(&cookie.domain)), now);
+        let is_changed = after.jar().bytes != before.jar().bytes;
+        after.jar().is_changed = is_changed;
+        after.write(archive, now)
     }
 
     /// Keeps the cookies that have not ended for later runs, if any has changed.

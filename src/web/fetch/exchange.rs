@@ -33,6 +33,8 @@ pub struct Exchange {
     pub request: Bytes,
     /// Whether it had cookies.
     pub sends_cookies: bool,
+    /// Whether it was shown a log-in. Then the response lacks the values of cookies that it sets.
+    pub has_login: bool,
     /// Where the answer redirects to, if what it sets changes the cookies that are sent there.
     pub opens: Option<Url>,
     /// The response as received: head and body with all codings, without interim (1xx) responses.

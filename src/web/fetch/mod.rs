@@ -9,12 +9,15 @@ mod body;
 mod certificates;
 mod connect;
 mod connect_to;
+pub mod cookie_files;
 pub mod cookies;
+mod digest;
 mod error;
 mod exchange;
 mod framing;
 mod guard;
 mod idle;
+pub mod logins;
 mod request;
 pub mod robots;
 mod service;
@@ -27,6 +30,7 @@ pub use cookies::{CookieContext, Cookies};
 pub use error::FetchError;
 pub use exchange::Exchange;
 pub use guard::is_public;
+pub use logins::Logins;
 pub use request::FetchRequest;
 pub use service::{
     FetchSettings, FetchTask, Fetcher, FetcherEnded, Job, JobResult, ResponseLimits, TypeLimit,

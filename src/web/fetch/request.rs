@@ -51,10 +51,10 @@ impl FetchRequest {
         });
     }
 
-    /// Returns the bytes to send, with a field `Cookie` if there is one.
+    /// Returns the bytes to send, with these fields beside its own.
     ///
     /// It requests no content coding: compression would hide from the store what two versions have in common.
-    pub(super) fn to_bytes(&self, user_agent: &str, cookies: Option<&str>) -> Bytes {
+    pub(super) fn to_bytes(&self, user_agent: &str, more: &[(String, String)]) -> Bytes {
         let mut out = Vec::with_capacity(256);
         let target = &self.url[Position::BeforePath..Position::AfterQuery];
         let host = &self.url[Position::BeforeHost..Position::AfterPort];
@@ -66,8 +66,8 @@ impl FetchRequest {
         if let Some(page) = &self.referer {
             put(&["Referer: ", page, "\r\n"]);
         }
-        if let Some(cookies) = cookies {
-            put(&["Cookie: ", cookies, "\r\n"]);
+        for (name, value) in more {
+            put(&[name, ": ", value, "\r\n"]);
         }
         if let Some(tag) = &self.if_none_match {
             put(&["If-None-Match: ", tag, "\r\n"]);
@@ -92,7 +92,7 @@ mod tests {
     fn a_request_names_host_and_target_only() {
         let mut request = FetchRequest::new("http://user:pass@Example.org:8080/a?b=c#d".parse().unwrap());
         request.if_none_match = Some("\"x\"".to_owned());
-        let bytes = request.to_bytes("test/1", None);
+        let bytes = request.to_bytes("test/1", &[]);
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(
             text.starts_with("GET /a?b=c HTTP/1.1\r\nHost: example.org:8080\r\nUser-Agent: test/1\r\n"),
@@ -108,12 +108,12 @@ mod tests {
             let mut request = FetchRequest::new(target.parse().unwrap());
             request.set_referer(&page.parse().unwrap());
             assert_eq!(request.referer.as_deref(), referer, "{page} {target}");
-            let sent = String::from_utf8(request.to_bytes("test/1", None).to_vec()).unwrap();
+            let sent = String::from_utf8(request.to_bytes("test/1", &[]).to_vec()).unwrap();
             assert_eq!(sent.lines().find_map(|line| line.strip_prefix("Referer: ")), referer);
         }
         let form = Some("a=1&b=%C3%A9".into());
         let bytes = FetchRequest { form, ..FetchRequest::new("http://hub.test".parse().unwrap()) }
-            .to_bytes("test/1", Some("n=v"));
+            .to_bytes("test/1", &[("Cookie".to_owned(), "n=v".to_owned())]);
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(text.starts_with("POST / HTTP/1.1\r\n"), "{text}");
         assert!(text.contains("\r\nCookie: n=v\r\n"), "{text}");

@@ -3,25 +3,39 @@
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::thread;
 use std::time::Duration;
 
 use archive_storage::Clock;
-use archive_storage::warc::HttpHead;
+use archive_storage::address::host_key;
+use archive_storage::digest::hex;
+use archive_storage::warc::{HttpHead, split};
 use crossbeam::channel::Sender;
+use lru::LruCache;
 use rustls::pki_types::CertificateDer;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use url::Url;
+use url::{Position, Url};
 
 use super::connect::{Connection, FetchConnector};
-use super::cookies::without_values;
+use super::cookies::{REDACTED, without_values};
+use super::digest::Challenge;
 use super::exchange::{Exchange, Failed, exchange};
 use super::framing::ResponseHead;
 use super::idle::IdleConnections;
-use super::{AcceptedCertificate, BodyMemory, ConnectTo, Cookies, Endpoint, FetchError, FetchRequest};
+use super::{
+    AcceptedCertificate, BodyMemory, ConnectTo, CookieContext, Cookies, Endpoint, FetchError, FetchRequest,
+    HttpMessage, Logins,
+};
+
+/// Maximum number of hosts whose challenges are remembered.
+const CHALLENGES_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
+
+/// The field of a request that has its cookies.
+const COOKIE: &str = "Cookie";
 
 /// Limits on the time and size of a response.
 #[derive(Debug, Clone)]
@@ -94,6 +108,8 @@ pub struct FetchSettings {
     pub accepted: Vec<AcceptedCertificate>,
     /// The cookies of the crawl; `None` to neither take nor send any.
     pub cookies: Option<Cookies>,
+    /// What is shown at doors that are closed to others.
+    pub logins: Logins,
     /// Limits of a response.
     pub limits: ResponseLimits,
     /// The clock that gives the time of every capture.
@@ -207,12 +223,15 @@ struct FetchClient {
     memory: BodyMemory,
     connector: FetchConnector,
     idle: RefCell<IdleConnections<Connection>>,
+    /// What hosts asked for last, by host and port.
+    challenges: RefCell<LruCache<String, Challenge>>,
 }
 
 impl FetchClient {
     fn new(settings: FetchSettings, memory: BodyMemory) -> Self {
         let connector = FetchConnector::new(&settings);
-        Self { settings, memory, connector, idle: RefCell::default() }
+        let challenges = RefCell::new(LruCache::new(CHALLENGES_MAX));
+        Self { settings, memory, connector, idle: RefCell::default(), challenges }
     }
 
     async fn run(&self, task: FetchTask) -> JobResult {
@@ -226,14 +245,31 @@ impl FetchClient {
         }
     }
 
-    async fn fetch(&self, mut endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
+    /// Asks for a URL; once more if the server wants proof of a password.
+    async fn fetch(&self, endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
+        let exchange = self.ask(endpoint.clone(), request).await?;
+        let is_answerable = exchange.status == 401 && exchange.has_login;
+        if is_answerable && self.take_challenge(request, &exchange.http) {
+            return self.ask(endpoint, request).await;
+        }
+        Ok(exchange)
+    }
+
+    async fn ask(&self, mut endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
+        let (agent, logins) = (&self.settings.user_agent, &self.settings.logins);
+        let has_login = request.cookies != CookieContext::None && logins.covers(&request.url);
+        let mut secrets = if has_login { logins.fields(&request.url) } else { Vec::new() };
+        let proof = has_login.then(|| self.proof(request)).flatten();
+        secrets.extend(proof.map(|proof| ("Authorization".to_owned(), proof)));
         let cookies = self.cookies_for(request, &request.url);
-        let agent = &self.settings.user_agent;
-        let sent = request.to_bytes(agent, cookies.as_deref());
-        let recorded = match &cookies {
-            Some(cookies) => request.to_bytes(agent, Some(&without_values(cookies))),
-            None => sent.clone(),
-        };
+        let sends_cookies = cookies.is_some();
+        secrets.extend(cookies.map(|cookies| (COOKIE.to_owned(), cookies)));
+        let sent = request.to_bytes(agent, &secrets);
+        // What is stored has nothing that opens a door.
+        for (name, value) in &mut secrets {
+            *value = if name == COOKIE { without_values(value) } else { REDACTED.to_owned() };
+        }
+        let recorded = if secrets.is_empty() { sent.clone() } else { request.to_bytes(agent, &secrets) };
         let mut opens = None;
         let (limits, cut_at) = (&self.settings.limits, request.body_bytes_max);
         let asked = endpoint.address;
@@ -255,9 +291,10 @@ impl FetchClient {
                 Ok(received) => {
                     let exchange = Exchange {
                         request: recorded,
-                        sends_cookies: cookies.is_some(),
+                        sends_cookies,
+                        has_login,
                         opens,
-                        http: received.http,
+                        http: if has_login { received.http.without_cookies() } else { received.http },
                         held: received.held,
                         status: received.head.status,
                         truncated: received.truncated,
@@ -280,6 +317,34 @@ impl FetchClient {
                 Err(Failed::Error(error)) => return Err(error),
             }
         }
+    }
+
+    /// Returns the answer to what a server asked for last, if it did.
+    fn proof(&self, request: &FetchRequest) -> Option<String> {
+        let (name, password) = self.settings.logins.provable(&request.url)?;
+        let mut challenges = self.challenges.borrow_mut();
+        let challenge = challenges.get_mut(&host_key(&request.url))?;
+        let mut own = [0; 16];
+        getrandom::fill(&mut own).ok()?;
+        let target = &request.url[Position::BeforePath..Position::AfterQuery];
+        Some(challenge.answer(name, password, target, &hex(&own)))
+    }
+
+    /// Keeps what a server asks for. Returns whether there is a new answer: none was given, or only its nonce was too old.
+    fn take_challenge(&self, request: &FetchRequest, answer: &HttpMessage) -> bool {
+        if self.settings.logins.provable(&request.url).is_none() {
+            return false;
+        }
+        let head = match answer {
+            HttpMessage::Whole(http) => HttpHead::parse(&split(http).0),
+            HttpMessage::Spooled { head, .. } => HttpHead::parse(head),
+        };
+        let asked = head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("WWW-Authenticate"));
+        let Some(challenge) = asked.filter_map(|(_, value)| Challenge::of(value)).next() else {
+            return false;
+        };
+        let is_stale = challenge.is_stale;
+        self.challenges.borrow_mut().put(host_key(&request.url), challenge).is_none() || is_stale
     }
 
     /// Returns the cookies that go to a URL in the context of a request.

@@ -7,9 +7,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use rustls::ServerConfig;
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, ServerConfig, SignatureScheme};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
@@ -43,17 +46,100 @@ impl Certificate {
         }
     }
 
+    /// The certificate with its key, as PEM, for clients that show it.
+    #[must_use]
+    pub fn with_key(self) -> String {
+        format!("{}{KEY}", self.pem())
+    }
+
     pub(super) fn acceptor(self) -> io::Result<TlsAcceptor> {
+        self.acceptor_for(false)
+    }
+
+    /// With `is_for_known`, clients have to show the same certificate.
+    fn acceptor_for(self, is_for_known: bool) -> io::Result<TlsAcceptor> {
         let certificate = CertificateDer::from_pem_slice(self.pem().as_bytes()).map_err(io::Error::other)?;
         let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).map_err(io::Error::other)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
+        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
-            .and_then(|builder| builder.with_no_client_auth().with_single_cert(vec![certificate], key))
             .map_err(io::Error::other)?;
+        let builder = match is_for_known {
+            true => builder
+                .with_client_cert_verifier(Arc::new(Known { certificate: certificate.clone(), provider })),
+            false => builder.with_no_client_auth(),
+        };
+        let mut config = builder.with_single_cert(vec![certificate], key).map_err(io::Error::other)?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
+}
+
+/// Lets in clients that show one certificate.
+#[derive(Debug)]
+struct Known {
+    certificate: CertificateDer<'static>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for Known {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        shown: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        match *shown == self.certificate {
+            true => Ok(ClientCertVerified::assertion()),
+            false => Err(rustls::CertificateError::UnknownIssuer.into()),
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, shown, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        shown: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, shown, signed, &self.provider.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+/// Serves the plain server at `inner` with TLS and the right certificate, until the process ends; with `is_for_known`,
+/// only to clients that show that certificate, too. Returns the address.
+///
+/// # Errors
+/// When there is no port or no thread.
+pub fn serve_with_tls(inner: SocketAddr, is_for_known: bool) -> io::Result<SocketAddr> {
+    let acceptor = Certificate::Right.acceptor_for(is_for_known)?;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let serve = async move {
+        if let Ok(listener) = TcpListener::from_std(listener) {
+            relay(listener, acceptor, inner).await;
+        }
+    };
+    std::thread::Builder::new().name("tls".to_owned()).spawn(move || runtime.block_on(serve))?;
+    Ok(address)
 }
 
 /// Forwards connections to the plain server at `inner` after removing TLS.

@@ -286,3 +286,62 @@ fn words_that_begin_with_a_dash_are_words() {
         "{page}"
     );
 }
+
+/// Words as they stand in sentences: with particles, in compounds, with articles, endings, signs above letters and in
+/// other spellings. Each search finds its pages, best first.
+#[test]
+fn words_of_korean_and_arabic_are_found_in_sentences() {
+    let pages = [
+        ("ko1", "한국어를 가르치는 도서관에서 자료를 보관한다."),
+        ("ko2", "국립중앙도서관은 웹아카이브를 만들었다. 책을 빌릴 수 있다."),
+        ("ko3", "서울의 동서관계를 연구하는 비행기 박물관"),
+        ("ar1", "المكتبة الوطنية للمملكة تحفظ صفحات الويب"),
+        ("ar2", "زرتُ مَكْتَبَةً صغيرة وبالمكتبات الأخرى كُتُبٌ"),
+        ("ar3", "حديقة الحيوان في المدينة"),
+        ("fa", "کتابخانهٔ ملی در تهران"),
+        ("he", "הספרייה הלאומית שָׁלוֹם"),
+    ];
+    let file: Vec<u8> = pages
+        .iter()
+        .flat_map(|(page, text)| {
+            let language = page.trim_end_matches(char::is_numeric);
+            let body = format!("<html lang={language}><title>{page}</title><p>{text}");
+            response(
+                &format!("urn:x:{page}"),
+                &format!("http://l.test/{page}"),
+                "2024-01-01T00:00:00Z",
+                &body,
+            )
+        })
+        .collect();
+    let archive = Archive::new();
+    import(&archive, &[("l.warc", file)]);
+    for (typed, expected) in [
+        // Half of the pairs of syllables are there by accident.
+        (&["도서관"][..], &["ko1", "ko2", "ko3"][..]),
+        (&["도서관", "--all"], &["ko1", "ko2"]),
+        (&["보관"], &["ko1"]),
+        (&["아카이브"], &["ko2"]),
+        (&["책"], &["ko2"]),
+        (&["\"도서관에서 자료\""], &["ko1"]),
+        (&["자료 도서관", "--all"], &["ko1"]),
+        (&["비행기"], &["ko3"]),
+        (&["مكتبة"], &["ar1", "ar2"]),
+        (&["المكتبة"], &["ar1", "ar2"]),
+        (&["مكتبات"], &["ar2", "ar1"]),
+        (&["\"مكتبة وطنية\""], &["ar1"]),
+        (&["صفحة"], &["ar1"]),
+        (&["حيوان"], &["ar3"]),
+        (&["كتابخانه ملي"], &["fa"]),
+        (&["שלום"], &["he"]),
+    ] {
+        let expected: Vec<_> = expected.iter().map(|page| format!("http://l.test/{page}")).collect();
+        assert_eq!(urls(&archive, typed), expected, "{typed:?}");
+    }
+    let contains = |text: &str| {
+        let query = format!("page text contains \"{text}\"");
+        start(archive.command("query").args([&query, "--json"])).wait().succeeded().json().len()
+    };
+    let counts = ["도서관", "도서관 자료", "مكتبة", "المكتبة الوطنية", "كتاب"].map(contains);
+    assert_eq!(counts, [2, 0, 2, 1, 0]);
+}

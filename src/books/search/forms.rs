@@ -1,9 +1,10 @@
 //! Finds other forms of the words of a search: `library` also finds `libraries`.
 //!
 //! Two words are forms of each other if they have the same stem in the language of the document (Snowball). The index
-//! holds words as written; a search looks up the forms of its words in the dictionary. A term of each document names its
+//! holds words as `words` splits them; a search looks up the forms of its words in the dictionary. A term of each document names its
 //! language. A document without such a term, because its language is unknown, counts as written in every language.
 
+use std::borrow::Cow;
 use std::sync::PoisonError;
 
 use rust_stemmers::{Algorithm, Stemmer};
@@ -12,6 +13,7 @@ use tantivy::query::Bm25StatisticsProvider as _;
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, SegmentReader, Term};
 
+use super::arabic;
 use super::error::SearchError;
 use super::find::{FIND_WORDS_MAX, Find};
 use super::schema::IndexSchema;
@@ -20,6 +22,9 @@ use super::words::words;
 
 /// Maximum number of forms searched per word, the most frequent ones.
 const FORMS_MAX: usize = 8;
+
+/// The same for a syllable alone, which has more of them.
+const SYLLABLE_FORMS_MAX: usize = 64;
 
 /// Maximum number of dictionary words compared with one word of a search, per segment.
 const COMPARED_MAX: usize = 1 << 16;
@@ -36,28 +41,30 @@ const LANGUAGE: char = '\u{1A}';
 /// Stands for every language without a stemmer.
 const OTHER: &str = "-";
 
-/// The languages with a stemmer, by primary subtag.
-const STEMMED: [(&str, Algorithm); 20] = [
-    ("ar", Algorithm::Arabic),
-    ("da", Algorithm::Danish),
-    ("de", Algorithm::German),
-    ("el", Algorithm::Greek),
-    ("en", Algorithm::English),
-    ("es", Algorithm::Spanish),
-    ("fi", Algorithm::Finnish),
-    ("fr", Algorithm::French),
-    ("hu", Algorithm::Hungarian),
-    ("it", Algorithm::Italian),
-    ("nb", Algorithm::Norwegian),
-    ("nl", Algorithm::Dutch),
-    ("nn", Algorithm::Norwegian),
-    ("no", Algorithm::Norwegian),
-    ("pt", Algorithm::Portuguese),
-    ("ro", Algorithm::Romanian),
-    ("ru", Algorithm::Russian),
-    ("sv", Algorithm::Swedish),
-    ("ta", Algorithm::Tamil),
-    ("tr", Algorithm::Turkish),
+/// The languages whose words have forms, by primary subtag, with their stemmers. In Korean, the forms of a syllable are the
+/// words that begin with it.
+const STEMMED: [(&str, Option<Algorithm>); 21] = [
+    ("ar", Some(Algorithm::Arabic)),
+    ("da", Some(Algorithm::Danish)),
+    ("de", Some(Algorithm::German)),
+    ("el", Some(Algorithm::Greek)),
+    ("en", Some(Algorithm::English)),
+    ("es", Some(Algorithm::Spanish)),
+    ("fi", Some(Algorithm::Finnish)),
+    ("fr", Some(Algorithm::French)),
+    ("hu", Some(Algorithm::Hungarian)),
+    ("it", Some(Algorithm::Italian)),
+    ("ko", None),
+    ("nb", Some(Algorithm::Norwegian)),
+    ("nl", Some(Algorithm::Dutch)),
+    ("nn", Some(Algorithm::Norwegian)),
+    ("no", Some(Algorithm::Norwegian)),
+    ("pt", Some(Algorithm::Portuguese)),
+    ("ro", Some(Algorithm::Romanian)),
+    ("ru", Some(Algorithm::Russian)),
+    ("sv", Some(Algorithm::Swedish)),
+    ("ta", Some(Algorithm::Tamil)),
+    ("tr", Some(Algorithm::Turkish)),
 ];
 
 /// Returns the term that names a document's language, from its language tag.
@@ -84,9 +91,11 @@ pub(super) struct WordForm {
 
 /// Recognises the forms of a word in one language.
 struct Stemmed {
-    stemmer: Stemmer,
+    /// None for a language whose words are pairs of syllables.
+    stemmer: Option<Stemmer>,
+    is_arabic: bool,
     stem: String,
-    /// The beginning of every form.
+    /// The beginning of every form, after what may be joined to it.
     start: String,
     language: Languages,
 }
@@ -94,17 +103,45 @@ struct Stemmed {
 impl Stemmed {
     /// Returns `None` if the word and its stem have too few letters in common.
     fn of(word: &str, number: usize) -> Option<Self> {
-        let stemmer = Stemmer::create(STEMMED.get(number)?.1);
-        let stem = stemmer.stem(word).into_owned();
-        let common = word.chars().zip(stem.chars()).take_while(|(left, right)| left == right).count();
+        let (code, algorithm) = STEMMED.get(number)?;
+        let stemmer = algorithm.map(Stemmer::create);
+        let mut found = Self {
+            is_arabic: *code == "ar",
+            stem: String::new(),
+            start: word.to_owned(),
+            // The script of a syllable tells its language.
+            language: if stemmer.is_some() { 1 << number } else { Languages::MAX },
+            stemmer,
+        };
+        if found.stemmer.is_none() {
+            return is_syllable(word).then_some(found);
+        }
+        found.stem = found.stem_of(word).into_owned();
+        let both = word.chars().zip(found.stem.chars());
+        let common = both.take_while(|(left, right)| left == right).count();
         // The last letter of a stem may differ from that of a form: `librari`, `library`.
         let letters = common.saturating_sub(1).max(COMMON_LETTERS_MIN);
-        let start = word.chars().take(letters).collect();
-        (common >= COMMON_LETTERS_MIN).then_some(Self { stemmer, stem, start, language: 1 << number })
+        found.start = word.chars().take(letters).collect();
+        (common >= COMMON_LETTERS_MIN).then_some(found)
+    }
+
+    fn stem_of<'w>(&self, word: &'w str) -> Cow<'w, str> {
+        let stem = self.stemmer.as_ref().map_or(Cow::Borrowed(""), |stemmer| stemmer.stem(word));
+        if self.is_arabic { arabic::without_alef(stem) } else { stem }
     }
 
     fn has(&self, word: &str) -> bool {
-        word.starts_with(&self.start) && self.stemmer.stem(word) == self.stem
+        let is_form = |bare: &str| bare.starts_with(&self.start) && self.stem_of(bare) == self.stem;
+        self.joined().iter().any(|joined| word.strip_prefix(joined).is_some_and(is_form))
+    }
+
+    fn joined(&self) -> &'static [&'static str] {
+        if self.is_arabic { &arabic::JOINED } else { &[""] }
+    }
+
+    /// Returns the beginnings of all its forms.
+    fn starts(&self) -> impl Iterator<Item = String> {
+        self.joined().iter().map(|joined| format!("{joined}{}", self.start))
     }
 }
 
@@ -123,9 +160,9 @@ impl IndexView<'_> {
         let (_, fields) = IndexSchema::schema(false);
         let searchers = self.searchers();
         let mut languages = Vec::new();
-        for (number, (code, _)) in STEMMED.iter().enumerate() {
+        for (number, (code, algorithm)) in STEMMED.iter().enumerate() {
             let term = term(fields, code);
-            if searchers.doc_freq(&term)? > 0 {
+            if algorithm.is_none() || searchers.doc_freq(&term)? > 0 {
                 languages.push(number);
             }
         }
@@ -154,12 +191,13 @@ fn forms(
     languages: &[usize],
 ) -> tantivy::Result<Vec<WordForm>> {
     let stemmed: Vec<Stemmed> = languages.iter().filter_map(|number| Stemmed::of(word, *number)).collect();
-    let Some(start) = stemmed.iter().map(|stemmed| stemmed.start.as_str()).min_by_key(|start| start.len())
-    else {
-        return Ok(Vec::new());
-    };
+    let mut starts: Vec<String> = stemmed.iter().flat_map(Stemmed::starts).collect();
+    starts.sort_unstable();
+    starts.dedup_by(|longer, shorter| longer.starts_with(shorter.as_str()));
     let mut forms: Vec<(u64, WordForm)> = Vec::new();
-    for (segment, veil) in searchers.segments() {
+    for ((segment, veil), start) in
+        searchers.segments().flat_map(|segment| starts.iter().map(move |start| (segment, start)))
+    {
         let index = segment.inverted_index(fields.body)?;
         let mut known = index.terms().range().ge(start).into_stream()?;
         for _ in 0..COMPARED_MAX {
@@ -189,7 +227,14 @@ fn forms(
         }
     }
     forms.sort_by(|(left, one), (right, other)| right.cmp(left).then_with(|| one.word.cmp(&other.word)));
-    Ok(forms.into_iter().take(FORMS_MAX).map(|(_, form)| form).collect())
+    let most = if is_syllable(word) { SYLLABLE_FORMS_MAX } else { FORMS_MAX };
+    Ok(forms.into_iter().take(most).map(|(_, form)| form).collect())
+}
+
+/// Whether a word is a Korean syllable alone.
+fn is_syllable(word: &str) -> bool {
+    let mut letters = word.chars();
+    letters.next().is_some_and(|first| ('\u{ac00}'..='\u{d7a3}').contains(&first)) && letters.next().is_none()
 }
 
 /// The languages of a segment's documents.
@@ -249,6 +294,8 @@ mod tests {
             ("fr", "archives", &["archive", "archiver"]),
             ("de", "sammlung", &["sammlungen"]),
             ("ru", "библиотека", &["библиотеки", "библиотек"]),
+            ("ar", "مكتبه", &["مكتبات", "بمكتبه", "لمكتبات", "مكتبتها"]),
+            ("ko", "책", &["책을", "책이"]),
         ] {
             let stemmed = Stemmed::of(word, number(language)).unwrap();
             others.iter().for_each(|other| assert!(stemmed.has(other), "{language}: {word}, {other}"));

@@ -9,8 +9,9 @@
 //! * `open acc*`: the same, but the last word is a prefix;
 //! * several texts: pages with all of them, or with any.
 //!
-//! Case and accents on Latin letters are ignored; see [`words`] for the definition of a word.
+//! Case and accents on Latin letters are ignored, and so are the Arabic article and Korean particles; see [`words`] for the definition of a word.
 
+mod arabic;
 mod collect;
 pub mod copies;
 mod directory;

@@ -295,6 +295,7 @@ impl Reader {
                 Role::Letters(letter) => letters.push(letter),
                 Role::Alone(word) => alone.push(word),
                 Role::Between => signs.push(character),
+                Role::Unsure => return unknown(),
             }
         }
         match (letters.is_empty(), alone.is_empty(), signs.is_empty()) {
@@ -339,6 +340,7 @@ fn add_character(character: char, parts: &mut Vec<Part>) {
         }
         Role::Between if character.is_ascii_punctuation() => parts.push(Part::Break(Need::Sign(character))),
         Role::Between => parts.push(nothing()),
+        Role::Unsure => parts.push(Part::Unknown(Need::nothing())),
     }
 }
 
@@ -392,6 +394,7 @@ mod tests {
             ("[@#]x", "((# or @) <x)"),
             ("a?b", "[a]{0,1}b".replace("[a]", "a").as_str()),
             (r"foo\b", "foo"),
+            ("관x المكتبة-", "(x> -)"),
             ("foo.bar", "(foo bar)"),
         ] {
             let needs = Needs::of(expression, true, true).unwrap();

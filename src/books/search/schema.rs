@@ -12,13 +12,13 @@ use super::{structures, words};
 
 /// Name of our tokenizer in the index. It changes whenever the words of a text would change, so that an older index is
 /// refused rather than searched wrongly.
-const TOKENIZER: &str = "words-1";
+const TOKENIZER: &str = "words-2";
 /// The same for labels.
-const LABEL_TOKENIZER: &str = "labels-1";
+const LABEL_TOKENIZER: &str = "labels-2";
 /// The same for elements, whose terms are made before indexing.
-const ELEMENT_TOKENIZER: &str = "elements-3";
+const ELEMENT_TOKENIZER: &str = "elements-4";
 /// The same for terms of elements that have a position.
-const PLACE_TOKENIZER: &str = "places-1";
+const PLACE_TOKENIZER: &str = "places-2";
 
 /// Column for the number of an older version: see `versions`.
 pub(crate) const VERSION: &str = "version";

@@ -88,7 +88,7 @@ impl Marked {
         }
         Some(Snippet {
             text: text.get(start..end).unwrap_or_default().to_owned(),
-            found: found.into_iter().map(|word| word.start - start..word.end - start).collect(),
+            found: apart(found.into_iter().map(|word| word.start - start..word.end - start)),
         })
     }
 
@@ -158,6 +158,18 @@ fn may_have(marked: &[(u32, usize)], run: &str) -> bool {
 
 fn better(best: TextStretch, other: TextStretch) -> TextStretch {
     if other.worth > best.worth { other } else { best }
+}
+
+/// Joins ranges that overlap: two words of Korean share a syllable.
+fn apart(found: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
+    let mut apart: Vec<Range<usize>> = Vec::new();
+    for word in found {
+        match apart.last_mut().filter(|last| word.start < last.end) {
+            Some(last) => last.end = last.end.max(word.end),
+            None => apart.push(word),
+        }
+    }
+    apart
 }
 
 /// Whether a word may have this byte: ASCII other than letters and digits separates words.
@@ -255,8 +267,8 @@ mod tests {
         let best =
             stretches.into_iter().rev().max_by(|left, right| worth(&left.2).total_cmp(&worth(&right.2)));
         let (start, end, found) = best.filter(|(_, _, found)| !found.is_empty())?;
-        let found = found.into_iter().map(|(place, _)| place.start - start..place.end - start).collect();
-        Some(Snippet { text: text[start..end].to_owned(), found })
+        let found = found.into_iter().map(|(place, _)| place.start - start..place.end - start);
+        Some(Snippet { text: text[start..end].to_owned(), found: apart(found) })
     }
 
     proptest! {
@@ -266,10 +278,10 @@ mod tests {
         fn a_snippet_is_the_best_of_all_stretches(
             pieces in proptest::collection::vec(proptest::sample::select(PIECES.as_slice()), 0..200),
             gap in 0..300_usize,
-            words in 3..=5_usize
+            words in 3..=7_usize
         ) {
             let text = pieces.concat() + &" ".repeat(gap) + "open" + &pieces.concat();
-            let marked = [("open", 0.25), ("access", 0.5), ("elan", 0.25), ("図", 0.125), ("привет", 0.125)];
+            let marked = [("open", 0.25), ("access", 0.5), ("elan", 0.25), ("図", 0.125), ("привет", 0.125), ("서관", 0.125), ("도서", 0.125)];
             let marked = Marked(marked.iter().take(words).map(|(word, worth)| ((*word).to_owned(), *worth)).collect());
             prop_assert_eq!(marked.snippet(&text), snippet(&marked, &text), "{}", text);
         }
@@ -289,7 +301,20 @@ mod tests {
         }
     }
 
-    const PIECES: [&str; 29] = [
+    #[test]
+    fn words_of_korean_and_arabic_are_marked_as_they_are_written() {
+        for (words, text, marked) in [
+            ("도서관", "국립도서관에서 책을 읽는다.", &["도서관"][..]),
+            ("مكتبة", "في المكتبة، ومَكتبةٌ أخرى", &["المكتبة", "ومَكتبةٌ"]),
+        ] {
+            let words = Marked(super::super::words(words).into_iter().map(|word| (word, 1.0)).collect());
+            let Snippet { text, found } = words.snippet(text).unwrap();
+            let found: Vec<_> = found.into_iter().map(|range| &text[range]).collect();
+            assert_eq!(found, marked);
+        }
+    }
+
+    const PIECES: [&str; 31] = [
         "ｏｐｅｎ",
         "ａ",
         "ﬃ",
@@ -305,6 +330,8 @@ mod tests {
         " Elan ",
         "e\u{301}lan ",
         "図",
+        "도서관에서",
+        " 서관 ",
         "図書館の開放時間、",
         " привет ",
         "Привет,",

@@ -498,15 +498,16 @@ fn pages_lack_what_a_pattern_needs() {
 
 /// Pieces of texts and of patterns: signs, accents, invisible characters, letters that become others or several, words of
 /// one character, digits of several scripts.
-const PIECES: [&str; 32] = [
+const PIECES: [&str; 37] = [
     "a", "b", "A", "é", "É", "e\u{301}", "\u{ad}", "\u{200d}", "ß", "ſ", "\u{212a}", "k", "İ", "i", "Ⱥ", "æ",
-    "①", "１", "1", "2", "๑", "๒", "图", "书", "@", ".", "-", "_", " ", "\n", "ab", "12",
+    "①", "１", "1", "2", "๑", "๒", "图", "书", "@", ".", "-", "_", " ", "\n", "ab", "12", "관", "서", "ال",
+    "كت", "و",
 ];
 
 /// Parts of patterns that are not texts.
-const CLASSES: [&str; 18] = [
+const CLASSES: [&str; 20] = [
     ".", r"\w", r"\d", r"\s", r"\W", r"\D", r"\b", "^", "$", "[a-c]", "[^a]", "[@.]", "[é1]", "[图a]",
-    r"[\d-]", "(?m:^)", "[书图]", r"\pN",
+    r"[\d-]", "(?m:^)", "[书图]", r"\pN", "[a관]", "[كx]",
 ];
 
 fn pattern() -> impl Strategy<Value = String> {

@@ -3,8 +3,18 @@
 //! A word is a run of letters and digits of any script, in lower case, without accents on Latin letters, soft hyphens
 //! and combining accents. In scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer, Burmese) each
 //! character is a word; a search for a run of them is a phrase search.
+//!
+//! Korean writes particles and parts of compounds without spaces. Each two neighbouring syllables are a word, which finds
+//! more than whole words do (Lee and Ahn, "Using n-grams for Korean text retrieval", SIGIR 1996); a syllable alone is one,
+//! too. In the Arabic script, vowel signs and hamza are left out, letters that writers exchange are one letter, and the
+//! article and "and" before a word are left out, as light10 does (Larkey, Ballesteros and Connell, "Light stemming for
+//! Arabic information retrieval", 2007). Endings are for [`super::forms`]. Points of Hebrew are left out.
+//!
+//! This is stable: such words, with spaces in between, are split into the same words.
 
 use tantivy::tokenizer::{AsciiFoldingFilter, TextAnalyzer, Token, TokenStream, Tokenizer};
+
+use super::arabic;
 
 /// Maximum bytes of a word. Longer ones are machine-made (hashes, data), would bloat the dictionary and are left out.
 pub(crate) const WORD_BYTES_MAX: usize = 64;
@@ -60,6 +70,8 @@ enum CharacterClass {
     Inside,
     /// A word of its own.
     Alone,
+    /// A word together with the next one.
+    Paired,
     /// Invisible inside a word.
     Ignored,
     /// Between words.
@@ -81,7 +93,7 @@ impl WordStream<'_> {
                 continue;
             }
             let Some(character) = self.rest[at..].chars().next() else { break };
-            if matches!(class(character), CharacterClass::Inside | CharacterClass::Alone) {
+            if !matches!(class(character), CharacterClass::Ignored | CharacterClass::Between) {
                 break;
             }
             at += character.len_utf8();
@@ -92,6 +104,27 @@ impl WordStream<'_> {
 
     /// Takes one word from the start of the rest.
     fn take_word(&mut self) {
+        self.token.offset_from = self.length - self.rest.len();
+        let (taken, end) = match syllable(self.rest) {
+            Some(first) => self.take_syllables(first),
+            None => self.take_letters(),
+        };
+        self.token.offset_to = self.token.offset_from + end;
+        self.rest = &self.rest[taken..];
+    }
+
+    /// Takes a Korean syllable, and for the word also the next one. Returns the bytes to move by, and those of the word.
+    fn take_syllables(&mut self, (first, length): (char, usize)) -> (usize, usize) {
+        self.token.text.push(first);
+        let Some((second, more)) = syllable(&self.rest[length..]) else { return (length, length) };
+        self.token.text.push(second);
+        let end = length + more;
+        let begins_next = syllable(&self.rest[end..]).is_some();
+        (if begins_next { length } else { end }, end)
+    }
+
+    /// Takes a word of any other script. Returns its bytes, twice.
+    fn take_letters(&mut self) -> (usize, usize) {
         let bytes = self.rest.as_bytes();
         let word = &mut self.token.text;
         let mut at = 0;
@@ -110,7 +143,8 @@ impl WordStream<'_> {
             let Some(character) = self.rest[at..].chars().next() else { break };
             match class(character) {
                 CharacterClass::Inside => {
-                    word.extend(character.to_lowercase().filter(|c| class(*c) != CharacterClass::Ignored));
+                    let lower = character.to_lowercase().filter(|c| class(*c) != CharacterClass::Ignored);
+                    word.extend(lower.map(arabic::one_letter));
                 }
                 CharacterClass::Ignored => {}
                 CharacterClass::Alone if at == 0 => {
@@ -118,13 +152,12 @@ impl WordStream<'_> {
                     at += character.len_utf8();
                     break;
                 }
-                CharacterClass::Alone | CharacterClass::Between => break,
+                CharacterClass::Alone | CharacterClass::Paired | CharacterClass::Between => break,
             }
             at += character.len_utf8();
         }
-        self.token.offset_from = self.length - self.rest.len();
-        self.rest = &self.rest[at..];
-        self.token.offset_to = self.length - self.rest.len();
+        arabic::strip(word);
+        (at, at)
     }
 }
 
@@ -158,16 +191,22 @@ pub(super) enum Role {
     Alone(String),
     /// Nothing: it is between words.
     Between,
+    /// Whatever its neighbours make of it: Korean syllables and Arabic letters.
+    Unsure,
 }
 
 /// Returns what a character stands for in the index, whatever is before and after it.
 pub(super) fn role(character: char) -> Role {
+    if arabic::is_letter(character) {
+        return Role::Unsure;
+    }
     let word = || words(character.encode_utf8(&mut [0; 4])).concat();
     match class(character) {
         CharacterClass::Inside => Role::Letters(word()),
         CharacterClass::Ignored => Role::Letters(String::new()),
         CharacterClass::Alone => Role::Alone(word()),
         CharacterClass::Between => Role::Between,
+        CharacterClass::Paired => Role::Unsure,
     }
 }
 
@@ -180,6 +219,24 @@ pub(super) fn are_indexed(text: &str) -> bool {
     }
     // Those that are too long take up a position.
     stream.token().position.wrapping_add(1) == count
+}
+
+/// Returns the Korean syllable that a text begins with, and its bytes; letters that make up a syllable are composed
+/// (Unicode, section 3.12).
+fn syllable(text: &str) -> Option<(char, usize)> {
+    const FIRST: u32 = 0xac00;
+    let mut letters = text.chars();
+    let first = letters.next().filter(|first| class(*first) == CharacterClass::Paired)?;
+    if !('\u{1100}'..='\u{1112}').contains(&first) {
+        return Some((first, first.len_utf8()));
+    }
+    let middle = letters.next().filter(|middle| ('\u{1161}'..='\u{1175}').contains(middle));
+    let Some(middle) = middle else { return Some((first, first.len_utf8())) };
+    let last = letters.next().filter(|last| ('\u{11a8}'..='\u{11c2}').contains(last));
+    let ending = last.map_or(0, |last| u32::from(last) - 0x11a7);
+    let number = ((u32::from(first) - 0x1100) * 21 + u32::from(middle) - 0x1161) * 28 + ending;
+    let length = first.len_utf8() + middle.len_utf8() + last.map_or(0, char::len_utf8);
+    Some((char::from_u32(FIRST + number)?, length))
 }
 
 /// Whether a character occurs in no ASCII word, not even in one that becomes ASCII when accents are removed.
@@ -205,6 +262,21 @@ fn class(character: char) -> CharacterClass {
         // Indic scripts: their vowel signs and viramas belong to the word; only dandas end it.
         '\u{964}' | '\u{965}' => CharacterClass::Between,
         '\u{900}'..='\u{dff}' => CharacterClass::Inside,
+        // Arabic: tatweel, vowel signs and hamza above and below a letter. Hebrew: points.
+        '\u{640}'
+        | '\u{610}'..='\u{61a}'
+        | '\u{64b}'..='\u{65f}'
+        | '\u{670}'
+        | '\u{6d6}'..='\u{6dc}'
+        | '\u{6df}'..='\u{6e4}'
+        | '\u{6e7}'
+        | '\u{6e8}'
+        | '\u{6ea}'..='\u{6ed}' => CharacterClass::Ignored,
+        '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}' | '\u{5c2}' | '\u{5c4}' | '\u{5c5}' | '\u{5c7}' => {
+            CharacterClass::Ignored
+        }
+        // Hangul: syllables, and the letters of which they are composed.
+        '\u{ac00}'..='\u{d7a3}' | '\u{1100}'..='\u{11ff}' => CharacterClass::Paired,
         // Thai, Lao, Burmese, Khmer; Hiragana and Katakana, Han; the supplementary Han planes.
         '\u{e01}'..='\u{eff}'
         | '\u{1000}'..='\u{109f}'
@@ -233,7 +305,7 @@ mod tests {
             match class(character) {
                 CharacterClass::Inside => assert!(character.is_alphanumeric() || has_rule, "{character:?}"),
                 CharacterClass::Between => assert!(!character.is_alphanumeric() || has_rule, "{character:?}"),
-                CharacterClass::Alone | CharacterClass::Ignored => {}
+                CharacterClass::Alone | CharacterClass::Paired | CharacterClass::Ignored => {}
             }
         }
     }
@@ -250,7 +322,14 @@ mod tests {
             ("ΑΒΓ Привет", "αβγ привет"),
             ("图书馆abc日本", "图 书 馆 abc 日 本"),
             ("हिन्दी भाषा।", "हिन्दी भाषा"),
-            ("한국어 도서관", "한국어 도서관"),
+            ("한국어 도서관에서 책, PDF를 2024년", "한국 국어 도서 서관 관에 에서 책 pdf 를 2024 년"),
+            ("\u{1103}\u{1169}\u{1109}\u{1165}관", "도서 서관"),
+            ("\u{1103}x\u{1161}가", "\u{1103} x \u{1161}가"),
+            ("المكتبة والمكتبة بالمكتبة للمكتبة ومكتبة", "مكتبه مكتبه مكتبه مكتبه مكتبه"),
+            ("مَكْتَبَةٌ مكـــتبة إلى أوراق کتابی", "مكتبه مكتبه الي اوراق كتابي"),
+            // The name of God, two letters, and a word that begins like an article.
+            ("الله والله ولد الحق الالتزام التزام", "الله الله ولد حق تزام تزام"),
+            ("שָׁלוֹם", "שלום"),
         ] {
             assert_eq!(words(text).join(" "), expected, "{text}");
         }
@@ -269,14 +348,21 @@ mod tests {
         fn offsets_lie_in_the_text(text in "\\PC{0,80}") {
             let mut analyzer = analyzer();
             let mut stream = analyzer.token_stream(&text);
-            let mut end = 0;
+            let (mut begin, mut end) = (0, 0);
             while stream.advance() {
                 let token = stream.token();
-                prop_assert!(token.offset_from >= end && token.offset_to > token.offset_from);
+                prop_assert!(token.offset_from >= begin && token.offset_to > end);
                 prop_assert!(text.get(token.offset_from..token.offset_to).is_some());
                 prop_assert!(!token.text.is_empty());
-                end = token.offset_to;
+                // Two words of Korean may share a syllable.
+                (begin, end) = (token.offset_from + 1, token.offset_to);
             }
+        }
+
+        #[test]
+        fn words_of_korean_and_arabic_are_their_own_words(text in "[가나책a والبفكلله]{0,40}") {
+            let once = words(&text);
+            prop_assert_eq!(words(&once.join(" ")), once, "{}", text);
         }
 
         #[test]

@@ -4,7 +4,7 @@
 use archive_ask::find::CaptureTimes;
 use archive_base::runs::{CopiesState, RunHistory};
 use archive_books::order_plot::OrderPlot;
-use archive_books::trends::{Convergence, Trends};
+use archive_books::trends::Convergence;
 use archive_choose::RefreshRules;
 use archive_choose::freshness::{self, DaysClass, PageModel};
 use archive_choose::plan::{Forecast, ForecastSample, RunRanking, RunSeries};
@@ -163,7 +163,7 @@ fn convergence(asked: &ArchiveRequest<'_>, growth: &[Growth]) -> Result<Vec<Conv
         let by_then = growth.partition_point(|point| point.time < Some(at.time + TimeDelta::hours(1)));
         growth[..by_then].last().map_or(0, |point| point.captures)
     };
-    let noted = Trends::read(store.path())?.convergence().into_iter();
+    let noted = asked.opened.cache.trends(store.path())?.convergence().into_iter();
     Ok(noted.map(|at| Converged { captures: captured(&at), at }).collect())
 }
 

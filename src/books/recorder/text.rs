@@ -33,6 +33,9 @@ impl Text {
     pub fn take(parsed: &mut ParsedDocument, said: Option<&LinkTextMemory>) -> Option<Self> {
         let is_unread = parsed.problems.iter().any(|problem| matches!(problem, ParseProblem::NotRead(_)));
         let is_searched = parsed.kind.has_text();
+        // Entities of an XML document may be in other captures, which not everybody may read.
+        let may_have_parts =
+            parsed.structure.as_ref().map_or(parsed.kind.is_xml(), |known| !known.doctype.is_empty());
         // An XML document without a root element, such as a DTD, gets an empty structure, so that nobody has to read it
         // again.
         let structure = parsed.structure.take().or_else(|| parsed.kind.is_xml().then(Structure::default));
@@ -41,9 +44,7 @@ impl Text {
             return (is_unread || structure.is_some()).then(|| Self { structure, ..Self::default() });
         }
         let text = std::mem::take(&mut parsed.text);
-        // Entities of an XML document may be in other captures, which not everybody may read.
-        let is_alone = !parsed.kind.is_xml() || structure.as_ref().is_some_and(|it| it.doctype.is_empty());
-        let is_sure = is_alone && !is_unread;
+        let is_sure = !is_unread && !may_have_parts;
         let signs = if is_sure { sign_terms(&parsed.title, &text) } else { String::new() };
         let of = |range: &Range<usize>| text.get(range.clone()).unwrap_or_default();
         let headings = parsed.headings.iter().map(of).collect::<Vec<_>>().join("\n");

@@ -10,6 +10,7 @@ use archive_lab::refresh::history::{self, History};
 use archive_lab::refresh::policies::ReplayPolicy;
 use archive_lab::refresh::replay::{Outcome, replay};
 use archive_lab::refresh::settings::{self, SETTINGS};
+use archive_lab::refresh::words::Words;
 use archive_lab::refresh::world::{Window, World};
 use chrono::{NaiveDate, NaiveTime};
 use rayon::prelude::*;
@@ -21,12 +22,14 @@ use crate::output;
 ///
 /// Each policy spends the same budget of fetches on the same pages and is measured over the last three quarters of the
 /// time, weighted by importance. F is the share of time in which the copy was equal to the live page; C1, C7 and C30
-/// allow it to be outdated for that many days. age is in days, obsolescence in missed changes. captured is the share of
-/// versions that were fetched, hit the share of fetches that found a change.
+/// allow it to be outdated for that many days. first is F before that time, while all pages are new to the policy,
+/// young F over the first 90 days of pages that appear later. age is in days, obsolescence in missed changes. captured
+/// is the share of versions that were fetched, hit the share of fetches that found a change.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   archive-lab refresh --history curl-www.tsv.gz --start 2014-01-01 --end 2026-08-01 --dt 0.5 --beta 0.25,1,4
   archive-lab refresh --history histories/ --setting all --policy default,evh_hindex,clairvoyant --json
+  archive-lab refresh --history histories/ --setting jquery,curl --policy default --words 0.5
 
 A policy is default (the archive's own), uniform, RULE_ESTIMATE (xyleme, prop, chogm, azar, lambda, index, hindex with mle, mles, naive, lln, lm, eb,
 ebmean, true), evd_index, evh_hindex, gf_hindex_naive, nutch_fifo, heritrix_fifo, storm_strict, nutch_tuned1 or
@@ -66,7 +69,11 @@ pub(crate) struct Args {
     /// Maximum number of pages of each history
     #[arg(long, value_name = "N", default_value_t = 4000)]
     pages: usize,
-    /// Random seed of tie-breaks
+    /// Give each page a word for how often it changes, as in sitemaps (always to never): the true one with this
+    /// probability, else any; the default policy learns what they are worth
+    #[arg(long, value_name = "SHARE")]
+    words: Option<f64>,
+    /// Random seed of tie-breaks and words
     #[arg(long, value_name = "N", default_value_t = 1)]
     rng: u64,
     /// JSON lines
@@ -88,6 +95,10 @@ struct Line {
     policy: String,
     #[serde(rename = "F")]
     freshness: f64,
+    #[serde(rename = "F_first")]
+    first: f64,
+    #[serde(rename = "F_young")]
+    young: f64,
     #[serde(rename = "C1")]
     current_1: f64,
     #[serde(rename = "C7")]
@@ -104,6 +115,8 @@ struct Line {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     ensure!(args.dt > 0.0 && args.dt.is_finite(), "--dt must be a positive number of days");
+    let is_share = args.words.is_none_or(|share| (0.0..=1.0).contains(&share));
+    ensure!(is_share, "--words must be a share from 0 to 1");
     ensure!(args.beta.iter().all(|beta| *beta > 0.0 && beta.is_finite()), "--beta must be positive");
     let mut lines = Vec::new();
     let mut each = |name: &str, world: &World| -> anyhow::Result<()> {
@@ -194,7 +207,8 @@ fn replay_all(args: &Args, name: &str, world: &World) -> Vec<Line> {
             let started = Instant::now();
             let budget = world.budget(beta);
             let mut draws = Draws::new(args.rng);
-            let mut built = policy.build(world, budget, &mut draws);
+            let words = args.words.map(|share| Words::draw(world, share, args.rng));
+            let mut built = policy.build(world, words.as_ref(), budget, &mut draws);
             let outcome = replay(world, built.as_mut(), budget, &mut draws);
             line(name, world, beta, policy, &outcome, started.elapsed().as_secs_f64())
         })
@@ -219,6 +233,8 @@ fn line(
         budget_per_day: world.budget(beta),
         policy: policy.to_string(),
         freshness: outcome.freshness,
+        first: outcome.first,
+        young: outcome.young,
         current_1,
         current_7,
         current_30,
@@ -237,6 +253,8 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
         "beta",
         "policy",
         "F",
+        "first",
+        "young",
         "C1",
         "C7",
         "C30",
@@ -253,6 +271,8 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
             line.beta.to_string(),
             line.policy.clone(),
             format!("{:.4}", line.freshness),
+            format!("{:.4}", line.first),
+            format!("{:.4}", line.young),
             format!("{:.4}", line.current_1),
             format!("{:.4}", line.current_7),
             format!("{:.4}", line.current_30),
@@ -264,5 +284,5 @@ fn print_lines(lines: &[Line]) -> anyhow::Result<()> {
             format!("{:.1}", line.seconds),
         ]);
     }
-    output::print(table, &[1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12])
+    output::print(table, &[1, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14])
 }

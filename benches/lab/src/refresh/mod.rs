@@ -12,4 +12,5 @@ pub mod replay;
 pub mod settings;
 #[cfg(test)]
 mod tests;
+pub mod words;
 pub mod world;

@@ -15,6 +15,10 @@ use crate::refresh::draws::Draws;
 pub struct Outcome {
     /// Share of time in which the copy equals the live page.
     pub freshness: f64,
+    /// The same before the burn-in ends, while all pages are new to the policy.
+    pub first: f64,
+    /// The same over the first [`YOUNG_DAYS`] of pages that appeared after the burn-in; unknown (NaN) without such pages.
+    pub young: f64,
     /// Share of time in which the copy is fresh or became stale less than 1, 7, 30 days ago.
     pub currency: [f64; 3],
     /// Days since the first change that the copy lacks; 0 for a fresh copy.
@@ -29,6 +33,8 @@ pub struct Outcome {
     pub fetches: usize,
 }
 
+/// Days for which a page is young.
+pub const YOUNG_DAYS: f64 = 90.0;
 /// Ages in days up to which a stale copy counts as current in [`Outcome::currency`].
 const CURRENT_DAYS: [f64; 3] = [1.0, 7.0, 30.0];
 /// Values are multiplied by 1 to 1 + this, so that the order of pages does not break ties.
@@ -38,6 +44,8 @@ const TIE_BREAK: f64 = 1e-9;
 #[derive(Clone, Copy, Default)]
 struct Missed {
     days: f64,
+    first: f64,
+    young: f64,
     current: [f64; 3],
     age: f64,
     changes: f64,
@@ -67,6 +75,9 @@ impl Books<'_> {
         let unseen = &changes[from..*next];
         let (&first, &last) = (unseen.first()?, unseen.last()?);
         let missed = &mut self.missed[page];
+        missed.first += (end.min(burn_in) - first).max(0.0);
+        missed.young +=
+            self.world.pages[page].young(burn_in).map_or(0.0, |young| (end.min(young) - first).max(0.0));
         let begin = first.max(burn_in);
         if end > begin {
             missed.days += end - begin;
@@ -81,13 +92,17 @@ impl Books<'_> {
 
     fn outcome(&self, fetches: usize, hits: usize) -> Outcome {
         let world = self.world;
-        let (mut time, mut versions) = (0.0, 0.0);
+        let (mut time, mut versions, mut first, mut young) = (0.0, 0.0, 0.0, 0.0);
         let mut sum = Outcome { fetches, hits: hits as f64 / fetches.max(1) as f64, ..Outcome::default() };
         for (page, missed) in world.pages.iter().zip(&self.missed) {
             let weight = page.importance;
             time += weight * (page.death - page.birth.max(world.burn_in)).max(0.0);
             versions += weight * page.changes.iter().filter(|&&at| at >= world.burn_in).count() as f64;
+            first += weight * (page.death.min(world.burn_in) - page.birth).max(0.0);
+            young += weight * page.young(world.burn_in).map_or(0.0, |end| end.min(page.death) - page.birth);
             sum.freshness += weight * missed.days;
+            sum.first += weight * missed.first;
+            sum.young += weight * missed.young;
             for (sum, days) in sum.currency.iter_mut().zip(missed.current) {
                 *sum += weight * days;
             }
@@ -96,6 +111,8 @@ impl Books<'_> {
             sum.captured += weight * f64::from(missed.captured);
         }
         sum.freshness = 1.0 - sum.freshness / time;
+        sum.first = 1.0 - sum.first / first;
+        sum.young = 1.0 - sum.young / young;
         sum.currency = sum.currency.map(|missed| 1.0 - missed / time);
         sum.age /= time;
         sum.obsolescence /= time;

@@ -6,6 +6,7 @@ use super::history::{Event, History};
 use super::policies::{RefreshPolicy, ReplayPolicy};
 use super::replay::{Outcome, replay};
 use super::settings;
+use super::words::{WORDS, Words};
 use super::world::{Page, Window, World};
 use crate::refresh::draws::Draws;
 use crate::test_data;
@@ -110,7 +111,7 @@ fn outcome(world: &World, policy: &str, beta: f64) -> Outcome {
     let budget = world.budget(beta);
     let policy: ReplayPolicy = policy.parse().unwrap();
     let mut draws = Draws::new(1);
-    replay(world, policy.build(world, budget, &mut draws).as_mut(), budget, &mut draws)
+    replay(world, policy.build(world, None, budget, &mut draws).as_mut(), budget, &mut draws)
 }
 
 /// Results of the reference simulator, reproduced to within 0.01.
@@ -146,4 +147,26 @@ fn the_default_keeps_up_with_the_best() {
     let world = settings::find("jquery").unwrap().world(&folder).unwrap();
     let (default, best) = (outcome(&world, "default", 0.25), outcome(&world, "evh_hindex", 0.25));
     assert!(default.freshness > best.freshness - 0.005, "{default:?} against {best:?}");
+}
+
+/// Words are the nearest to the true rates, or any, and a replay learns from them.
+#[test]
+fn words_are_true_or_made_up() {
+    let days: Vec<i64> = (1..100).collect();
+    let world = world(&[("daily", &days), ("monthly", &[1, 30, 61, 90]), ("never", &[1])]);
+    let rates = |share| Words::draw(&world, share, 1).rates();
+    let of = |words: [&str; 3]| {
+        words.map(|word| WORDS.iter().find(|(known, _)| *known == word).unwrap().1).to_vec()
+    };
+    let named: Vec<&str> = world.pages.iter().map(|page| page.name.split_once(':').unwrap().1).collect();
+    assert_eq!(rates(1.0), of([named[0], named[1], named[2]]));
+    assert!((0..5).any(|seed| Words::draw(&world, 0.0, seed).rates() != rates(1.0)));
+    let freshness = |words: Option<&Words>| {
+        let (mut draws, policy) = (Draws::new(1), "default".parse::<ReplayPolicy>().unwrap());
+        replay(&world, policy.build(&world, words, 0.5, &mut draws).as_mut(), 0.5, &mut draws)
+    };
+    let (without, with) = (freshness(None), freshness(Some(&Words::draw(&world, 1.0, 1))));
+    assert!((0.0..=1.0).contains(&with.freshness) && (0.0..=1.0).contains(&with.first), "{with:?}");
+    // No page appears after the burn-in.
+    assert!(with.young.is_nan() && without.young.is_nan());
 }

@@ -52,6 +52,13 @@ impl Page {
     }
 }
 
+impl Page {
+    /// Returns until when the page is young, if it appeared after the burn-in.
+    pub fn young(&self, burn_in: f64) -> Option<f64> {
+        (self.birth > burn_in).then_some(self.birth + super::replay::YOUNG_DAYS)
+    }
+}
+
 /// The pages of some histories within a window of time.
 #[derive(Clone, Debug)]
 pub struct World {
@@ -132,6 +139,7 @@ impl World {
             found_at_birth: true,
             budget,
             mean_rate: None,
+            promised: Vec::new(),
             days: self.days,
             tick: self.tick,
         }

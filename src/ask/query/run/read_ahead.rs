@@ -60,21 +60,26 @@ impl Plan {
     }
 }
 
-/// Asks for what a filter reads of a row, except behind cheaper conditions of an `and` that do not hold.
+/// Asks for what a filter reads of a row, unless cheaper conditions beside it decide.
 fn ask(filter: &Filter, subject: &dyn Subject) -> Found<()> {
-    if let Filter::All(parts) = filter {
-        for part in parts {
-            if part.has(PlannedExpr::is_read_ahead) {
-                ask(part, subject)?;
-            } else if !part.holds(subject)? {
-                return Ok(());
-            }
+    let (parts, deciding) = match filter {
+        Filter::All(parts) => (parts, false),
+        Filter::Any(parts) => (parts, true),
+        Filter::Not(part) => return ask(part, subject),
+        own => {
+            let mut asked = Ok(());
+            own.any(&mut |part| asks(part, subject, &mut asked));
+            return asked;
         }
-        return Ok(());
+    };
+    for part in parts {
+        if part.has(PlannedExpr::is_read_ahead) {
+            ask(part, subject)?;
+        } else if part.holds(subject)? == deciding {
+            return Ok(());
+        }
     }
-    let mut asked = Ok(());
-    let _ = filter.any(&mut |part| asks(part, subject, &mut asked));
-    asked
+    Ok(())
 }
 
 /// Asks for the value of an expression if it is read ahead; whether that failed.

@@ -11,6 +11,7 @@ mod births;
 mod cohort;
 mod pace;
 mod population;
+mod promises;
 mod regression;
 mod relatives;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use births::Births;
 use cohort::Cohorts;
 use pace::Paces;
 use population::Population;
+use promises::Promises;
 use rayon::prelude::*;
 use regression::Regression;
 pub(crate) use relatives::RELATIONS;
@@ -46,6 +48,8 @@ pub struct ModelledPage {
     pub directory: usize,
     /// Names of its groups, from [`relations`].
     pub relations: Relations,
+    /// Changes a day that its site announces.
+    pub promised: Option<f64>,
 }
 
 /// The result of a visit.
@@ -131,7 +135,11 @@ impl ChangeModel {
         let mut site_of = vec![0; directories];
         let (mut places, mut directory_of) = (Vec::with_capacity(count), Vec::with_capacity(count));
         let mut relations = Vec::with_capacity(count);
-        for page in pages {
+        let mut promises = Promises::default();
+        for (number, page) in pages.enumerate() {
+            if let Some(rate) = page.promised {
+                promises.add(number, page.site, rate);
+            }
             site_of[page.directory] = page.site;
             let (site, directory) = (page.site as u32, page.directory as u32);
             places.push(KeptPage { importance: page.importance, site, directory });
@@ -143,7 +151,7 @@ impl ChangeModel {
         let mut variances = [VARIANCE; INPUTS];
         variances[0] = VARIANCE_CONSTANT;
         Self {
-            population: Population::new(directory_of, directories, mean_rate),
+            population: Population::new(directory_of, directories, mean_rate, promises),
             timelines: Timelines::new(&site_of, sites),
             paces: Paces::new(sites, count as f64 / budget),
             births: Births::new(&relations, BIRTH_RELATIONS),

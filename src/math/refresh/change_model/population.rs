@@ -3,6 +3,7 @@
 //! Rates have a Gamma distribution whose shape and scale are learned from all visited pages by expectation maximisation
 //! (empirical Bayes), and a factor for each directory.
 
+use super::promises::Promises;
 use crate::refresh::gamma::{SHAPES, digamma, mean_log};
 
 /// Pseudo-changes that keep the factor of a directory near 1.
@@ -43,12 +44,13 @@ pub(super) struct Population {
     days: f64,
     visits: usize,
     renew_at: usize,
+    promises: Promises,
 }
 
 impl Population {
-    /// Creates a population, given the directory of each page; `mean` is the rate assumed before any visits, in changes
-    /// per day.
-    pub(super) fn new(directory: Vec<u32>, directories: usize, mean: f64) -> Self {
+    /// Creates a population, given the directory of each page and the rates that sites announce; `mean` is the rate
+    /// assumed before any visits, in changes per day.
+    pub(super) fn new(directory: Vec<u32>, directories: usize, mean: f64, promises: Promises) -> Self {
         Self {
             pages: vec![ChangeCounts::default(); directory.len()],
             directory,
@@ -59,6 +61,7 @@ impl Population {
             days: FIRST_SHAPE / mean,
             visits: 0,
             renew_at: 2 * RENEWAL_VISITS,
+            promises,
         }
     }
 
@@ -67,8 +70,8 @@ impl Population {
         let directory = &self.directories[self.directory[page] as usize];
         let mean = self.mean();
         let factor = (directory.changes + DIRECTORY_CAUTION) / (directory.days * mean + DIRECTORY_CAUTION);
-        let page = &self.pages[page];
-        (page.changes + self.shape) / (page.days + self.days / factor)
+        let (factor_of_page, page) = (self.promises.factor(page), &self.pages[page]);
+        factor_of_page * (page.changes + self.shape) / (page.days * factor_of_page + self.days / factor)
     }
 
     /// Mean rate of the distribution.
@@ -93,11 +96,14 @@ impl Population {
     /// that.
     pub(super) fn book(&mut self, page: usize, days: f64, changed: bool) {
         let changes = f64::from(u8::from(changed));
-        for counted in
-            [&mut self.pages[page], &mut self.directories[self.directory[page] as usize], &mut self.all]
-        {
+        let factor = self.promises.factor(page);
+        for (counted, factor) in [
+            (&mut self.pages[page], 1.0),
+            (&mut self.directories[self.directory[page] as usize], factor),
+            (&mut self.all, factor),
+        ] {
             counted.changes += changes;
-            counted.days += days;
+            counted.days += days * factor;
             counted.visits += 1.0;
         }
         self.visits += 1;
@@ -118,12 +124,16 @@ impl Population {
         let (mut shape, mut days) = (self.shape, self.days);
         for _ in 0..STEPS_MAX {
             let (mut sum, mut logs, mut count) = (0.0, 0.0, 0.0);
-            for page in self.pages.iter().filter(|page| page.visits > 0.0) {
-                let (p, q) = (page.changes + shape, page.days + days);
+            for (number, page) in self.pages.iter().enumerate().filter(|(_, page)| page.visits > 0.0) {
+                let factor = self.promises.factor(number);
+                let (p, q) = (page.changes + shape, page.days * factor + days);
+                let log = digamma(p) - q.ln();
                 sum += p / q;
-                logs += digamma(p) - q.ln();
+                logs += log;
                 count += 1.0;
+                self.promises.note(number, log);
             }
+            self.promises.learn();
             let assumed = (sum / count * self.assumed_mean).sqrt();
             sum += ASSUMED_PAGES * assumed;
             logs += ASSUMED_PAGES * mean_log(ASSUMED_SHAPE, assumed);
@@ -150,7 +160,7 @@ mod tests {
     /// Holds even if only vanished pages were seen.
     #[test]
     fn a_chance_to_be_there_is_a_chance() {
-        let mut population = Population::new(vec![0; 1000], 1, 0.1);
+        let mut population = Population::new(vec![0; 1000], 1, 0.1, Promises::default());
         for page in 0..999 {
             population.gone(page);
             assert!((0.0..1.0).contains(&population.alive(999)), "{page} gone: {}", population.alive(999));

@@ -12,6 +12,7 @@ fn pages() -> Vec<ModelledPage> {
             site,
             directory,
             relations: relations(site as u64, &path),
+            promised: None,
         }
     };
     (0..100).map(page).collect()

@@ -38,6 +38,9 @@ pub struct RefreshProblem {
     pub budget: f64,
     /// Initial mean change rate in changes per day; by default one that the budget can keep up with.
     pub mean_rate: Option<f64>,
+    /// Changes a day that the site announces for each page; empty if none does. Only the lab knows any: on recorded
+    /// histories true words gain nothing (`docs/refreshing.md`).
+    pub promised: Vec<f64>,
     /// Length of the experiment in days.
     pub days: f64,
     /// Days between runs.

@@ -21,6 +21,7 @@ impl SharedModel {
             site: known.site[page],
             directory: known.directory[page],
             relations: known.relations[page],
+            promised: known.promised.get(page).copied(),
         };
         let pages = (0..known.importance.len()).map(page);
         let mut coming: Vec<(f64, usize)> =

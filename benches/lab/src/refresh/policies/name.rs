@@ -9,6 +9,7 @@ use archive_math::refresh::policies;
 use super::hindsight::{Clairvoyant, Fixed, Informed};
 use super::{RefreshPolicy, UnknownPolicy};
 use crate::refresh::draws::Draws;
+use crate::refresh::words::Words;
 use crate::refresh::world::World;
 
 /// A policy that can be replayed.
@@ -31,9 +32,17 @@ impl ReplayPolicy {
     /// Creates the policy for a replay of `world` with `budget` fetches per day.
     ///
     /// Its random choices come from `draws`, which the replay then continues.
-    pub fn build<'a>(&self, world: &'a World, budget: f64, draws: &mut Draws) -> Box<dyn RefreshPolicy + 'a> {
+    pub fn build<'a>(
+        &self,
+        world: &'a World,
+        words: Option<&Words>,
+        budget: f64,
+        draws: &mut Draws,
+    ) -> Box<dyn RefreshPolicy + 'a> {
+        let mut known = world.known(budget);
+        known.promised = words.map_or_else(Vec::new, Words::rates);
         match &self.kind {
-            ReplayPolicyKind::Online(name) => name.build(&world.known(budget), &mut || draws.unit()),
+            ReplayPolicyKind::Online(name) => name.build(&known, &mut || draws.unit()),
             ReplayPolicyKind::Clairvoyant => Box::new(Clairvoyant(world)),
             ReplayPolicyKind::Fixed(rule) => Box::new(Fixed::new(*rule, world, budget, None)),
             ReplayPolicyKind::Memoryless(rule) => {

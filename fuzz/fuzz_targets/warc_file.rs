@@ -1,14 +1,19 @@
-//! Reading any file terminates and takes no more memory than its limit allows.
+//! Reading any file, as WARC and as WARC or ARC, terminates and takes no more memory than its limit allows.
 #![no_main]
 
 use archive_storage::warc::{ReadLimits, RecordError, RecordReader};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|data: &[u8]| {
+    read(data, |records| records);
+    read(data, RecordReader::with_arc);
+});
+
+fn read<'d>(data: &'d [u8], as_format: fn(RecordReader<&'d [u8]>) -> RecordReader<&'d [u8]>) {
     let mut limits = ReadLimits::default();
     limits.content_bytes_max = 1 << 16;
     let (mut records, mut broken) = (0_usize, 0_usize);
-    for record in RecordReader::new(data).with_limits(limits) {
+    for record in as_format(RecordReader::new(data)).with_limits(limits) {
         match record {
             Ok(record) => {
                 assert!(record.content.len() <= 1 << 16);
@@ -22,4 +27,4 @@ fuzz_target!(|data: &[u8]| {
         // A compressed file can hold more records than bytes, but not more broken places than members and lines.
         assert!(broken <= data.len() + records + 1);
     }
-});
+}

@@ -1,7 +1,10 @@
 //! Reads the records of a WARC file, written by any tool, one by one.
 //!
 //! Damage is reported once with its offset. Reading then continues at the next place where a record can start: a line
-//! that starts with `WARC/`, or the next gzip member or zstd frame if the compressed bytes are damaged.
+//! that starts with `WARC/`, or the next gzip member or zstd frame if the compressed bytes are damaged. ARC files are read in the
+//! same way if that is wanted; their records are lines and documents ([`super::arc`]).
+
+mod arc_records;
 
 use std::io::{self, Read};
 use std::ops::Range;
@@ -29,10 +32,23 @@ const LINE_ENDS_MAX: u64 = 4096;
 /// Buffer capacity that is kept for the next record.
 const KEPT_BYTES: usize = 1 << 20;
 
+/// Bytes of a document that tell whether it has an HTTP head.
+const HTTP_START_BYTES: usize = 5;
+
+/// The format of a file, as its first record tells.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FileFormat {
+    Warc,
+    Arc,
+    /// Either of both: no record was read yet.
+    Unknown,
+}
+
 /// Iterates over the records of a stream.
 pub struct RecordReader<R> {
     unpacker: Unpacker<R>,
     limits: ReadLimits,
+    format: FileFormat,
     /// Unpacked bytes that are still buffered; those before `start` are consumed.
     unpacked: Vec<u8>,
     start: usize,
@@ -45,6 +61,8 @@ pub struct RecordReader<R> {
     head_end: u64,
     /// Bytes of content to skip before the next record.
     to_skip: u64,
+    /// Bytes of ARC files that are read twice because of wrong lengths.
+    gone_back: u64,
     /// Where contents that are too long for memory go.
     spools: Option<(Arc<dyn Disk>, PathBuf)>,
     /// Why unpacking stopped; the bytes before the damage are still to be read.
@@ -79,6 +97,7 @@ impl<R: Read> RecordReader<R> {
         Self {
             unpacker,
             limits: ReadLimits::default(),
+            format: FileFormat::Warc,
             unpacked: Vec::new(),
             start: 0,
             base: 0,
@@ -86,6 +105,7 @@ impl<R: Read> RecordReader<R> {
             head_searched: 0,
             head_end: 0,
             to_skip: 0,
+            gone_back: 0,
             spools: None,
             damage: None,
             is_ended: false,
@@ -98,6 +118,13 @@ impl<R: Read> RecordReader<R> {
     pub fn with_limits(mut self, limits: ReadLimits) -> Self {
         self.limits = limits;
         self.unpacker.limit_window(limits.window_bytes_max);
+        self
+    }
+
+    /// Reads ARC files, too. Call it before the first record is read.
+    #[must_use]
+    pub fn with_arc(mut self) -> Self {
+        self.format = FileFormat::Unknown;
         self
     }
 
@@ -236,6 +263,9 @@ impl<R: Read> RecordReader<R> {
 
     /// Advances, by at least one byte, to the next place where a record can start.
     fn resynchronise(&mut self) -> io::Result<()> {
+        if self.format != FileFormat::Warc {
+            return self.resynchronise_by_lines();
+        }
         let is_zstd = self.unpacker.packing().ok() == Some(Packing::Zstd);
         let mut searched = 0;
         loop {
@@ -272,6 +302,11 @@ impl<R: Read> RecordReader<R> {
     }
 
     fn read_head(&mut self) -> io::Result<Result<(RecordHeader, usize), String>> {
+        if let Some(found) = self.arc_line()? {
+            self.format = FileFormat::Arc;
+            return Ok(Ok(found));
+        }
+        self.format = FileFormat::Warc;
         loop {
             let (length, available) = (self.head_length(), self.rest().len());
             match length {
@@ -324,9 +359,12 @@ impl<R: Read> RecordReader<R> {
             while let Some(from) = self.members.start_after(looked_at).filter(|from| is_gzip && *from < end) {
                 looked_at = from;
                 let index = (from - self.here()) as usize;
-                if self.ensure(index + 5)?
-                    && self.rest().get(index..).is_some_and(|rest| rest.starts_with(b"WARC/"))
-                {
+                let is_warc = self.ensure(index + 5)?
+                    && self.rest().get(index..).is_some_and(|rest| rest.starts_with(b"WARC/"));
+                self.start += index;
+                let is_start = self.arc_line();
+                self.start -= index;
+                if is_warc || is_start?.is_some() {
                     return Ok(Err((index, "the record is shorter than its Content-Length".into())));
                 }
             }
@@ -389,8 +427,12 @@ impl<R: Read> RecordReader<R> {
     }
 
     fn read_record(&mut self, start: u64) -> Result<Record, RecordError> {
-        if !self.ensure(5)? || !self.rest().get(..5).is_some_and(|word| word.eq_ignore_ascii_case(b"WARC/")) {
-            let error = self.broken(start, "no WARC record starts here", None);
+        let is_warc = |word: &[u8]| word.eq_ignore_ascii_case(b"WARC/");
+        let is_warc =
+            self.format != FileFormat::Arc && self.ensure(5)? && self.rest().get(..5).is_some_and(is_warc);
+        if !is_warc && self.arc_line()?.is_none() {
+            let name = if self.format == FileFormat::Arc { "ARC" } else { "WARC" };
+            let error = self.broken(start, format!("no {name} record starts here"), None);
             self.resynchronise()?;
             return Err(error);
         }
@@ -421,13 +463,22 @@ impl<R: Read> RecordReader<R> {
         let (content, rest, missing) = self.take_content(length)?;
         let cut = Record { header, offset, length: 0, content, rest: rest.map(Arc::new) };
         if let Some(what) = missing {
-            let is_cut = self.damage.is_none() && self.finished || self.is_ended;
+            // A wrong length of an ARC record is no reason to drop it: its member or the file ends before.
+            let is_end = self.finished || self.format == FileFormat::Arc;
+            let is_cut = self.damage.is_none() && is_end || self.is_ended;
             if self.damage.is_some() {
                 self.leave_damage()?;
             }
             return Err(cut_off(what, cut, is_cut));
         }
+        let first_of_content = self.start.checked_sub(cut.content.len()).filter(|_| cut.rest.is_none());
         self.skip_line_ends(LINE_ENDS_MAX)?;
+        if let Some(first) = first_of_content
+            && let Some(content) = self.goes_back(first, &cut.content)?
+        {
+            let what = "the record is shorter than its Archive-length".to_owned();
+            return Err(cut_off(what, Record { content, ..cut }, true));
+        }
         let is_unfinished = self.members.unfinished().is_some_and(|(from, _)| from < self.here());
         if let Some(what) = self.damage.clone().filter(|_| is_unfinished) {
             // All bytes are there, but not the checksum that confirms them.

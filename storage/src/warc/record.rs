@@ -77,7 +77,8 @@ pub struct Broken {
     pub what: String,
     /// The head, if it could be read.
     pub header: Option<Box<RecordHeader>>,
-    /// The record with as much of its content as there is, if it is broken only because the file ends.
+    /// The record with as much of its content as there is, if it is broken only because the file ends, or because an
+    /// ARC file states a wrong length.
     pub cut: Option<Box<Record>>,
 }
 

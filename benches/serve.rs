@@ -122,6 +122,7 @@ fn made(folder: &Path) -> Outcome<PathBuf> {
     let mut store = recorder::open(&archive, SegmentOptions::default())?.store;
     let options = import::ImportOptions {
         files: vec![file],
+        form: import::ImportForm::Records,
         threads: 2,
         full_text: true,
         checkpoint_every: Duration::from_secs(10),

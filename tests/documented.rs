@@ -391,6 +391,11 @@ fn prepared() -> Place {
     for name in ["old/a", "crawl-2014", "crawl-2015", "histories", "huge-1", "webkb"] {
         write(&format!("{name}.warc.gz"), &packed(&foreign));
     }
+    let old = b"http://old.test/ 1.2.3.4 19980102030405 text/html 3\n<p>\n";
+    write("crawl-1998.arc.gz", &packed(old));
+    write("websites/example/hts-cache/new.zip", &[&b"PK\x05\x06"[..], &[0; 18]].concat());
+    write("saved/a.mhtml", b"<!-- saved from url=(0016)http://old.test/ --><p>");
+    write("mirror/old.test/index.html", b"<p>");
     let list = seeds.join("\n");
     for (name, content) in [
         ("list.txt", list.as_str()),

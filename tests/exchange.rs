@@ -93,14 +93,12 @@ fn every_foreign_file_is_imported_and_nothing_twice() {
         assert_eq!(broken.len(), 1, "{file}");
         assert_eq!(broken[0]["offset"], offset);
     }
-    let arc = found(".arc", "file");
-    assert!(arc[0]["what"].as_str().unwrap().contains("warcio recompress"), "{arc:?}");
     assert_eq!(found("example-wrong-chunks.warc.gz", "digest").len(), 1);
     // ClueWeb's crawler wrote days of the month up to 65.
     assert_eq!(found("clueweb-quirk.warc.gz", "broken").len(), 29);
-    assert_eq!((&summary["refused_files"], &summary["open_revisits"]), (&1.into(), &0.into()), "{summary}");
+    assert_eq!((&summary["refused_files"], &summary["open_revisits"]), (&0.into(), &0.into()), "{summary}");
 
-    // The responses, revisits and resources that FastWARC finds in these files and one that is cut, minus 29 records
+    // The responses, revisits and resources that FastWARC finds in these files, one that is cut and one of an ARC file, minus 29 records
     // without a date (which are reported), minus those that occur in two files.
     let captured = captures(&archive.path);
     assert_eq!(captured.count() + summary["duplicates"].as_u64().unwrap(), CAPTURES);
@@ -114,7 +112,7 @@ fn every_foreign_file_is_imported_and_nothing_twice() {
 }
 
 /// Number of captures in all foreign files, including those that occur in two of them.
-const CAPTURES: u64 = 717;
+const CAPTURES: u64 = 718;
 
 #[test]
 fn histories_do_not_depend_on_the_order_of_imports() {

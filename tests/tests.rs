@@ -58,6 +58,7 @@ mod versions;
 mod why;
 
 // vault
+mod arcs;
 mod copies;
 mod copies_s3;
 mod damage;
@@ -73,6 +74,7 @@ mod repack;
 mod repack_beside;
 mod repack_year;
 mod repair;
+mod saved_pages;
 
 // crawl
 mod crawl;

@@ -6,31 +6,38 @@ use std::thread;
 
 use archive::jobs::{self, ImportJob};
 use archive_books::recorder::{CHECKPOINT_EVERY, Memory};
-use archive_vault::import::{ImportOptions, ImportStatus};
+use archive_vault::import::{ImportForm, ImportOptions, ImportStatus};
 use indicatif::{HumanBytes, HumanCount};
 
 use super::messages::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs, VersionsArgs, memory};
 use super::{EXIT_STOPPED, Result, interrupt, output, repack};
 
-/// Import captures from files of other tools: WARC 1.0 and 1.1 (gzip, zstd or plain) and WACZ.
+/// Import captures from files of other tools: WARC 1.0 and 1.1, ARC 1.0 to 2.0 (gzip, zstd or plain) and WACZ.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Records are stored unchanged; links, titles and texts are extracted as from live captures. Broken records are skipped and reported with file and offset; records without a capture (warcinfo, continuation, a request without its answer, a conversion of a captured record) are counted. Nothing is imported twice: after an interruption, the same command continues. ARC files are not supported; convert them with
-`warcio recompress OLD.arc.gz NEW.warc.gz`.
+    after_help = "Records are stored unchanged; links, titles and texts are extracted as from live captures. Broken records are skipped and reported with file and offset; records without a capture (warcinfo, continuation, a request without its answer, a conversion of a captured record) are counted. Nothing is imported twice: after an interruption, the same command continues. The content of a file tells its format, its name does not matter.
 
 The exit code is 1 if a file or record could not be read; everything else is imported.
 
 Examples:
   archive import old/*.warc.gz
   archive import collection.wacz
+  archive import crawl-1998.arc.gz
+  archive import --as httrack websites/example   # the folder that holds hts-cache
+  archive import --as mhtml saved/*.mhtml
+  archive import --as folder mirror              # the folder that holds folders of hosts
   archive import crawl-2014.warc.gz crawl-2015.warc.gz --archive data.archive --no-full-text
   archive import --repack histories.warc.gz      # in fewer bytes; takes about twice as long"
 )]
 pub(crate) struct Args {
-    /// WARC files and WACZ packages, in any order
+    /// WARC and ARC files and WACZ packages, in any order
     #[arg(required = true, num_args = 1.., value_name = "FILES")]
     files: Vec<PathBuf>,
+    /// What else the files are: folders mirrored by HTTrack, pages saved in one file (MHTML, SingleFile, a browser's HTML), or
+    /// folders whose paths are URLs (wget)
+    #[arg(long = "as", value_name = "FORM")]
+    form: Option<Form>,
     #[command(flatten)]
     archive: ArchiveArgs,
     #[command(flatten)]
@@ -57,11 +64,30 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// What files are that are no files of records.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum Form {
+    Httrack,
+    Mhtml,
+    Folder,
+}
+
+impl From<Form> for ImportForm {
+    fn from(form: Form) -> Self {
+        match form {
+            Form::Httrack => Self::Httrack,
+            Form::Mhtml => Self::Mhtml,
+            Form::Folder => Self::Folder,
+        }
+    }
+}
+
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let stop = interrupt::install()?;
     let job = ImportJob {
         options: ImportOptions {
             files: args.files.clone(),
+            form: args.form.map_or(ImportForm::Records, From::from),
             threads: args.threads.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from)),
             full_text: !args.no_full_text,
             checkpoint_every: CHECKPOINT_EVERY,

@@ -446,6 +446,7 @@ fn bring_back(
         let mut store = recorder::open(path, options.clone())?.store;
         let options = import::ImportOptions {
             files: vec![path.join(QUARANTINE).join(file)],
+            form: import::ImportForm::Records,
             threads: thread::available_parallelism().map_or(1, usize::from),
             full_text: false,
             checkpoint_every: CHECKPOINT_EVERY,

@@ -1,4 +1,4 @@
-//! Import of WARC files from any tool.
+//! Import of WARC and ARC files from any tool.
 //!
 //! One thread reads records and assembles them into captures. Any number of threads check digests, parse payloads and
 //! compress. The caller's thread, which owns the store, stores and credits the captures in the order of the files. A
@@ -9,9 +9,11 @@ mod digests;
 mod gather;
 mod known;
 mod left_out;
+mod made;
 mod prepare;
 mod read;
 mod room;
+mod saved;
 mod sources;
 mod store;
 
@@ -24,11 +26,27 @@ use serde::Serialize;
 pub use left_out::LeftOut;
 pub use store::run;
 
+/// The form of what is imported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ImportForm {
+    /// Files of records, which their content tells: WARC, ARC, WACZ.
+    #[default]
+    Records,
+    /// Folders that HTTrack mirrored, with its cache.
+    Httrack,
+    /// Pages saved in one file: MHTML, or HTML with a comment that says from where.
+    Mhtml,
+    /// Folders whose paths are URLs, as wget mirrors them.
+    Folder,
+}
+
 /// What to import, and how.
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
-    /// WARC files and WACZ packages; they are read in the order of the dates of their first records.
+    /// WARC and ARC files and WACZ packages; they are read in the order of the dates of their first records.
     pub files: Vec<PathBuf>,
+    /// What these files are.
+    pub form: ImportForm,
     /// Number of threads that parse and compress.
     pub threads: usize,
     /// Whether texts are added to the full-text index.
@@ -71,7 +89,7 @@ pub struct ImportStatus {
     /// Records that belong to no capture.
     #[serde(flatten)]
     pub left_out: LeftOut,
-    /// Files that could not be read, or are not WARC files.
+    /// Files that could not be read, or are not files of records.
     pub refused_files: u64,
 }
 

@@ -16,7 +16,7 @@ use crossbeam::channel::Sender;
 use super::gather::{CaptureRecords, Gatherer, ImportYield};
 use super::room::{Bytes, Room, RoomLease};
 use super::sources::{ImportSource, in_order};
-use super::{ImportNote, NoteKind};
+use super::{ImportForm, ImportNote, NoteKind};
 
 /// Maximum bytes on disk of contents that are too long for memory, between reading and storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;
@@ -67,6 +67,7 @@ impl ReadItem {
 /// The inputs of the reading thread.
 pub(super) struct ImportReader<'a> {
     pub(super) files: &'a [PathBuf],
+    pub(super) form: ImportForm,
     /// Whether a record that is cut by the end of its file is read.
     pub(super) keep_cut: bool,
     /// Compressed bytes read so far.
@@ -91,7 +92,7 @@ impl ImportReader<'_> {
             number += 1;
             !self.stop.is_stopped() && items.send(queued).is_ok()
         };
-        for source in in_order(self.files) {
+        for source in in_order(self.files, self.form) {
             if !self.read_file(&source, &mut send) {
                 return;
             }
@@ -114,14 +115,15 @@ impl ImportReader<'_> {
         let note = |offset, kind, what: String| {
             ReadItem::Note(ImportNote { file: name.to_string(), offset, kind, what })
         };
-        let source = match source.open() {
-            Ok(file) => source.unpacked(Counted { file, bytes: self.bytes.clone() }),
+        let counted = |file| Counted { file, bytes: self.bytes.clone() };
+        let source = match source.open().and_then(|file| source.unpacked(counted(file))) {
+            Ok(source) => source,
             Err(what) => return send(note(None, NoteKind::File, what)),
         };
         let mut limits = ReadLimits::default();
         limits.memory_bytes_max = self.memory.document() as u64;
         limits.window_bytes_max = self.memory.bodies() as u64;
-        let records = RecordReader::new(source).with_limits(limits);
+        let records = RecordReader::new(source).with_limits(limits).with_arc();
         let records = records.with_spools(Arc::new(RealDisk), self.spools.clone());
         let mut gatherer = Gatherer::new(self.memory.bodies() as u64 / 4);
         let mut gathered = Vec::new();

@@ -1,28 +1,27 @@
-//! The files to read: WARC files, also those inside WACZ packages.
+//! The files to read: WARC and ARC files, also those inside WACZ packages.
 //!
 //! A package stores its records uncompressed (Webrecorder, "Web Archive Collection Zipped" 1.1.1, section 5.2.1), so
 //! they are read in place, like a separate file. Some tools deflate them nevertheless, and some put packages into a
 //! package.
 
+use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom, Take};
+use std::io::{self, BufReader, Cursor, Read, Seek, SeekFrom, Take};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use archive_storage::warc::{ReadLimits, RecordError, RecordReader};
 use chrono::{DateTime, Utc};
-use flate2::read::{DeflateDecoder, MultiGzDecoder};
+use flate2::read::DeflateDecoder;
 use zip::{CompressionMethod, ZipArchive};
+
+use super::ImportForm;
+use super::made::{self, HttrackMirror, MadeHead};
+use super::saved::{self, SavedPage};
 
 /// Number of records at the start of a file that are searched for a date.
 const DATED_WITHIN: usize = 4;
-
-/// Start of every ARC file (Internet Archive, "Arc File Format", 1996).
-const ARC_START: &[u8] = b"filedesc:";
-
-/// Start of gzip members.
-const GZIP_START: &[u8] = &[0x1f, 0x8b];
 
 /// Start of ZIP files that are not empty.
 const ZIP_START: &[u8] = b"PK\x03\x04";
@@ -50,48 +49,76 @@ pub(super) struct ImportSource {
     /// Byte range of the records in the file, or why they cannot be read.
     bytes: Result<Range<u64>, String>,
     is_deflated: bool,
+    made: SourceKind,
+}
+
+/// What the bytes of a source are.
+enum SourceKind {
+    /// Records.
+    Records,
+    /// The end of a block, of which this is the head and the length.
+    Block((MadeHead, u64)),
+    /// A page in an MHTML file that was saved then.
+    Mhtml(DateTime<Utc>),
 }
 
 impl ImportSource {
+    /// A file that cannot be read, and why.
+    fn refused(path: &Path, why: String) -> Self {
+        let (name, made) = (path.display().to_string().into(), SourceKind::Records);
+        Self { name, path: path.to_owned(), bytes: Err(why), is_deflated: false, made }
+    }
+
+    /// A file that is the end of a block.
+    fn made(path: &Path, head: Result<MadeHead, String>) -> Self {
+        let length = || std::fs::metadata(path).map(|found| found.len()).map_err(unreadable);
+        match head.and_then(|head| Ok((head, length()?))) {
+            Ok(block) => {
+                let made = SourceKind::Block(block);
+                Self { made, bytes: Ok(0..u64::MAX), ..Self::refused(path, String::new()) }
+            }
+            Err(why) => Self::refused(path, why),
+        }
+    }
+
     /// Opens the byte range of the records.
     ///
     /// # Errors
     /// If it cannot be read; a message.
     pub(super) fn open(&self) -> Result<Take<File>, String> {
         let bytes = self.bytes.clone()?;
-        if self.is_arc(&bytes).map_err(unreadable)? {
-            return Err(
-                "this is an ARC file, and only WARC 1.0 and 1.1 are read; make a WARC file of it with \
-                        `warcio recompress FILE NEW.warc.gz`"
-                    .to_owned(),
-            );
-        }
         part(&self.path, &bytes).map_err(unreadable)
     }
 
-    /// Removes what the package did to the bytes of the range.
-    pub(super) fn unpacked<'a>(&self, bytes: impl Read + 'a) -> Box<dyn Read + 'a> {
-        if self.is_deflated { Box::new(DeflateDecoder::new(bytes)) } else { Box::new(bytes) }
-    }
-
-    fn is_arc(&self, bytes: &Range<u64>) -> io::Result<bool> {
-        let mut start = Vec::new();
-        self.unpacked(part(&self.path, bytes)?).take(2).read_to_end(&mut start)?;
-        let file = BufReader::new(self.unpacked(part(&self.path, bytes)?));
-        let mut first = vec![0; ARC_START.len()];
-        // Data that cannot be decompressed is not an ARC file; the record reader reports what is wrong with it.
-        let is_read = match start == GZIP_START {
-            true => MultiGzDecoder::new(file).read_exact(&mut first).is_ok(),
-            false => { file }.read_exact(&mut first).is_ok(),
-        };
-        Ok(is_read && first == ARC_START)
+    /// Removes what the package did to the bytes of the range, and makes records of what are none.
+    ///
+    /// # Errors
+    /// If the bytes cannot be read; a message.
+    pub(super) fn unpacked<'a>(&self, bytes: impl Read + 'a) -> Result<Box<dyn Read + 'a>, String> {
+        let bytes: Box<dyn Read> =
+            if self.is_deflated { Box::new(DeflateDecoder::new(bytes)) } else { Box::new(bytes) };
+        Ok(match &self.made {
+            SourceKind::Records => bytes,
+            SourceKind::Block((head, length)) => {
+                Box::new(Cursor::new(head.before(*length)).chain(bytes).chain(&b"\r\n\r\n"[..]))
+            }
+            SourceKind::Mhtml(saved) => {
+                Box::new(Cursor::new(saved::records(bytes, *saved).map_err(unreadable)?))
+            }
+        })
     }
 
     fn first_date(&self) -> Option<DateTime<Utc>> {
         let bytes = self.bytes.as_ref().ok()?;
+        match &self.made {
+            SourceKind::Records => {}
+            SourceKind::Block((head, _)) => return Some(head.time),
+            SourceKind::Mhtml(saved) => return Some(*saved),
+        }
         let mut limits = ReadLimits::default();
         limits.content_bytes_max = DATED_BYTES_MAX;
-        let records = RecordReader::new(self.unpacked(part(&self.path, bytes).ok()?)).with_limits(limits);
+        let source = self.unpacked(part(&self.path, bytes).ok()?).ok()?;
+        let records = RecordReader::new(source).with_limits(limits).with_arc();
         records.take(DATED_WITHIN).find_map(|record| match record {
             Ok(record) => record.header.date(),
             // The content was too long to be decompressed.
@@ -103,10 +130,90 @@ impl ImportSource {
 
 /// Returns the sources in the order of the dates of their first records. Those without a date come first and are
 /// reported.
-pub(super) fn in_order(files: &[PathBuf]) -> Vec<ImportSource> {
-    let mut sources: Vec<_> = files.iter().flat_map(|file| sources(file)).collect();
+pub(super) fn in_order(files: &[PathBuf], form: ImportForm) -> Vec<ImportSource> {
+    let of = |file: &PathBuf| match form {
+        ImportForm::Records => sources(file),
+        ImportForm::Folder => or_refused(file, of_folder(file)),
+        ImportForm::Httrack => or_refused(file, of_httrack(file)),
+        ImportForm::Mhtml => or_refused(file, of_saved(file)),
+    };
+    let mut sources: Vec<_> = files.iter().flat_map(of).collect();
     sources.sort_by_cached_key(ImportSource::first_date);
     sources
+}
+
+fn or_refused(path: &Path, sources: io::Result<Vec<ImportSource>>) -> Vec<ImportSource> {
+    sources.unwrap_or_else(|error| vec![ImportSource::refused(path, unreadable(error))])
+}
+
+/// The documents of a mirrored folder.
+fn of_folder(folder: &Path) -> io::Result<Vec<ImportSource>> {
+    let files = made::of_mirror(folder)?;
+    Ok(files.into_iter().map(|(path, head)| ImportSource::made(&path, head)).collect())
+}
+
+/// The answers of a mirror of HTTrack. Documents that the cache has are those that were received; the others are in the
+/// mirror.
+fn of_httrack(folder: &Path) -> io::Result<Vec<ImportSource>> {
+    let cache = HttrackMirror::cache(folder);
+    let mirror = HttrackMirror::open(folder)?;
+    let window = FileRange::open(&cache, &(0..u64::MAX))?;
+    let mut zip = ZipArchive::new(Metered { file: BufReader::new(window), left: DIRECTORY_BYTES_MAX })?;
+    let (mut files, mut heads) = (Vec::new(), HashMap::new());
+    for place in 0..zip.len() {
+        let entry = zip.by_index_raw(place)?;
+        let url = entry.name()?.into_owned();
+        let head = made::said_of_answer(&cache, entry.header_start()).map_err(unreadable);
+        let head = head.and_then(|said| mirror.head(&url, &said));
+        let packing = match (entry.compression(), entry.encrypted()) {
+            (CompressionMethod::Stored, false) => Ok(PackageContent::Stored),
+            (CompressionMethod::Deflated, false) => Ok(PackageContent::Deflated),
+            _ => Err("is compressed in a way that HTTrack does not use".to_owned()),
+        };
+        let start = entry.data_start().unwrap_or_default();
+        let bytes = packing.map(|packing| (start..start.saturating_add(entry.compressed_size()), packing));
+        heads.insert(url.clone(), (head, entry.size()));
+        files.push((url, bytes));
+    }
+    refuse_overlaps(&mut files);
+    let each = files.into_iter().filter_map(|(url, bytes)| {
+        let (head, length) = heads.remove(&url)?;
+        let name = format!("{}/{url}", cache.display());
+        Some(match head.and_then(|(head, file)| Ok((head, file, bytes?))) {
+            Ok((head, Some(file), _)) => ImportSource::made(&file, Ok(head)),
+            Ok((head, None, (bytes, packing))) => ImportSource {
+                name: name.into(),
+                path: cache.clone(),
+                bytes: Ok(bytes),
+                is_deflated: packing == PackageContent::Deflated,
+                made: SourceKind::Block((head, length)),
+            },
+            Err(why) => ImportSource { name: name.into(), ..ImportSource::refused(&cache, why) },
+        })
+    });
+    Ok(each.collect())
+}
+
+/// A page that was saved in one file.
+fn of_saved(path: &Path) -> io::Result<Vec<ImportSource>> {
+    let mut beginning = Vec::new();
+    File::open(path)?.take(saved::BEGINNING_BYTES).read_to_end(&mut beginning)?;
+    let modified = made::modified(path)?;
+    let source = match saved::recognise(&beginning) {
+        Some(SavedPage::Html(url, time)) => ImportSource::made(
+            path,
+            Ok(MadeHead::resource(&url, time.unwrap_or(modified), Some("text/html"))),
+        ),
+        Some(SavedPage::Mhtml(time)) => {
+            let made = SourceKind::Mhtml(time.unwrap_or(modified));
+            ImportSource { made, bytes: Ok(0..u64::MAX), ..ImportSource::refused(path, String::new()) }
+        }
+        None => {
+            let what = "it is neither MHTML nor HTML with a comment that says from where it was saved";
+            ImportSource::refused(path, what.to_owned())
+        }
+    };
+    Ok(vec![source])
 }
 
 fn sources(path: &Path) -> Vec<ImportSource> {
@@ -114,7 +221,8 @@ fn sources(path: &Path) -> Vec<ImportSource> {
     let source = |name: String, packed: Result<(Range<u64>, PackageContent), String>| {
         let is_deflated = packed.as_ref().is_ok_and(|(_, packing)| *packing == PackageContent::Deflated);
         let bytes = packed.map(|(bytes, _)| bytes);
-        ImportSource { name: name.into(), path: path.to_owned(), bytes, is_deflated }
+        let made = SourceKind::Records;
+        ImportSource { name: name.into(), path: path.to_owned(), bytes, is_deflated, made }
     };
     match package(path, &(0..u64::MAX), 0) {
         Ok(None) => vec![source(name, Ok((0..u64::MAX, PackageContent::Stored)))],

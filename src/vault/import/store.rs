@@ -69,8 +69,9 @@ pub fn run(
     let body_bytes_max = memory.document().min(ParseLimits::default().body_bytes_max);
     thread::scope(|scope| {
         let spools = recorder.store().path().join(segment::FOLDER);
-        let (files, keep_cut) = (&options.files, options.keep_cut);
-        let reader = ImportReader { files, keep_cut, bytes: Arc::clone(&bytes), stop, memory, spools };
+        let ImportOptions { files, form, keep_cut, .. } = options;
+        let (form, keep_cut) = (*form, *keep_cut);
+        let reader = ImportReader { files, form, keep_cut, bytes: Arc::clone(&bytes), stop, memory, spools };
         let thread = thread::Builder::new().name("read".to_owned());
         thread.spawn_scoped(scope, move || reader.run(&item_sender)).map_err(RecorderError::Thread)?;
         let encoder = recorder.store().encoder()?;

@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 use encoding_rs::Encoding;
 use roxmltree::Node;
+use serde_json::Value;
 
+use super::dates::parse_date;
 use super::html::{Attribute, HtmlElement, Markup, decode_entities, one_line, value};
 use super::outlinks::Outlinks;
 use super::{DocumentKind, FetchedDocument, ParseLimits, charset, headers, language, parse, xml};
@@ -39,6 +41,12 @@ pub struct DocumentFacts {
     pub author: String,
     /// URL or text of a licence.
     pub licence: String,
+    /// Headline, as it is shown where the document is shared or listed.
+    pub headline: String,
+    /// When it was published, and last changed, in seconds since 1970.
+    pub published: Option<i64>,
+    /// See `published`.
+    pub revised: Option<i64>,
     /// Alternative texts of pictures, ` | ` between them.
     pub alt: String,
     /// Number of pictures.
@@ -86,11 +94,21 @@ struct Said {
     keywords: Named,
     author: Named,
     licence: Named,
+    headline: Named,
+    published: Named,
+    revised: Named,
     language: Named,
 }
 
-/// Names in HTML, in lower case and with a point after a prefix, and of elements of XML, the preferred ones first.
-const DESCRIPTIONS: [&str; 7] = [
+/// Maximum bytes of a JSON-LD script that is read.
+const JSON_BYTES_MAX: usize = 1 << 20;
+
+/// Maximum number of lists and objects of a JSON-LD script in one another that are read.
+const JSON_DEPTH_MAX: usize = 4;
+
+/// Names in HTML, in lower case and with a point after a prefix, in JSON-LD, with `ld.` before them, and of elements of XML, the
+/// preferred ones first.
+const DESCRIPTIONS: [&str; 8] = [
     "description",
     "dc.description",
     "dcterms.description",
@@ -98,11 +116,13 @@ const DESCRIPTIONS: [&str; 7] = [
     "subtitle",
     "abstract",
     "summary",
+    "ld.description",
 ];
-const KEYWORDS: [&str; 5] = ["keywords", "dc.subject", "dcterms.subject", "subject", "category"];
-const AUTHORS: [&str; 6] =
-    ["author", "dc.creator", "dcterms.creator", "article.author", "creator", "managingeditor"];
-const LICENCES: [&str; 9] = [
+const KEYWORDS: [&str; 6] =
+    ["keywords", "dc.subject", "dcterms.subject", "subject", "category", "ld.keywords"];
+const AUTHORS: [&str; 7] =
+    ["author", "dc.creator", "dcterms.creator", "ld.author", "article.author", "creator", "managingeditor"];
+const LICENCES: [&str; 10] = [
     "rel",
     "creativecommons",
     "license",
@@ -112,7 +132,33 @@ const LICENCES: [&str; 9] = [
     "rights",
     "dc.rights.license",
     "copyright",
+    "ld.license",
 ];
+const HEADLINES: [&str; 6] =
+    ["ld.headline", "headline", "og.title", "dc.title", "dcterms.title", "twitter.title"];
+const PUBLISHED: [&str; 10] = [
+    "ld.datepublished",
+    "datepublished",
+    "article.published_time",
+    "dcterms.issued",
+    "dc.date.issued",
+    "dcterms.created",
+    "dcterms.date",
+    "dc.date",
+    "date",
+    "pubdate",
+];
+const REVISED: [&str; 7] = [
+    "ld.datemodified",
+    "datemodified",
+    "article.modified_time",
+    "og.updated_time",
+    "dcterms.modified",
+    "updated",
+    "lastbuilddate",
+];
+/// Media type of scripts that describe the document.
+const JSON_LD: &str = "application/ld+json";
 const LANGUAGES: [&str; 4] = ["lang", "xml:lang", "language", "content-language"];
 
 /// Where Creative Commons has its licences, which say the same without `rel="license"`.
@@ -125,6 +171,53 @@ impl Said {
         self.keywords.take(&KEYWORDS, &name, text);
         self.author.take(&AUTHORS, &name, text);
         self.licence.take(&LICENCES, &name, text);
+        self.headline.take(&HEADLINES, &name, text);
+        // Only what is a date counts, and of several dates of one name the first.
+        for (dates, names) in [(&mut self.published, &PUBLISHED[..]), (&mut self.revised, &REVISED)] {
+            let rank = names.iter().position(|known| *known == name).filter(|_| parse_date(text).is_some());
+            let is_better = |rank: &usize| dates.0.as_ref().is_none_or(|(known, _)| rank < known);
+            if let Some(rank) = rank.filter(is_better) {
+                dates.0 = Some((rank, text.to_owned()));
+            }
+        }
+    }
+
+    /// Takes what a JSON-LD script says of the document (schema.org): its objects with a headline or a date, at the top or in a
+    /// `@graph`; other objects are about publishers, parts and products.
+    fn take_json(&mut self, json: &Value, depth: usize) {
+        let object = match json {
+            Value::Array(all) if depth < JSON_DEPTH_MAX => {
+                all.iter().for_each(|one| self.take_json(one, depth + 1));
+                return;
+            }
+            Value::Object(object) => object,
+            _ => return,
+        };
+        if let Some(graph) = object.get("@graph").filter(|_| depth < JSON_DEPTH_MAX) {
+            self.take_json(graph, depth + 1);
+        }
+        if ["headline", "datePublished", "dateModified"].iter().any(|name| object.contains_key(*name)) {
+            for name in
+                ["headline", "description", "keywords", "author", "license", "datePublished", "dateModified"]
+            {
+                object.get(name).into_iter().for_each(|said| self.take_value(name, said, depth));
+            }
+        }
+    }
+
+    /// Takes a text, the name or address of an object, or a list of these.
+    fn take_value(&mut self, name: &str, value: &Value, depth: usize) {
+        match value {
+            Value::String(text) => self.take(&format!("ld.{name}"), &decode_entities(text)),
+            Value::Array(all) if depth < JSON_DEPTH_MAX => {
+                all.iter().for_each(|one| self.take_value(name, one, depth + 1));
+            }
+            Value::Object(object) if depth < JSON_DEPTH_MAX => {
+                let called = object.get("name").or_else(|| object.get("url")).or_else(|| object.get("@id"));
+                called.into_iter().for_each(|called| self.take_value(name, called, depth + 1));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -166,6 +259,9 @@ pub fn facts(source: &FetchedDocument<'_>, limits: &ParseLimits) -> DocumentFact
     (facts.title, facts.text) = (parsed.title, parsed.text);
     (facts.description, facts.keywords) = (said.description.text(), said.keywords.text());
     (facts.author, facts.licence) = (said.author.text(), said.licence.text());
+    facts.headline = said.headline.text();
+    facts.published = parse_date(&said.published.text());
+    facts.revised = parse_date(&said.revised.text());
     facts
 }
 
@@ -178,7 +274,13 @@ impl DocumentFacts {
             }
             let element = HtmlElement::of(tag.name);
             self.read_tag(element, tag.attributes, said);
-            markup.raw_text_of(element);
+            let is_json = element == HtmlElement::Script
+                && value(tag.attributes, "type")
+                    .is_some_and(|kind| kind.trim().eq_ignore_ascii_case(JSON_LD));
+            let raw = markup.raw_text_of(element).filter(|raw| is_json && raw.len() <= JSON_BYTES_MAX);
+            if let Some(json) = raw.and_then(|raw| serde_json::from_str(raw).ok()) {
+                said.take_json(&json, 0);
+            }
         }
     }
 
@@ -319,6 +421,41 @@ mod tests {
         assert_eq!((&*plain.declared_language, &*plain.licence), ("", ""));
         let by_link = of("text/html", b"<a href=https://creativecommons.org/licenses/by/4.0/>x</a>");
         assert_eq!(by_link.licence, "https://creativecommons.org/licenses/by/4.0/");
+    }
+
+    #[test]
+    fn pages_say_when_they_were_published() {
+        let page = of(
+            "text/html",
+            r#"<meta property=og:title content="Shared"><meta property="article:published_time" content="2024-01-02T03:04:05Z">
+             <meta name=date content="2020-01-01"><meta name=author content=Ada><meta itemprop=dateModified content="no date">
+             <meta property="og:updated_time" content="2024-02-01">
+             <script type="application/ld+json">{"@graph": [{"@type": "Organization", "description": "no", "name": "no"},
+             {"@type": "NewsArticle", "headline": "Head &amp; line", "description": "What it says", "author": [{"name": "Bob"}, "Eve"],
+             "keywords": ["a", "b"], "license": {"@id": "https://l.test/"}, "dateModified": "2024-03-01T00:00:00+01:00"}]}</script>
+             <script type="application/ld+json">{"broken": </script>"#
+                .as_bytes(),
+        );
+        let said = [&*page.headline, &*page.description, &*page.author, &*page.keywords, &*page.licence];
+        assert_eq!(said, ["Head & line", "What it says", "Ada", "a, b", "https://l.test/"]);
+        assert_eq!((page.published, page.revised), (Some(1_704_164_645), Some(1_709_247_600)));
+        let shared = of("text/html", b"<meta property=og:title content=Shared><meta name=date content=soon>");
+        assert_eq!((&*shared.headline, shared.published), ("Shared", None));
+    }
+
+    #[test]
+    fn descriptions_in_json_are_read_up_to_their_limits() {
+        let nested = |depth: usize| {
+            let list = format!("{}{{\"headline\": \"x\"}}{}", "[".repeat(depth), "]".repeat(depth));
+            of("text/html", format!("<script type=application/ld+json>{list}</script>").as_bytes()).headline
+        };
+        assert_eq!((nested(JSON_DEPTH_MAX), nested(JSON_DEPTH_MAX + 1)), ("x".to_owned(), String::new()));
+        let long = |bytes: usize| {
+            let json = r#"{"headline": "x"}"#;
+            let json = json.to_owned() + &" ".repeat(bytes - json.len());
+            of("text/html", format!("<script type=application/ld+json>{json}</script>").as_bytes()).headline
+        };
+        assert_eq!((long(JSON_BYTES_MAX), long(JSON_BYTES_MAX + 1)), ("x".to_owned(), String::new()));
     }
 
     #[test]

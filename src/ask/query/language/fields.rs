@@ -83,6 +83,9 @@ pub(crate) enum Column {
     Keywords,
     Author,
     Licence,
+    Headline,
+    Published,
+    Revised,
     Alt,
     Pictures,
     PicturesWithoutAlt,
@@ -171,7 +174,7 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [FieldEntry; 95] = {
+pub(crate) const KNOWN: [FieldEntry; 98] = {
     use Column as C;
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
@@ -388,7 +391,7 @@ pub(crate) const KNOWN: [FieldEntry; 95] = {
             PC,
             Text,
             Record,
-            "what it says that it is about (meta, Dublin Core, feeds)",
+            "what it says that it is about (meta, Dublin Core, Open Graph, JSON-LD, feeds)",
         ),
         known(
             C::Keywords,
@@ -396,10 +399,13 @@ pub(crate) const KNOWN: [FieldEntry; 95] = {
             PC,
             Text,
             Record,
-            "its keywords (meta, Dublin Core, categories of feeds)",
+            "its keywords (meta, Dublin Core, JSON-LD, categories of feeds)",
         ),
         known(C::Author, "author", PC, Text, Record, "who it says has written it"),
         known(C::Licence, "licence", PC, Text, Record, "the URL or text of the licence that it names"),
+        known(C::Headline, "headline", PC, Text, Record, "its headline (JSON-LD, Open Graph, Dublin Core)"),
+        known(C::Published, "published", PC, Time, Record, "when it says that it was published"),
+        known(C::Revised, "revised", PC, Time, Record, "when it says that it was last changed"),
         known(C::Alt, "alt", PC, Text, Record, "the alternative texts of its pictures, a bar between them"),
         known(C::Pictures, "pictures", PC, Number, Record, "pictures in an HTML page"),
         known(
@@ -666,6 +672,9 @@ impl Column {
                     | Self::Keywords
                     | Self::Author
                     | Self::Licence
+                    | Self::Headline
+                    | Self::Published
+                    | Self::Revised
                     | Self::Alt
                     | Self::Pictures
                     | Self::PicturesWithoutAlt

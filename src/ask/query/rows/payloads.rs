@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use archive_storage::{CaptureId, UrlId};
 use archive_web::parse::{DocumentFacts, DocumentKind};
+use chrono::DateTime;
 
 use crate::query::language::{Column, Found, RESOURCE, Value, yes_no};
 use crate::query::rows::ahead::{Ahead, known};
@@ -147,6 +148,9 @@ impl World<'_> {
 
 fn value(facts: &DocumentFacts, column: Column) -> Value {
     let text = |text: &str| Value::from(text);
+    let time = |seconds: Option<i64>| {
+        seconds.and_then(|seconds| DateTime::from_timestamp(seconds, 0)).map_or(Value::Empty, Value::Time)
+    };
     match column {
         Column::VersionTitle => text(&facts.title),
         Column::Text if facts.title.is_empty() => text(&facts.text),
@@ -160,6 +164,9 @@ fn value(facts: &DocumentFacts, column: Column) -> Value {
         Column::Keywords => text(&facts.keywords),
         Column::Author => text(&facts.author),
         Column::Licence => text(&facts.licence),
+        Column::Headline => text(&facts.headline),
+        Column::Published => time(facts.published),
+        Column::Revised => time(facts.revised),
         Column::Alt => text(&facts.alt),
         Column::Pictures => facts.pictures.into(),
         Column::PicturesWithoutAlt => facts.pictures_without_alt.into(),

@@ -526,7 +526,7 @@ fn pattern() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig::with_cases(24))]
     /// Whatever the texts and patterns are.
     #[test]
     fn no_page_that_fits_lacks_anything(

@@ -4,7 +4,7 @@
 //! from what visits found: 1 where a site keeps its word, 0 where its words say nothing. So a page without visits of its
 //! own begins with the announced rate as far as its site has kept its word elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Strength of the prior slopes, of all sites (0) and of a site (that of all), as variance of pages times their number.
 const CAUTION: f64 = 10.0;
@@ -53,7 +53,8 @@ struct Trust {
 pub(super) struct Promises {
     /// Logarithm of the announced rate, and site, of each page that has one.
     pages: HashMap<usize, (f64, usize)>,
-    sums: HashMap<usize, Sums>,
+    /// In order, so that the same visits teach the same.
+    sums: BTreeMap<usize, Sums>,
     trust: HashMap<usize, Trust>,
 }
 
@@ -86,7 +87,7 @@ impl Promises {
             products += product;
         }
         let usual = products / squares;
-        for (site, sums) in self.sums.drain() {
+        for (site, sums) in std::mem::take(&mut self.sums) {
             let (square, product) = sums.spread();
             let slope = (product + SITE_CAUTION * usual) / (square + SITE_CAUTION);
             self.trust.insert(site, Trust { slope: slope.clamp(0.0, 1.0), mean: sums.promised / sums.pages });

@@ -20,20 +20,38 @@ const CLASS_CHARACTERS_MAX: u32 = 1024;
 /// Maximum number of words that an expression needs; further ones are not looked for.
 pub(super) const TESTS_MAX: usize = 32;
 
+/// Bytes of letters that are no more than [`WORD_BYTES_MAX`] when they are small, which takes twice as many at most.
+const SURE_BYTES_MAX: usize = WORD_BYTES_MAX / 2;
+
 /// Returns the terms for the signs of a title and a text, each after a space. [`SIGN`] alone says that the index has
 /// each of their words and signs.
 pub(crate) fn terms(title: &str, text: &str) -> String {
-    let mut signs = [false; 128];
+    let mut seen = [false; 256];
     let mut is_whole = true;
     for part in [title, text] {
-        for run in part.split(|c: char| c.is_ascii() && !c.is_ascii_alphanumeric()) {
-            // Small letters take at most twice the bytes of capitals.
-            is_whole &= run.len() <= WORD_BYTES_MAX / 2 || are_indexed(run);
-        }
-        part.bytes().filter(u8::is_ascii_punctuation).for_each(|sign| signs[usize::from(sign)] = true);
+        let has_all = |run: &str| run.len() <= SURE_BYTES_MAX || are_indexed(run);
+        is_whole &= note_bytes(part, &mut seen) <= SURE_BYTES_MAX || part.split(is_end).all(has_all);
     }
-    let signs = ('\0'..).zip(signs).filter(|(_, has)| *has).map(|(sign, _)| format!(" {SIGN}{sign}"));
+    let signs = ('\0'..).zip(seen).filter(|(sign, has)| *has && sign.is_ascii_punctuation());
+    let signs = signs.map(|(sign, _)| format!(" {SIGN}{sign}"));
     signs.chain(is_whole.then(|| format!(" {SIGN}"))).collect()
+}
+
+/// Whether an ASCII character ends a word.
+fn is_end(character: char) -> bool {
+    character.is_ascii() && !character.is_ascii_alphanumeric()
+}
+
+/// Notes which bytes a text has; returns the length of its longest part without an ASCII character that ends a word.
+fn note_bytes(text: &str, seen: &mut [bool; 256]) -> usize {
+    let (mut start, mut longest) = (0, 0);
+    // Without branches: every text of a crawl comes here.
+    for (at, byte) in text.bytes().enumerate() {
+        seen[usize::from(byte)] = true;
+        longest = longest.max(at - start);
+        start = if is_end(byte.into()) { at + 1 } else { start };
+    }
+    longest.max(text.len() - start)
 }
 
 /// A condition on the words and signs of a text.

@@ -36,8 +36,8 @@ def near(context, anchor, reach):
     return context[:len(anchor) + 2 * reach]
 
 
-has = collections.Counter(word for row in (texts := rows("query", "page text is not empty select url, text"))
-                          for word in set(words(row["text"])))
+texts = rows("query", "page text is not empty select url, text")
+has = collections.Counter(word for row in texts for word in set(words(row["text"])))
 rarity = lambda word: math.log1p((max(0, len(texts) - has[word]) + .5) / (has[word] + .5))
 around = collections.defaultdict(set)
 for row in rows("query", "link kind = link and source.url != target.url select source, target, text, context"):

@@ -214,7 +214,7 @@ fn a_web_with_doors_is_crawled_whole_and_nothing_secret_is_left_anywhere() {
         count += 1;
     }
     assert!(count > 20, "{count} files");
-    let served = Served::with(&archive, &["--as-archivist"]);
+    let served = Served::of(&archive);
     for path in ["/", "/runs", "/search?q=room"] {
         let page = crate::support::served::ask(&served.application, "GET", path, &[]);
         assert_eq!(find_secret(&page.content()), None, "{path}");
@@ -225,26 +225,28 @@ fn a_web_with_doors_is_crawled_whole_and_nothing_secret_is_left_anywhere() {
 #[test]
 fn log_ins_are_kept_private_and_forgotten() {
     let archive = Archive::new();
-    let server = Answers::start(|_, path| if path == "/" { html("<title>a</title>") } else { nothing() });
+    let server = Answers::start(|_, path| match path {
+        "/" => html("<title>a</title><a href=/1>1</a><a href=/2>2</a>"),
+        "/1" | "/2" => whole(401, "WWW-Authenticate: Basic realm=x\r\n", b"closed"),
+        _ => nothing(),
+    });
     let crawl = || start(&mut archive.crawl(&["http://a.test/".to_owned()], &server.at_once())).wait();
-    crawl().succeeded();
     add(&archive, &["https://a.test", "--basic", "anna"], "x").refused(2, &["it has to be a host"]);
     add(&archive, &["a.test", "--basic", "anna"], "").refused(2, &["the password is empty"]);
     add(&archive, &["a.test"], "x").refused(2, &["--basic <NAME>"]);
     add(&archive, &["a.test", "--field", "Host"], "x").refused(2, &["the program sets this field itself"]);
-    add(&archive, &["a.test", "--basic", "anna", "--shown"], "x").succeeded();
+    add(&archive, &["http://a.test", "--basic", "anna", "--shown"], "x").succeeded();
     assert!(!archive.path.join("access.toml").exists());
     let said = crawl().succeeded().errors;
-    assert!(
-        said.contains("a log-in (basic) is shown at a.test; access.toml shows everybody what it opens"),
-        "{said}"
-    );
+    let shown = "a log-in (basic) is shown at http://a.test; access.toml shows everybody what it opens";
+    assert!(said.contains(shown), "{said}");
+    assert_eq!(said.matches("a.test refuses its log-in (status 401)").count(), 1, "{said}");
     let file = archive.path.join("secrets/logins.json");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o604)).unwrap();
     crawl().refused(1, &["secrets/logins.json", "its mode is 604", "chmod 600"]);
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     archive.run("login remove", &["b.test"]).refused(2, &["there is no log-in for b.test"]);
-    archive.run("login remove", &["a.test"]).succeeded();
+    archive.run("login remove", &["http://a.test"]).succeeded();
     assert!(!crawl().succeeded().errors.contains("log-in"));
     assert!(archive.json::<&str>("login list", &[]).is_empty());
 }

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 
@@ -41,6 +43,11 @@ fn walled() -> (Answers, Log) {
                 _ => nothing(),
             },
             ("wall.test", path) => set(path, "seen=s3cr3t; Path=/"),
+            ("both.test", "/a" | "/b") if cookies.is_empty() => {
+                thread::sleep(Duration::from_millis(500));
+                set(path, "both=1; Path=/")
+            }
+            ("both.test", "/a" | "/b") => html("<title>both</title>"),
             ("bounce.test", "/item?try=1") => set("/item", "ok=1; Path=/"),
             ("bounce.test", "/item") if cookies.contains("ok=1") => html("<title>the article</title>text"),
             ("bounce.test", "/item") => redirect("/item?try=1"),
@@ -51,7 +58,13 @@ fn walled() -> (Answers, Log) {
     (server, log)
 }
 
-const SEEDS: [&str; 3] = ["http://wall.test/", "http://bounce.test/item", "http://endless.test/"];
+const SEEDS: [&str; 5] = [
+    "http://wall.test/",
+    "http://both.test/a",
+    "http://both.test/b",
+    "http://bounce.test/item",
+    "http://endless.test/",
+];
 
 fn crawl(archive: &Archive, server: &Answers, more: &[&str]) {
     let seeds = SEEDS.map(str::to_owned);
@@ -86,6 +99,9 @@ fn what_is_captured_is_the_page_behind_a_cookie_wall() {
     let archive = Archive::new();
     crawl(&archive, &server, &[]);
     assert_eq!(captured(&archive, "http://wall.test/"), said(&[(200, "wall")]));
+    for page in ["http://both.test/a", "http://both.test/b"] {
+        assert_eq!(captured(&archive, page), said(&[(200, "wall")]), "both had left when the cookie came");
+    }
     assert_eq!(captured(&archive, "http://wall.test/more"), said(&[(200, "cookies")]));
     assert_eq!(captured(&archive, "http://wall.test/i.png"), said(&[(200, "cookies")]));
     assert_eq!(captured(&archive, "http://bounce.test/item"), said(&[(302, ""), (200, "wall")]));

@@ -54,12 +54,19 @@ impl EngineRun<'_> {
         if tag.robots || !(300..400).contains(&answer.outcome.status) {
             return Ok(false);
         }
-        if answer.opens.as_ref().is_some_and(|target| canonical(target) == answer.outcome.url) {
+        // It may have been on its way when another answer set the cookie.
+        let is_early = answer.outcome.facts.session.is_none() && self.has_cookies(tag);
+        let url = &answer.outcome.url;
+        let opens_itself = answer.opens.as_ref().is_some_and(|target| canonical(target) == *url);
+        let mut links = answer.outcome.facts.links.iter().filter(|link| link.kind == LinkKind::Redirect);
+        if opens_itself || is_early && links.any(|link| link.url == *url) {
             return Ok(self.walls.take_turn(tag.id) && self.ask_past_wall(tag.id, now)?);
         }
+        // An answer that sets a cookie for where it leads is a gate itself.
+        if answer.opens.is_some() {
+            return Ok(false);
+        }
         let Some((gate, is_asked)) = self.known_gate(tag, answer)? else { return Ok(false) };
-        // The page may have been on its way when the gate set its cookie.
-        let is_early = answer.outcome.facts.session.is_none() && self.has_cookies(tag);
         if is_asked && !is_early || !self.walls.take_turn(tag.id) {
             return Ok(false);
         }

@@ -101,7 +101,7 @@ fn pictures_show_how_early_importance_was_found() {
     assert_eq!(of_columns.pages, of_tables.pages);
     assert!((of_columns.best_mean_importance - of_tables.best_mean_importance).abs() < 1e-5);
     let day = 1_767_225_600;
-    let of_day = |day: u32| OrderPlot::of(&store, Some(day..=day + 86_399)).unwrap();
+    let of_day = |day: u32| OrderPlot::of(&store, Some(&(day..=day + 86_399))).unwrap();
     assert_eq!([of_day(day), of_day(day + 86_400)].map(|plot| plot.pages), [first as u64, 0]);
     assert!(of_tables.pages < TABLE_PAGES_MAX);
 

@@ -102,7 +102,7 @@ fn mirrors_of_httrack_are_the_answers_that_its_cache_tells_of() {
     write(folder.path(), "secret", "not for an archive");
 
     let archive = Archive::new();
-    let (findings, summary) = import(&archive, "httrack", &[mirror.clone()]);
+    let (findings, summary) = import(&archive, "httrack", std::slice::from_ref(&mirror));
     assert_eq!(summary["captures"], 5, "{findings:?}");
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(findings[0]["file"].as_str().unwrap().ends_with("hts-cache/new.zip/http://a.test/unknown"));

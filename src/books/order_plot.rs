@@ -55,7 +55,7 @@ impl OrderPlot {
     ///
     /// # Errors
     /// When the archive cannot be read.
-    pub fn of(store: &Store, within: Option<RangeInclusive<u32>>) -> Result<Self, Error> {
+    pub fn of(store: &Store, within: Option<&RangeInclusive<u32>>) -> Result<Self, Error> {
         Self::of_at_most(store, within, [PAGES_MAX, TABLE_PAGES_MAX])
     }
 
@@ -65,13 +65,13 @@ impl OrderPlot {
     /// As [`OrderPlot::of`].
     pub fn of_at_most(
         store: &Store,
-        within: Option<RangeInclusive<u32>>,
+        within: Option<&RangeInclusive<u32>>,
         [most, most_of_tables]: [u64; 2],
     ) -> Result<Self, Error> {
         let is_meant = |first: u32, captures: u64, status: u64| {
             captures > 0
                 && !(300..400).contains(&status)
-                && within.as_ref().is_none_or(|within| within.contains(&first))
+                && within.is_none_or(|within| within.contains(&first))
         };
         let (each_page_of, fetched) = match Prepared::open(store)? {
             Some(prepared) => from_columns(&prepared, most, is_meant)?,

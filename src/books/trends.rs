@@ -158,7 +158,7 @@ impl Trends {
         write().map_err(FileError::at(&path))
     }
 
-    /// How far what pages were thought to have was from what they have now: at each of at most [`POINTS_MAX`] times, the
+    /// How far what pages were thought to have was from what they have now: at each of at most `POINTS_MAX` times, the
     /// part of the importance that the pages known by then had in other places than now (half the sum of the absolute
     /// differences of their shares; 0 to 1, to within a step), and the number of these pages. The last one is 0.
     #[must_use]

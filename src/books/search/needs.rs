@@ -175,10 +175,10 @@ struct Reader {
 impl Reader {
     fn need(&mut self, hir: &Hir) -> Need {
         let parts = self.parts(hir);
-        self.need_of(parts)
+        self.need_of(&parts)
     }
 
-    fn need_of(&mut self, parts: Vec<Part>) -> Need {
+    fn need_of(&mut self, parts: &[Part]) -> Need {
         let is_break = |part: Option<&Part>| matches!(part, Some(Part::Break(_)));
         let mut all = Vec::new();
         for (place, part) in parts.iter().enumerate() {
@@ -245,8 +245,8 @@ impl Reader {
                 push(parts, repeated);
             }
             HirKind::Alternation(branches) => {
-                let branches = branches.iter().map(|branch| self.parts(branch)).collect();
-                let either = self.either(branches);
+                let branches: Vec<_> = branches.iter().map(|branch| self.parts(branch)).collect();
+                let either = self.either(&branches);
                 push(parts, either);
             }
         }
@@ -263,15 +263,15 @@ impl Reader {
                 Part::Solid(Solid { expression, first, is_literal: false, is_filled })
             }
             Some(Part::Break(need)) if *min > 0 => Part::Break(need.clone()),
-            _ if *min > 0 => Part::Unknown(self.need_of(parts)),
+            _ if *min > 0 => Part::Unknown(self.need_of(&parts)),
             _ if parts.is_empty() => Part::Solid(Solid::empty()),
             _ => Part::Unknown(Need::nothing()),
         }
     }
 
-    fn either(&mut self, branches: Vec<Vec<Part>>) -> Part {
+    fn either(&mut self, branches: &[Vec<Part>]) -> Part {
         let mut solids = Vec::new();
-        for branch in &branches {
+        for branch in branches {
             match only(branch) {
                 Some(Part::Solid(solid)) => solids.push(solid.clone()),
                 None if branch.is_empty() => solids.push(Solid::empty()),
@@ -288,7 +288,7 @@ impl Reader {
             });
         }
         let are_breaks = branches.iter().all(|branch| matches!(only(branch), Some(Part::Break(_))));
-        let need = Need::Any(branches.into_iter().map(|branch| self.need_of(branch)).collect());
+        let need = Need::Any(branches.iter().map(|branch| self.need_of(branch)).collect());
         if are_breaks { Part::Break(need) } else { Part::Unknown(need) }
     }
 

@@ -17,7 +17,7 @@ pub(super) fn order(
 ) -> Result<Arc<OrderPlot>, PageProblem> {
     let seconds = |time: chrono::DateTime<chrono::Utc>| u32::try_from(time.timestamp()).unwrap_or(0);
     let within = run.map(|run| (seconds(run.began), seconds(run.reported)));
-    let make = || OrderPlot::of(asked.opened.store, within.map(|(began, ended)| began..=ended));
+    let make = || OrderPlot::of(asked.opened.store, within.map(|(began, ended)| began..=ended).as_ref());
     Ok(asked.opened.cache.orders.of(asked.opened, within, |plot| size_of_val(&*plot.points), make)?)
 }
 

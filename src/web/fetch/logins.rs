@@ -375,7 +375,7 @@ pub(super) fn without_cookies(head: &[u8]) -> Option<Vec<u8>> {
     let (mut out, mut was_field) = (Vec::with_capacity(head.len()), false);
     for line in head.split_inclusive(|byte| *byte == b'\n') {
         // A line that begins with a blank continues the one before.
-        if was_field && line.starts_with(b" ") || was_field && line.starts_with(b"\t") {
+        if was_field && (line.starts_with(b" ") || line.starts_with(b"\t")) {
             continue;
         }
         was_field = is_field(line);

@@ -14,6 +14,7 @@ pub(crate) mod names;
 pub(crate) mod plan;
 pub(crate) mod planner;
 pub(crate) mod searches;
+mod table;
 pub(crate) mod text_checks;
 pub(crate) mod times;
 pub(crate) mod types;

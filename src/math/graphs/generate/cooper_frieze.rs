@@ -6,7 +6,7 @@ use super::super::random::Random;
 use super::distinct;
 use crate::importance::{Graph, GraphBuilder};
 
-/// The parameters of the model, by the letters of the paper; each is a probability.
+/// The parameters of the model; each is a probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct CooperFrieze {
     /// Share of steps that add links to an old page; the others add a page with links.

@@ -130,6 +130,8 @@ fn mirrors_of_httrack_are_the_answers_that_its_cache_tells_of() {
     let (_, again) = import(&archive, "httrack", &[mirror]);
     assert_eq!((&again["captures"], &again["duplicates"]), (&0.into(), &5.into()));
     assert_eq!(archive.verify(), 5);
+    let (findings, _) = import(&archive, "httrack", &[folder.path().to_owned()]);
+    assert!(findings[0]["what"].as_str().unwrap().contains("no cache of HTTrack"), "{findings:?}");
 }
 
 #[test]

@@ -176,8 +176,13 @@ impl HttrackMirror {
     }
 
     /// # Errors
-    /// If the lists beside the cache cannot be read.
+    /// If there is no cache, or the lists beside it cannot be read.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        if !Self::cache(folder).is_file() {
+            return Err(io::Error::other(
+                "it has no cache of HTTrack (hts-cache/new.zip); name the folder of a mirror",
+            ));
+        }
         let beside = |name| folder.join("hts-cache").join(name);
         let started = files::read_if_there(&beside("doit.log"), START_BYTES_MAX)?.unwrap_or_default();
         let started = String::from_utf8_lossy(&started).into_owned();

@@ -76,18 +76,20 @@ fn are_apart_together(nodes: &Nodes, commands: Vec<Command>) {
     are_apart("the address", &arrivals, ADDRESS_DELAY);
 }
 
-/// Returns nodes that have each crawled a part of a web at one address, at full speed.
+/// Returns nodes that have each crawled a part of a web at one address, at full speed: more pages than a node can ask for
+/// again, at its delay, before the other one has had its turns, on a busy machine too.
 fn crawled(served: &TestWeb) -> Nodes<'_> {
     let nodes = Nodes { seeds: served.web.seeds(16), ..Nodes::brisk(served, 2) };
     let mut crawls: Vec<Command> = (0..2).map(|node| nodes.crawl(node)).collect();
-    let running: Vec<Running> = crawls.iter_mut().map(|crawl| start(crawl.args(["--limit", "60"]))).collect();
+    let running: Vec<Running> =
+        crawls.iter_mut().map(|crawl| start(crawl.args(["--limit", "200"]))).collect();
     running.into_iter().for_each(|node| drop(node.wait().succeeded()));
     nodes
 }
 
 fn refresh(archive: &Archive, options: &[String]) -> Command {
     let mut command = archive.command("refresh");
-    command.args(["--budget", "60", "--shortest", "0s"]).args(options);
+    command.args(["--budget", "200", "--shortest", "0s"]).args(options);
     command
 }
 #[test]

@@ -38,7 +38,9 @@ pub(super) fn is_letter(character: char) -> bool {
 
 /// Removes what is written before a word, as often as there is something, so that what is left stays as it is.
 pub(super) fn strip(word: &mut String) {
-    let starts = |word: &str| word.starts_with(['و', 'ب', 'ك', 'ف', 'ا', 'ل']);
+    // Every word comes here, and most are ASCII.
+    let is_ascii = |word: &str| word.as_bytes().first().is_none_or(u8::is_ascii);
+    let starts = |word: &str| !is_ascii(word) && word.starts_with(['و', 'ب', 'ك', 'ف', 'ا', 'ل']);
     while starts(word) {
         let is_word = |before: &&&str| {
             let least = LETTERS_MIN[usize::from(before.len() > 'و'.len_utf8())];

@@ -29,8 +29,9 @@ pub(crate) fn terms(title: &str, text: &str) -> String {
     let mut seen = [false; 256];
     let mut is_whole = true;
     for part in [title, text] {
+        note_bytes(part.as_bytes(), &mut seen);
         let has_all = |run: &str| run.len() <= SURE_BYTES_MAX || are_indexed(run);
-        is_whole &= note_bytes(part, &mut seen) <= SURE_BYTES_MAX || part.split(is_end).all(has_all);
+        is_whole &= !has_long_run(part.as_bytes()) || part.split(is_end).all(has_all);
     }
     let signs = ('\0'..).zip(seen).filter(|(sign, has)| *has && sign.is_ascii_punctuation());
     let signs = signs.map(|(sign, _)| format!(" {SIGN}{sign}"));
@@ -38,20 +39,44 @@ pub(crate) fn terms(title: &str, text: &str) -> String {
 }
 
 /// Whether an ASCII character ends a word.
-fn is_end(character: char) -> bool {
+const fn is_end(character: char) -> bool {
     character.is_ascii() && !character.is_ascii_alphanumeric()
 }
 
-/// Notes which bytes a text has; returns the length of its longest part without an ASCII character that ends a word.
-fn note_bytes(text: &str, seen: &mut [bool; 256]) -> usize {
-    let (mut start, mut longest) = (0, 0);
-    // Without branches: every text of a crawl comes here.
-    for (at, byte) in text.bytes().enumerate() {
-        seen[usize::from(byte)] = true;
-        longest = longest.max(at - start);
-        start = if is_end(byte.into()) { at + 1 } else { start };
+/// Notes which bytes a text has. Every text of a crawl comes here: with one set, each write would wait for the one before.
+fn note_bytes(text: &[u8], seen: &mut [bool; 256]) {
+    let mut sets = [[false; 256]; 4];
+    let mut parts = text.chunks_exact(sets.len());
+    for part in &mut parts {
+        for (set, byte) in sets.iter_mut().zip(part) {
+            set[usize::from(*byte)] = true;
+        }
     }
-    longest.max(text.len() - start)
+    parts.remainder().iter().for_each(|byte| seen[usize::from(*byte)] = true);
+    for set in &sets {
+        seen.iter_mut().zip(set).for_each(|(seen, own)| *seen |= own);
+    }
+}
+
+/// Whether a text has more than [`SURE_BYTES_MAX`] bytes in a row without an ASCII character that ends a word.
+fn has_long_run(text: &[u8]) -> bool {
+    const IS_END: [bool; 256] = {
+        let (mut is_end, mut byte) = ([false; 256], 0);
+        while byte < is_end.len() {
+            is_end[byte] = self::is_end(byte as u8 as char);
+            byte += 1;
+        }
+        is_end
+    };
+    let mut start = 0;
+    // From the end of each stretch: all before the last end of a word in it is too short.
+    while let Some(stretch) = text.get(start..=start + SURE_BYTES_MAX) {
+        match stretch.iter().rposition(|byte| IS_END[usize::from(*byte)]) {
+            Some(end) => start += end + 1,
+            None => return true,
+        }
+    }
+    false
 }
 
 /// A condition on the words and signs of a text.

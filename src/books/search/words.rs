@@ -226,7 +226,11 @@ pub(super) fn are_indexed(text: &str) -> bool {
 fn syllable(text: &str) -> Option<(char, usize)> {
     const FIRST: u32 = 0xac00;
     let mut letters = text.chars();
-    let first = letters.next().filter(|first| class(*first) == CharacterClass::Paired)?;
+    // Every word comes here, and most are ASCII.
+    let first = letters.next().filter(|first| *first >= '\u{1100}')?;
+    if class(first) != CharacterClass::Paired {
+        return None;
+    }
     if !('\u{1100}'..='\u{1112}').contains(&first) {
         return Some((first, first.len_utf8()));
     }

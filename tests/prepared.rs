@@ -21,7 +21,7 @@ use crate::support::program::start;
 use crate::support::{Archive, Dice, TestWeb, in_full};
 
 /// All kinds of conditions that columns can decide, and some that they cannot.
-const CONDITIONS: [&str; 148] = [
+const CONDITIONS: [&str; 150] = [
     "importance > 1.5",
     "importance <= 0.7",
     "importance between 0.2 and 0.9",
@@ -59,6 +59,8 @@ const CONDITIONS: [&str; 148] = [
     "url contains \"1\"",
     "depth + 1 > captures",
     "refusal is not empty",
+    "died is empty",
+    "died is not empty or died > 2020-01-01 and depth > 1",
     "size > 2kB",
     "stored < 700",
     "size <= 0",
@@ -173,7 +175,7 @@ const CONDITIONS: [&str; 148] = [
 ];
 
 /// Other queries on pages and sites.
-const QUESTIONS: [&str; 56] = [
+const QUESTIONS: [&str; 62] = [
     "site site = \"S1.test\"",
     "site site in (\"s2.test\", \"nowhere.test\", \"s2.test\") and captures >= 0 select site, pages, importance",
     "site site = \"s1.test\" or site = \"s3.test\" order by site",
@@ -231,10 +233,16 @@ const QUESTIONS: [&str; 56] = [
     "page order by change_rate * importance, url limit 9",
     "captures order by size / stored, time limit 9",
     "versions order by host, time asc limit 9 offset 1",
+    "link target.status in (301, 404) order by source, target select source, target, target.status",
+    "link source.depth < 2 and target.captures = 0 and not nofollow order by target, source",
+    "count links source contains \"1\" and target contains \"2\" group by element",
+    "count links target.type = html or source.status = 404",
+    "link template and target.site = \"s1.test\" sample 9 seed 2 select source, target, nofollow",
+    "host urls > 3 order by host select host, urls, pages",
 ];
 
 /// Columns to group by, some prepared and some not.
-const SORTS: [&str; 14] = [
+const SORTS: [&str; 17] = [
     "type",
     "seed, refusal",
     "hop",
@@ -247,6 +255,9 @@ const SORTS: [&str; 14] = [
     "language, content_type",
     "captures, versions",
     "lower(host)",
+    "tld",
+    "label(host, 2), type",
+    "captures + attempts limit 3",
     "year(first_seen)",
     "status having count > 5 order by status",
 ];

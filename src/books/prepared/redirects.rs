@@ -29,7 +29,7 @@ pub fn each_list<E: From<StateError> + Send>(
         check()?;
         let mut lists = Vec::new();
         let blocks = *first..first + BLOCKS;
-        state.search_links(blocks, kinds, &counts, |source, target| lists.push((source, target)))?;
+        state.search_links(blocks, kinds, &counts, |source, _, target| lists.push((source, target)))?;
         Ok(lists)
     };
     let parts: Vec<u64> = (0..state.link_blocks()).step_by(BLOCKS as usize).collect();

@@ -29,6 +29,17 @@ const BLOCK_BYTES: u16 = 8 * 1024;
 /// Error message for bytes that are not a list.
 const NO_LIST: &str = "no list of links";
 
+impl LinksPosition {
+    /// A number for the link at a place of the list that is stored here: no other link has it, and it grows in the order of
+    /// storing.
+    #[must_use]
+    pub fn of_link(self, place: usize) -> u64 {
+        let (block, offset) = RecordLog::split(self.0);
+        // A link takes more than a byte, so lists of one block do not meet.
+        (block << (LINKS_PER_PAGE_MAX.ilog2() + 1)) + (offset + place) as u64
+    }
+}
+
 /// A link as stored in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LinkTarget {
@@ -101,22 +112,23 @@ impl LinkLog {
         LinkScan { cursor: RecordCursor::new(&self.records), block, end: self.blocks(), offset }
     }
 
-    /// Calls `visit` for each list in a range of blocks with its source, and the target of the first link that has one
-    /// of `kinds` and a target for which `counts` holds.
+    /// Calls `visit` for each list in a range of blocks with its source, its position, and the target of the first link
+    /// that has one of `kinds` and a target for which `counts` holds.
     pub(crate) fn search(
         &self,
         blocks: Range<u64>,
         kinds: &LinkKinds,
         counts: impl Fn(UrlId) -> bool,
-        mut visit: impl FnMut(UrlId, Option<UrlId>),
+        mut visit: impl FnMut(UrlId, LinksPosition, Option<UrlId>),
     ) -> Result<()> {
         let mut block = blocks.start;
-        self.records.read_many(blocks, |mut lists| {
-            while !lists.is_empty() {
-                let found = search(lists, kinds, &counts);
+        self.records.read_many(blocks, |lists| {
+            let mut offset = 0;
+            while offset < lists.len() {
+                let found = search(&lists[offset..], kinds, &counts);
                 let (source, first, length) = found.ok_or_else(|| self.log().corrupted(block, NO_LIST))?;
-                visit(source, first);
-                lists = &lists[length..];
+                visit(source, LinksPosition(RecordLog::join(block, offset)), first);
+                offset += length;
             }
             block += 1;
             Ok(())

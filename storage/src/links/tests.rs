@@ -56,11 +56,12 @@ proptest! {
             let is_found = |link: &&LinkTarget| is_wanted(link.kind) && counts(link.target);
             let mut found = Vec::new();
             let kinds = LinkKinds::new(is_wanted);
-            log.search(0..log.blocks(), &kinds, counts, |source, first| found.push((source, first))).unwrap();
+            let visit = |source, position, first| found.push((source, position, first));
+            log.search(0..log.blocks(), &kinds, counts, visit).unwrap();
             for found in found {
                 let list = expected.next().unwrap();
                 let first = list.links.iter().find(is_found).map(|link| link.target);
-                prop_assert_eq!(found, (list.source.unwrap(), first));
+                prop_assert_eq!(found, (list.source.unwrap(), list.position.unwrap(), first));
             }
             prop_assert!(expected.next().is_none());
         }

@@ -161,8 +161,8 @@ impl State {
         self.links.blocks()
     }
 
-    /// Calls `visit` for each list in a range of blocks with its source, and the target of the first link that has one
-    /// of `kinds` and a target for which `counts` holds. Faster than reading the lists, especially if few contain such
+    /// Calls `visit` for each list in a range of blocks with its source, its position, and the target of the first link
+    /// that has one of `kinds` and a target for which `counts` holds. Faster than reading the lists, especially if few contain such
     /// a kind.
     ///
     /// # Errors
@@ -172,7 +172,7 @@ impl State {
         blocks: Range<u64>,
         kinds: &LinkKinds,
         counts: impl Fn(UrlId) -> bool,
-        visit: impl FnMut(UrlId, Option<UrlId>),
+        visit: impl FnMut(UrlId, LinksPosition, Option<UrlId>),
     ) -> Result<()> {
         self.links.search(blocks, kinds, counts, visit)
     }

@@ -12,7 +12,9 @@ use rayon::prelude::*;
 use crate::query::columns::first::Columnar;
 use crate::query::columns::numbers::{Number, Times, compared, times, whole};
 use crate::query::columns::row_set::RowSet;
-use crate::query::language::{Aggregate, Column, Found, Function, Gather, Plan, PlannedExpr, RowsError};
+use crate::query::language::{
+    Aggregate, Column, FieldPath, Found, Function, Gather, Plan, PlannedExpr, RowsError,
+};
 use crate::query::rows::Sum;
 
 /// Maximum number of buckets in one set of counters, and maximum number of sets that are counted in parallel. A bucket
@@ -39,8 +41,13 @@ impl BucketKey {
             let Times(number, per_second) = time.own_field().and_then(times)?;
             return Some(Self { column: number.column, units: SPAN_SECONDS * per_second });
         }
-        let column = expr.own_field().and_then(stored)?;
-        Some(Self { column, units: 1 })
+        // Whatever follows from one column has one value for each of its values.
+        let mut columns = PlannedExpr::fields(std::iter::once(expr))?.into_iter().map(|path| match path {
+            FieldPath { via: None, column } => stored(column),
+            FieldPath { via: Some(_), .. } => None,
+        });
+        let column = columns.next()??;
+        columns.all(|other| other == Some(column)).then_some(Self { column, units: 1 })
     }
 
     /// Returns the part of the key for a stored value. 0 is a part of its own, since it may mean unknown.
@@ -82,7 +89,8 @@ impl ColumnGroups {
             }
             _ => false,
         };
-        let are_groups = matches!(keys.as_slice(), [BucketKey { column: Stored::Host | Stored::Site, .. }]);
+        let is_name = |key: &PlannedExpr| matches!(key.own_field(), Some(Column::Host | Column::Site));
+        let are_groups = matches!(groups.keys.as_slice(), [key] if is_name(key));
         let is_cut = is_by_count && groups.having.is_none() && are_groups && keys.len() == groups.keys.len();
         Some(Self { keys, numbers, largest: plan.last_row().filter(|_| is_cut) })
     }

@@ -203,7 +203,11 @@ impl Rows for ArchiveRows<'_> {
     }
 
     fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
-        self.all_links(visit)
+        self.all_links(None, &mut |link, _| visit(link))
+    }
+
+    fn links_for(&self, plan: &Plan, visit: &mut dyn FnMut(LinkRow, bool) -> Found<()>) -> Found<()> {
+        self.all_links(Some(plan), visit)
     }
 
     fn linked(&self, relation: Relation, others: &HashSet<UrlId>) -> Found<Option<HashSet<UrlId>>> {

@@ -6,7 +6,7 @@ use std::fmt;
 use archive_books::ledger::{
     CrawlerFacts, FIELD_FETCH_MS, LinkCode, Refusal, Session, capture_flags, is_content, page_flags as flags,
 };
-use archive_books::prepared::{self, archive_prior};
+use archive_books::prepared::{self, Column as Stored, archive_prior};
 use archive_choose::Timetable;
 use archive_choose::freshness::{PartsShown, SECONDS_PER_DAY, fresh};
 use archive_math::refresh::rate::{ChangeObservations, RatePrior};
@@ -18,9 +18,10 @@ use chrono::{DateTime, Utc};
 
 use crate::query::columns::archive::{ArchiveRows, once};
 use crate::query::columns::first::by_block;
+use crate::query::columns::row_set::RowSet;
 use crate::query::language::{CAPTURE_KINDS, Found, Plan, RowsError, Value, yes_no};
 use crate::query::rows::{
-    CaptureRow, Chosen, Hits, HostRow, LinkRow, PageDetail, PageRow, Record, Row, Rows as _, Unreadable,
+    CaptureRow, Chosen, Hits, HostRow, PageDetail, PageRow, Record, Row, Rows as _, Unreadable,
 };
 
 /// Maximum number of pages for which it is cached, while reading all captures, whether their captures are shown.
@@ -113,9 +114,19 @@ impl ArchiveRows<'_> {
     pub(crate) fn urls_of_hosts(&self) -> Found<&[u32]> {
         let count = || -> Found<Vec<u32>> {
             let mut urls = vec![0; self.state.host_count() as usize];
-            for page in self.pages() {
-                let host = page?.host;
-                urls.get_mut(host.index()).into_iter().for_each(|urls| *urls += 1);
+            let mut add = |host: u64| urls.get_mut(host as usize).into_iter().for_each(|urls| *urls += 1);
+            match &self.prepared {
+                Some(prepared) => {
+                    for block in 0..prepared.blocks() {
+                        self.running.check()?;
+                        let shown =
+                            RowSet::passing((prepared, block), Stored::Kind, &RowSet::All, |kind| kind > 0)?;
+                        let hosts = shown.values(prepared, block, Stored::Host)?.into_iter();
+                        let places = shown.places(prepared.ids(block).len());
+                        places.zip(hosts).filter(|(row, _)| row.is_some()).for_each(|(_, host)| add(host));
+                    }
+                }
+                None => self.pages().try_for_each(|page| page.map(|page| add(page.host.0.into())))?,
             }
             Ok(urls)
         };
@@ -193,33 +204,6 @@ impl ArchiveRows<'_> {
 
     fn capture_row(&self, id: CaptureId, capture: &Capture) -> CaptureRow {
         capture_row(self.state, id, capture)
-    }
-
-    pub(crate) fn all_links(&self, take: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
-        let mut id = 0;
-        self.state.newest_links(|(source, page, visit), links| {
-            self.running.check_row()?;
-            let is_captured = prepared::seen(page, Some(visit)).is_some();
-            if !is_captured || !self.access.shows_page(self.state, Some(visit))? {
-                return Ok(());
-            }
-            for link in links {
-                let code = LinkCode::from_byte(link.kind);
-                // Skips links of a kind that only a newer version of the program knows.
-                let Some(kind) = code.kind() else { continue };
-                id += 1;
-                take(LinkRow {
-                    id,
-                    source,
-                    target: link.target,
-                    hop: kind.hop(),
-                    context: kind.context(),
-                    nofollow: code.nofollow(),
-                    template: code.template(),
-                })?;
-            }
-            Ok(())
-        })
     }
 }
 

@@ -16,6 +16,7 @@ pub(crate) mod context;
 pub(crate) mod documents;
 pub(crate) mod filter;
 pub(crate) mod first;
+pub(crate) mod links;
 pub(crate) mod numbers;
 pub(crate) mod order;
 pub(crate) mod page_batch;

@@ -117,7 +117,12 @@ impl<'a> Checker<'a> {
 
     pub(crate) fn typed_test(&mut self, left: &TypedExpr, check: &Spanned<Check>) -> Checked<Filter> {
         if let Check::Empty { negated } = check.value {
-            return Ok(negate(self.narrowed(left, Filter::Known(left.expr.clone())), !negated));
+            let is_of_page = self.typing.columns.target == QueryRows::Pages;
+            let known = match left.expr.own_field() {
+                Some(Column::Died) if is_of_page => has_died(),
+                _ => self.narrowed(left, Filter::Known(left.expr.clone())),
+            };
+            return Ok(negate(known, !negated));
         }
         let filter = match left.kind {
             ColumnKind::Number | ColumnKind::Span => {
@@ -396,4 +401,24 @@ pub(crate) fn unsuitable(
 
 pub(crate) fn negate(filter: Filter, negated: bool) -> Filter {
     if negated { Filter::Not(Box::new(filter)) } else { filter }
+}
+
+/// Whether `died` is known of a page, in terms of what columns have.
+fn has_died() -> Filter {
+    let field = |column: Column| PlannedExpr::Field(column.into());
+    let number =
+        |column, least, most| Filter::Number(field(column), Ranges(vec![(Bound::Included(least), most)]));
+    let is = |status| number(Column::Status, status, Bound::Included(status));
+    let has_failed = Filter::Compare {
+        left: field(Column::LastAttempt),
+        comparison: Comparison::NotEqual,
+        right: field(Column::LastAnswer),
+        folds_case: false,
+    };
+    let has_no_answer = Filter::Not(Box::new(Filter::Known(field(Column::LastAnswer))));
+    Filter::All(vec![
+        Filter::Known(field(Column::FailingSince)),
+        number(Column::Captures, 1.0, Bound::Unbounded),
+        Filter::Any(vec![is(404.0), is(410.0), has_no_answer, has_failed]),
+    ])
 }

@@ -263,15 +263,17 @@ impl PlannedExpr {
 
     /// The row's own field, if the expression is nothing else.
     pub(crate) fn own_field(&self) -> Option<Column> {
-        match self {
-            Self::Field(FieldPath { via: None, column }) => Some(*column),
-            _ => None,
-        }
+        self.path().filter(|path| path.via.is_none()).map(|path| path.column)
+    }
+
+    /// The field, if the expression is nothing else.
+    pub(crate) fn path(&self) -> Option<FieldPath> {
+        if let Self::Field(path) = self { Some(*path) } else { None }
     }
 
     /// The column, if the expression is a field.
     pub(crate) fn column(&self) -> Option<Column> {
-        if let Self::Field(path) = self { Some(path.column) } else { None }
+        self.path().map(|path| path.column)
     }
 }
 

@@ -159,6 +159,11 @@ impl Column {
         )
     }
 
+    /// Whether the field follows from what kind of link a link is.
+    pub(crate) fn is_of_link_kind(self) -> bool {
+        matches!(self, Self::LinkKind | Self::Element | Self::Nofollow | Self::Template)
+    }
+
     /// Whether the field describes a whole XML document.
     pub(crate) fn is_of_structure(self) -> bool {
         matches!(self, Self::Root | Self::Namespace | Self::Doctype | Self::WellFormed | Self::Valid)

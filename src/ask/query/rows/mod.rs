@@ -383,6 +383,17 @@ pub trait Rows {
         Ok(())
     }
 
+    /// Like [`Rows::links`], without links that the store can exclude cheaply for a plan; the function is told whether the
+    /// plan's conditions are known to hold.
+    fn links_for(
+        &self,
+        plan: &Plan,
+        visit: &mut dyn FnMut(LinkRow, bool) -> Result<(), RowsError>,
+    ) -> Result<(), RowsError> {
+        let _ = plan;
+        self.links(&mut |link| visit(link, false))
+    }
+
     /// Returns the pages that links relate to one of `others`, if the store has a faster way than [`Rows::links`].
     fn linked(
         &self,

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use archive_grammar::{Direction, QueryRows};
 use archive_storage::{HostId, SiteId, UrlId};
 
-use crate::query::language::{Error, Found, GroupPlan, Heading, Plan, RowsError, Subject, Value};
+use crate::query::language::{
+    Error, Found, GroupPlan, Heading, Plan, PlannedExpr, RowsError, Subject, Value,
+};
 use crate::query::rows::{
     AsOf, CaptureRow, Chosen, FullText, Hits, PageRow, Row, Rows, Running, SiteRow, Top, World, lot,
 };
@@ -142,7 +144,20 @@ impl Plan {
     }
 
     fn in_order(&self, world: &World<'_>, take: &mut TakeRow<'_>) -> Result<u64, Error> {
-        let columns = |row: &Row| -> Result<_, Error> { Ok(self.values(&world.subject(row))?) };
+        // A text that rows are ordered by has been read: rows of one order are all over the archive.
+        let key = |shown: &PlannedExpr| {
+            let path = shown.path()?;
+            self.order.iter().position(|(key, _)| key.path() == Some(path))
+        };
+        let keys: Vec<Option<usize>> = self.select.iter().map(key).collect();
+        let columns = |row: &Candidate<Row>| -> Result<_, Error> {
+            let subject = world.subject(&row.of);
+            let values = self.select.iter().zip(&keys).map(|(expr, key)| match key {
+                Some(key) => Ok(row.keys[*key].clone()),
+                None => expr.value(&subject),
+            });
+            Ok(values.collect::<Found<_>>()?)
+        };
         let found = self.found(world, Some(&columns))?;
         let (began, matched) = (Instant::now(), found.matched);
         let rows = found.each(take)?;
@@ -202,7 +217,7 @@ impl Plan {
         (left_out, running): (u64, &Running),
         take: &mut TakeRow<'_>,
     ) -> Result<u64, Error> {
-        let columns = |group: &Group| -> Result<_, Error> { Ok(self.values(group)?) };
+        let columns = |group: &Candidate<Group>| -> Result<_, Error> { Ok(self.values(&group.of)?) };
         let mut found = Ordered::new(self, running, Some(&columns));
         let (mut began, mut all) = (Instant::now(), left_out);
         if let Some(period) = plan.series {
@@ -319,8 +334,8 @@ impl Plan {
             }
             (QueryRows::Links, _) => {
                 let mut failed = None;
-                let ended = rows.links(&mut |link| {
-                    look(Row::Link(link), false).map_err(|error| {
+                let ended = rows.links_for(self, &mut |link, is_selected| {
+                    look(Row::Link(link), is_selected).map_err(|error| {
                         failed = Some(error);
                         RowsError::from("a row was refused")
                     })

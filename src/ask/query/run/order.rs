@@ -21,7 +21,7 @@ pub(crate) struct Candidate<T> {
 pub(crate) type TakeRow<'a> = dyn FnMut(Vec<Value>) -> Result<(), Error> + 'a;
 
 /// Computes the row of the answer.
-pub(crate) type MakeRow<'a, T> = dyn Fn(&T) -> Result<Vec<Value>, Error> + 'a;
+pub(crate) type MakeRow<'a, T> = dyn Fn(&Candidate<T>) -> Result<Vec<Value>, Error> + 'a;
 
 type CompareKeys<'a, T> = Box<dyn Fn(&Candidate<T>, &Candidate<T>) -> Ordering + 'a>;
 
@@ -77,9 +77,9 @@ impl<'a, T: Weighed + 'a> Ordered<'a, T> {
     fn make_room(&mut self) -> Result<(), Error> {
         let (Some(columns), running) = (self.columns, self.running) else { return Ok(()) };
         let sorted = self.top.take_sorted().into_iter();
-        self.runs.add(sorted.filter_map(|Candidate { keys, id, of }| {
-            let row = running.readable(columns(&of)).transpose()?;
-            Some(row.map(|of| Candidate { keys, id, of }))
+        self.runs.add(sorted.filter_map(|candidate| {
+            let row = running.readable(columns(&candidate)).transpose()?;
+            Some(row.map(|of| Candidate { keys: candidate.keys, id: candidate.id, of }))
         }))
     }
 
@@ -95,7 +95,7 @@ impl<'a, T: Weighed + 'a> Ordered<'a, T> {
         if let (Some(columns), true) = (self.columns, self.runs.is_empty()) {
             for candidate in self.top.take_sorted().into_iter().skip(first) {
                 self.running.check_row()?;
-                if let Some(row) = self.running.readable(columns(&candidate.of))? {
+                if let Some(row) = self.running.readable(columns(&candidate))? {
                     rows += 1;
                     take(row)?;
                 }

@@ -260,6 +260,21 @@ impl<'a> Together<'a> {
         Ok(Chosen { rows: Box::new(all.into_iter().flatten()), are_selected })
     }
 
+    /// Passes the links of all archives to a function; see [`Rows::links_for`].
+    fn each_link(&self, plan: Option<&Plan>, visit: &mut dyn FnMut(LinkRow, bool) -> Found<()>) -> Found<()> {
+        self.parts.iter().enumerate().try_for_each(|(index, part)| {
+            part.rows.all_links(plan, &mut |link, is_selected| {
+                let row = LinkRow {
+                    id: link.id + part.first.link,
+                    source: part.page_above(link.source),
+                    target: self.target(index, part, link.target)?,
+                    ..link
+                };
+                visit(row, is_selected)
+            })
+        })
+    }
+
     /// The row that a link of an archive leads to.
     fn target(&self, index: usize, part: &Member<'a>, id: UrlId) -> Found<UrlId> {
         if !self.are_several() {
@@ -425,16 +440,11 @@ impl Rows for Together<'_> {
     }
 
     fn links(&self, visit: &mut dyn FnMut(LinkRow) -> Found<()>) -> Found<()> {
-        self.parts.iter().enumerate().try_for_each(|(index, part)| {
-            part.rows.links(&mut |link| {
-                visit(LinkRow {
-                    id: link.id + part.first.link,
-                    source: part.page_above(link.source),
-                    target: self.target(index, part, link.target)?,
-                    ..link
-                })
-            })
-        })
+        self.each_link(None, &mut |link, _| visit(link))
+    }
+
+    fn links_for(&self, plan: &Plan, visit: &mut dyn FnMut(LinkRow, bool) -> Found<()>) -> Found<()> {
+        self.each_link(Some(plan), visit)
     }
 
     fn document_facts(&self, captures: &[CaptureId]) -> Found<Vec<Option<DocumentFacts>>> {

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use archive_crawl::{Frontier, Pick, Politeness};
 use archive_storage::{HostId, UrlId};
+use archive_web::fetch::Place;
 use serde_json::json;
 
 /// Bytes of a page's state on disk.
@@ -107,7 +108,7 @@ fn pick(frontier: &mut Frontier, start: Instant, picks: u64, urls: u64) -> (f64,
         match next {
             Some(Pick::Resolve(host)) => {
                 let address = (host.0 / HOSTS_PER_ADDRESS).to_be_bytes();
-                let left = frontier.resolved(host, Some((address, 80).into()), now);
+                let left = frontier.resolved(host, Some(Place::Address(address.into())), now);
                 assert!(left.is_empty());
             }
             Some(Pick::Robots(host, _)) => under_way.push_back((now + answer, host, true)),

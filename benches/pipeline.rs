@@ -27,7 +27,9 @@ use archive_storage::segment::{CaptureBody, CaptureGroup, SegmentOptions};
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{CaptureId, CaptureKind, Digest, Store, UrlId};
 use archive_testweb::{Config, Server, Web};
-use archive_web::fetch::{self, BodyMemory, Endpoint, FetchRequest, FetchTask, Fetcher, Job, JobResult};
+use archive_web::fetch::{
+    self, BodyMemory, Endpoint, FetchRequest, FetchTask, Fetcher, Job, JobResult, Place,
+};
 use archive_web::parse::{FetchedDocument, ParseLimits, ParsedDocument, parse};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
@@ -288,7 +290,8 @@ fn fetch_alone(
             None => *capture.url.socket_addrs(|| None)?.first().ok_or("a URL without an address")?,
         };
         let host = Arc::from(capture.url.host_str().unwrap_or_default());
-        let endpoint = Endpoint { secure: false, host, address };
+        let endpoint =
+            Endpoint { secure: false, host, port: address.port(), place: Place::Address(address.ip()) };
         let request = FetchRequest::new(capture.url.clone());
         fetcher.submit(Job { task: FetchTask::Fetch { endpoint, request: Box::new(request) }, tag: () })?;
         under_way += 1;

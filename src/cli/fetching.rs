@@ -1,6 +1,6 @@
 //! Options of commands that fetch.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use archive_base::memory::parse_bytes;
 use archive_books::recorder::Memory;
 use archive_crawl::{CookieUse, CrawlOptions, Manners};
 use archive_vault::repack;
-use archive_web::fetch::{self, AcceptedCertificate, ConnectTo, TypeLimit};
+use archive_web::fetch::{self, AcceptedCertificate, ConnectTo, IpVersion, TypeLimit, Ways};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -56,6 +56,23 @@ pub(crate) struct FetchArgs {
     /// Connect to ADDR:PORT instead of HOST:PORT, as in curl; empty parts (or *) match anything; may be repeated
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     connect_to: Vec<ConnectTo>,
+    /// Take ADDR for HOST at PORT instead of asking DNS, as in curl; may be repeated
+    #[arg(long, value_name = "HOST:PORT:ADDR", value_parser = ConnectTo::resolved)]
+    resolve: Vec<ConnectTo>,
+    /// Proxy for all hosts, or for HOST or *.DOMAIN: http, https, socks5 (names are resolved here) or socks5h (it resolves
+    /// them) ://HOST:PORT, or direct for none. May be repeated; hosts are spread over several with the same HOSTS, and each
+    /// keeps its own. `archive login add HOST:PORT --proxy NAME` keeps a proxy's name and password
+    #[arg(long, value_name = "[HOSTS=]URL")]
+    proxy: Vec<String>,
+    /// Address of this machine to connect from; may be repeated: hosts are spread over those of IPv4, and of IPv6
+    #[arg(long, value_name = "ADDR")]
+    bind: Vec<IpAddr>,
+    /// Connect to addresses of IPv4 only
+    #[arg(long, conflicts_with = "ipv6")]
+    ipv4: bool,
+    /// Connect to addresses of IPv6 only
+    #[arg(long)]
+    ipv6: bool,
     /// Also fetch from addresses that are not public (loopback, private networks)
     #[arg(long)]
     allow_private: bool,
@@ -168,7 +185,8 @@ impl FetchArgs {
             patience: self.patience,
             bytes: self.limit_bytes,
             fetch: fetch::FetchSettings {
-                connect_to: self.connect_to.clone(),
+                connect_to: self.connect_to.iter().chain(&self.resolve).cloned().collect(),
+                ways: self.ways()?,
                 allow_private: self.allow_private,
                 authorities: self.cacert.as_deref().map_or(Ok(Vec::new()), authorities)?,
                 accepted: self.accepted(),
@@ -183,6 +201,23 @@ impl FetchArgs {
             repack,
             has_spare_time: self.spare_time,
             ..CrawlOptions::default()
+        })
+    }
+
+    fn ways(&self) -> Result<Ways> {
+        for own in &self.bind {
+            // Any port: whether the address can be used at all.
+            let is_own = UdpSocket::bind((*own, 0));
+            is_own.map_err(|error| usage(format!("--bind {own} is no address of this machine: {error}")))?;
+        }
+        // Not parsed by clap, which would repeat a password.
+        let proxies =
+            self.proxy.iter().map(|rule| rule.parse()).collect::<Result<_, fetch::ProxyRuleError>>();
+        let versions = [(self.ipv4, IpVersion::V4), (self.ipv6, IpVersion::V6)];
+        Ok(Ways {
+            proxies: proxies.map_err(|error| usage(format!("--proxy: {error}")))?,
+            own: self.bind.clone(),
+            version: versions.into_iter().find_map(|(is_only, version)| is_only.then_some(version)),
         })
     }
 

@@ -28,6 +28,7 @@ use super::{During, Result, usage};
   archive login add www.example.org --cookies cookies.txt   # as curl and extensions of browsers save them, or JSON
   archive login add intranet.example.org --basic anna < password.txt
   archive login add '*.example.org' --field X-Api-Key < password.txt
+  archive login add proxy.example.org:3128 --proxy anna < password.txt
   archive login list
   archive login remove www.example.org")]
 pub(crate) enum Command {
@@ -79,6 +80,9 @@ pub(crate) struct WayArgs {
     /// File with a client certificate, its chain and its private key (PEM)
     #[arg(long, value_name = "FILE")]
     certificate: Option<PathBuf>,
+    /// Name for a proxy at HOST:PORT (`archive crawl --proxy`); the password is asked for
+    #[arg(long, value_name = "NAME")]
+    proxy: Option<String>,
 }
 
 pub(crate) fn run(command: &Command) -> Result<()> {
@@ -95,7 +99,8 @@ pub(crate) fn run(command: &Command) -> Result<()> {
             let prefix = surt.split_inclusive(')').next().unwrap_or_default();
             let prefix = if host.is_below() { prefix.trim_end_matches(')') } else { prefix };
             files::make_folder(&archive.path).within(archive.path.display())?;
-            if !shown && Access::show_to_reviewers(&archive.path, prefix, Utc::now())? {
+            let opens_pages = !matches!(login.way, LoginWay::Proxy { .. });
+            if opens_pages && !shown && Access::show_to_reviewers(&archive.path, prefix, Utc::now())? {
                 note!("what is captured at {host} from now on is shown to reviewers only: see access.toml");
             }
             all.push(login);
@@ -142,6 +147,10 @@ impl WayArgs {
             Self { digest: Some(name), .. } => LoginWay::Digest {
                 name: name.clone(),
                 password: secret(&format!("Password of {name} at {host}: "))?,
+            },
+            Self { proxy: Some(name), .. } => LoginWay::Proxy {
+                name: name.clone(),
+                password: secret(&format!("Password of {name} at the proxy {host}: "))?,
             },
             Self { field: Some(name), .. } => {
                 LoginWay::Field { name: name.clone(), value: secret(&format!("Value of {name}: "))? }

@@ -1,7 +1,7 @@
 //! From the bytes of a response to what is stored and credited: the work of the threads between the network and the
 //! ledger.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,9 @@ use archive_storage::segment::{CaptureBody, CaptureGroup, Encoded, Encoder, Segm
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureId, CaptureKind, Digest, HostId, UrlId, Validators};
 use archive_web::fetch::robots::Robots;
-use archive_web::fetch::{CertificateFault, ChargedBytes, Exchange, FetchError, HttpMessage, JobResult};
+use archive_web::fetch::{
+    CertificateFault, ChargedBytes, Exchange, FetchError, HttpMessage, JobResult, Place,
+};
 use archive_web::parse::{Link, LinkKind, ParseLimits, ParsedDocument, http_date};
 use archive_web::reading::{CallerReader, RawPage, Work};
 use bytes::Bytes;
@@ -85,7 +87,7 @@ pub(super) struct Previous {
 
 /// Result of a job, for the ledger.
 pub(super) enum ProcessedJob {
-    Resolved(HostId, Result<SocketAddr, FetchError>),
+    Resolved(HostId, Result<Place, FetchError>),
     Fetched(Box<FetchTag>, Result<Box<Processed>, FetchError>),
     /// A capture could not be encoded as records, through a failure of the store.
     Broken(SegmentError),
@@ -234,6 +236,7 @@ impl ResponseReading {
             importance: tag.importance,
             robots: tag.robots,
             tls: exchange.tls.as_ref().map(|tls| (tls.cipher_suite.clone(), tls.chain)),
+            proxy: exchange.proxy.as_deref().map(str::to_owned),
             session: session(tag, exchange),
             entity_digest: (digest != received_digest).then_some(digest),
             last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
@@ -370,7 +373,7 @@ impl Processing {
             facts,
         };
         let (received_bytes, is_unloaded) = (exchange.http.len(), exchange.is_unloaded);
-        let moved = exchange.is_other_address.then_some(exchange.address);
+        let moved = exchange.address.filter(|_| exchange.is_other_address);
         let trouble = Trouble::of_answer(outcome.status, exchange.truncated, &head, outcome.time);
         let (elapsed, opens) = (exchange.elapsed, exchange.opens.clone());
         // Memory of what is not stored is released now; the rest stays reserved until it is stored.
@@ -438,7 +441,7 @@ fn group(
     let group = CaptureGroup {
         url: outcome.url.clone(),
         time: outcome.time,
-        address: Some(exchange.address),
+        address: exchange.address,
         request: Some(exchange.request),
         body,
         payload_digest: outcome.validators.as_ref().map(|validators| validators.digest),

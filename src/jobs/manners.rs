@@ -19,9 +19,17 @@ const PER_HOST_WITHOUT_DELAY: u32 = 32;
 /// Maximum of [`Manners::delay_factor`].
 const DELAY_FACTOR_MAX: f64 = 1000.0;
 
-/// Options that widen the reach of the program: not taken from an archive.
-const REACH: [&str; 5] =
-    ["--allow-private", "--cacert", "--accept-certificate", "--accept-invalid-certificates", "--connect-to"];
+/// Options that widen the reach of the program, or say how this machine reaches others: not taken from an archive.
+const REACH: [&str; 8] = [
+    "--allow-private",
+    "--cacert",
+    "--accept-certificate",
+    "--accept-invalid-certificates",
+    "--connect-to",
+    "--proxy",
+    "--bind",
+    "--ipv4 or --ipv6",
+];
 
 /// Completes `said` by what the archive in a folder was told before, and sets the options of a run accordingly. Returns
 /// the options that earlier runs had and this one has not, of those that are not taken over.
@@ -44,6 +52,9 @@ pub(super) fn settle(
         fetch.accepted.iter().any(|accepted| *accepted != AcceptedCertificate::any()),
         fetch.accepted.contains(&AcceptedCertificate::any()),
         !fetch.connect_to.is_empty(),
+        !fetch.ways.proxies.is_empty(),
+        !fetch.ways.own.is_empty(),
+        fetch.ways.version.is_some(),
     ];
     let given = |name: &&str| REACH.iter().zip(reach).any(|(option, given)| option == name && given);
     let lacking = REACH.into_iter().filter(|name| kept.reach.iter().any(|kept| kept == name) && !given(name));

@@ -34,6 +34,9 @@ const CIPHER_SUITE: &str = "cipherSuite";
 /// Metadata field of the digest of the certificates that a server sent, end to end.
 const CERTIFICATE_CHAIN: &str = "certificateChain";
 
+/// Metadata field of the proxy through which a capture came, as a URL without a name or password.
+const PROXY: &str = "proxy";
+
 /// Metadata field of a problem; repeated.
 const PROBLEM: &str = "problem";
 
@@ -51,7 +54,7 @@ pub const FIELD_FETCH_MS: &str = "fetchTimeMs";
 pub(crate) const FIELD_ERROR: &str = "error";
 
 /// The metadata fields of [`CrawlerFacts`].
-const FIELDS: [&str; 23] = [
+const FIELDS: [&str; 24] = [
     "via",
     FIELD_HOPS,
     FIELD_FETCH_MS,
@@ -61,6 +64,7 @@ const FIELDS: [&str; 23] = [
     SESSION,
     CIPHER_SUITE,
     CERTIFICATE_CHAIN,
+    PROXY,
     "title",
     "language",
     "signature",
@@ -119,6 +123,8 @@ pub struct CrawlerFacts {
     pub robots: bool,
     /// Cipher suite of the TLS connection, and digest of the certificates that the server sent, end to end.
     pub tls: Option<(String, Digest)>,
+    /// The proxy that it came through, as a URL without a name or password.
+    pub proxy: Option<String>,
     /// What the server knew of its visitor, if anything.
     pub session: Option<Session>,
     /// Why nothing answered.
@@ -173,6 +179,7 @@ impl CrawlerFacts {
         put(ROBOTS, self.robots.then(|| "yes".to_owned()));
         put(CIPHER_SUITE, self.tls.as_ref().map(|(suite, _)| suite.clone()));
         put(CERTIFICATE_CHAIN, self.tls.as_ref().map(|(_, chain)| chain.to_string()));
+        put(PROXY, line(&self.proxy, TITLE_CHARACTERS_MAX));
         put(SESSION, self.session.map(|session| session.name().to_owned()));
         put("title", line(&self.title, TITLE_CHARACTERS_MAX));
         put("language", line(&self.language, LANGUAGE_CHARACTERS_MAX));
@@ -222,6 +229,7 @@ impl CrawlerFacts {
                 CERTIFICATE_CHAIN => {
                     facts.tls = suite.take().and_then(|suite| Some((suite, value.parse().ok()?)));
                 }
+                PROXY => facts.proxy = Some(value.clone()),
                 SESSION => facts.session = Session::EACH.into_iter().find(|known| known.name() == value),
                 "title" => facts.title = Some(value.clone()),
                 "language" => facts.language = Some(value.clone()),
@@ -415,6 +423,7 @@ mod tests {
             entity_digest: Some(Digest::sha256(b"x")),
             robots: true,
             tls: Some(("TLS_AES_128_GCM_SHA256".to_owned(), Digest::sha256(b"y"))),
+            proxy: Some("socks5h://p.test:1080".to_owned()),
             session: Some(Session::Wall),
             error: Some("no route".to_owned()),
             erased: Some(ErasureRecord {

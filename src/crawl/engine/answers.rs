@@ -33,8 +33,8 @@ impl EngineRun<'_> {
         let now = Instant::now();
         self.watch.start();
         match done {
-            ProcessedJob::Resolved(host, Ok(address)) => {
-                self.frontier.resolved(host, Some(address), now);
+            ProcessedJob::Resolved(host, Ok(place)) => {
+                self.frontier.resolved(host, Some(place), now);
             }
             ProcessedJob::Resolved(host, Err(error)) => self.unresolved(host, &error, now)?,
             ProcessedJob::Fetched(tag, outcome) => {
@@ -231,6 +231,9 @@ impl EngineRun<'_> {
     }
 
     fn failed(&mut self, tag: Box<FetchTag>, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
+        if error.is_of_proxy() && self.proxy_faults.insert(error.to_string()) {
+            self.warn(format!("{error}; hosts behind it wait"));
+        }
         let asks_otherwise = tag.robots && self.ask_otherwise(&tag, error)?;
         let trouble = Trouble::of_error(error).filter(|_| !asks_otherwise);
         let trouble = self.weighed(&tag, trouble);

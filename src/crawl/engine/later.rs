@@ -6,6 +6,7 @@ use archive_books::ledger::is_own_robots_txt;
 
 use super::super::later::{ANSWER_BYTES_MAX, FailureVerdict, Trouble};
 use super::super::process::FetchTag;
+use super::super::robots_cache::HostRules;
 use super::operation::DeferredResult;
 use super::{CrawlError, EngineRun};
 
@@ -60,10 +61,18 @@ impl EngineRun<'_> {
         }
     }
 
-    /// Records a failure.
+    /// Records a failure; that of a proxy says nothing of a page, which is left to the next run as if it had not been
+    /// asked for.
     pub(super) fn conclude(&mut self, failed: DeferredResult, now: Instant) -> Result<(), CrawlError> {
         match failed {
             DeferredResult::Fetched(tag, processed) => self.keep(tag, processed, now),
+            DeferredResult::Failed(tag, error) if error.is_of_proxy() && tag.robots => {
+                let mut waiting = self.robots.answered(tag.id).into_iter();
+                waiting.try_for_each(|host| self.settle_robots(host, HostRules::Closed, now))
+            }
+            DeferredResult::Failed(tag, error) if error.is_of_proxy() => {
+                Ok(self.put_off.note_unasked(self.recorder.state(), &[tag.id])?)
+            }
             DeferredResult::Failed(tag, error) => {
                 let (id, is_robots) = (tag.id, tag.robots);
                 self.store_failure(tag, &error)?;
@@ -105,7 +114,7 @@ impl EngineRun<'_> {
     /// Makes durable what servers have said so far of pages that are asked for again.
     pub(super) fn record_put_off(&mut self) -> Result<(), CrawlError> {
         let now = Instant::now();
-        for answer in self.later.take_answers(|failed| !failed.tag().robots) {
+        for answer in self.later.take_answers(|failed| !failed.tag().robots && !failed.is_of_proxy()) {
             self.conclude(answer, now)?;
         }
         self.keep_promises(now)
@@ -114,13 +123,17 @@ impl EngineRun<'_> {
     /// Records what this run leaves to the next one, and counts it.
     pub(super) fn leave_to_next_run(&mut self) -> Result<(), CrawlError> {
         let (now, refused, fetched) = (Instant::now(), self.status.refused, self.put_off.unasked());
+        let mut behind_proxies = 0;
         for answer in self.later.take_answers(|_| true) {
+            let tag = answer.tag();
+            let is_new = self.recorder.state().visit(tag.id)?.is_none();
+            behind_proxies += u64::from(answer.is_of_proxy() && is_new && !tag.robots);
             self.conclude(answer, now)?;
         }
-        // New pages of hosts whose robots.txt waits are not asked for so far.
+        // New pages of hosts whose robots.txt waits, and those behind a proxy, are not asked for so far.
         let new = (self.status.refused - refused).saturating_sub(self.put_off.unasked() - fetched);
         self.put_off.count(self.recorder.state())?;
-        self.put_off.pages += new;
+        self.put_off.pages += new + behind_proxies;
         self.status.waiting = self.put_off.pages;
         self.keep_promises(now)
     }
@@ -136,5 +149,10 @@ impl DeferredResult {
         match self {
             Self::Fetched(tag, _) | Self::Failed(tag, _) => tag,
         }
+    }
+
+    /// Whether it only says that a proxy is out of order.
+    fn is_of_proxy(&self) -> bool {
+        matches!(self, Self::Failed(_, error) if error.is_of_proxy())
     }
 }

@@ -219,6 +219,7 @@ pub fn run(
             cookies: fetch.cookies.clone(),
             logins: fetch.logins.clone(),
             refusing: HashSet::new(),
+            proxy_faults: HashSet::new(),
             counted: BudgetUnderWay::default(),
             pages_under_way: 0,
             frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
@@ -294,6 +295,8 @@ struct EngineRun<'a> {
     logins: Logins,
     /// Hosts that have refused their log-in.
     refusing: HashSet<HostId>,
+    /// What was said of proxies that are out of order.
+    proxy_faults: HashSet<String>,
     counted: BudgetUnderWay,
     /// Requests in flight that count towards the limit.
     pages_under_way: u64,

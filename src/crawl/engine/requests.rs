@@ -1,6 +1,5 @@
 //! Turns the frontier's picks into jobs for the fetcher.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -10,7 +9,7 @@ use archive_books::ledger::{LEVEL_REQUISITE, NearDuplicates, REDIRECTS_MAX, Refu
 use archive_storage::address::method_of;
 use archive_storage::{HostId, Page, UrlId};
 use archive_web::fetch::robots::ROBOTS_BYTES_MAX;
-use archive_web::fetch::{CookieContext, Endpoint, FetchRequest, FetchTask, Job};
+use archive_web::fetch::{CookieContext, Endpoint, FetchRequest, FetchTask, Job, Place};
 use url::Url;
 
 use super::super::frontier::Pick;
@@ -31,8 +30,8 @@ impl EngineRun<'_> {
             let Some(pick) = self.frontier.next(now) else { return Ok(()) };
             let job = match pick {
                 Pick::Resolve(host) => self.resolve_job(host)?,
-                Pick::Robots(host, address) => self.robots_job(host, address, now)?,
-                Pick::Page(host, url, address) => self.page_job(host, url, address, now)?,
+                Pick::Robots(host, place) => self.robots_job(host, place, now)?,
+                Pick::Page(host, url, place) => self.page_job(host, url, place, now)?,
             };
             if let Some(job) = job {
                 self.under_way += 1;
@@ -68,7 +67,7 @@ impl EngineRun<'_> {
         &mut self,
         host: HostId,
         id: UrlId,
-        address: SocketAddr,
+        place: Place,
         now: Instant,
     ) -> Result<Option<Job<JobTag>>, CrawlError> {
         let known = self.recorder.state().page(id)?.flags;
@@ -104,7 +103,7 @@ impl EngineRun<'_> {
                 return Ok(None);
             }
         };
-        Ok(Some(self.fetch_job(host, id, parsed, address, false)?))
+        Ok(Some(self.fetch_job(host, id, parsed, place, false)?))
     }
 
     /// Returns why a URL whose turn has come is not fetched after all.
@@ -189,7 +188,7 @@ impl EngineRun<'_> {
         host: HostId,
         id: UrlId,
         url: Url,
-        address: SocketAddr,
+        place: Place,
         robots: bool,
     ) -> Result<Job<JobTag>, CrawlError> {
         let state = self.recorder.state();
@@ -222,7 +221,6 @@ impl EngineRun<'_> {
         let secure = url.scheme() == "https";
         let port = url.port_or_known_default().unwrap_or(80);
         let name: Arc<str> = Arc::from(url.host_str().unwrap_or_default());
-        let target = self.options.fetch.target(&name, port, address.ip());
         let tag = FetchTag {
             host,
             id,
@@ -237,7 +235,7 @@ impl EngineRun<'_> {
             near_duplicates: is_page.then(|| NearDuplicates::from_bytes(&contents)),
             url,
         };
-        let endpoint = Endpoint { secure, host: name, address: target };
+        let endpoint = Endpoint { secure, host: name, port, place };
         let task = FetchTask::Fetch { endpoint, request: Box::new(request) };
         Ok(Job { task, tag: JobTag::Fetch(Box::new(tag)) })
     }

@@ -1,6 +1,5 @@
 //! The robots rules of a host: from the archive, from the network, or by redirect from another host.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,7 +9,7 @@ use archive_choose::stored_robots::{self, REDIRECTS_MAX};
 use archive_storage::address::url_hash;
 use archive_storage::{Capture, CaptureId, HostId, UrlId};
 use archive_web::fetch::robots::Robots;
-use archive_web::fetch::{FetchError, Job};
+use archive_web::fetch::{FetchError, Job, Place};
 use archive_web::parse::ParseLimits;
 use url::Url;
 
@@ -181,7 +180,7 @@ impl EngineRun<'_> {
     pub(super) fn robots_job(
         &mut self,
         host: HostId,
-        address: SocketAddr,
+        place: Place,
         now: Instant,
     ) -> Result<Option<Job<JobTag>>, CrawlError> {
         let is_wanted = self.frontier.best(host).is_some() || self.robots.needs_rules(host);
@@ -195,7 +194,7 @@ impl EngineRun<'_> {
                     if self.robots.is_ready(host) {
                         self.frontier.want_robots(host, now);
                     }
-                    return Ok(Some(self.fetch_job(host, id, url, address, true)?));
+                    return Ok(Some(self.fetch_job(host, id, url, place, true)?));
                 }
                 // A forbidden URL gives no answer, and without one nothing is allowed.
                 _ => {
@@ -247,8 +246,11 @@ impl EngineRun<'_> {
     /// Whether a robots.txt, after a failed connection, is now requested over the other scheme. The target of a
     /// redirect is not: that file exists and is unreachable (RFC 9309 section 2.3.1.4).
     pub(super) fn ask_otherwise(&mut self, tag: &FetchTag, error: &FetchError) -> Result<bool, CrawlError> {
-        let no_connection =
-            matches!(error, FetchError::NoConnection(_) | FetchError::Tls(_) | FetchError::Certificate(_));
+        let no_connection = match error {
+            FetchError::NoConnection(_) | FetchError::Tls(_) | FetchError::Certificate(_) => true,
+            FetchError::Proxy { fault, .. } => !fault.is_of_proxy(),
+            _ => false,
+        };
         // If the host has a port, only one scheme can be meant.
         Ok(no_connection
             && tag.url.port().is_none()

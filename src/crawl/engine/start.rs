@@ -7,7 +7,7 @@ use archive_base::access::Access;
 use archive_books::ledger::{Candidate, LEVEL_FIRST, LEVEL_SEED, authority, page_flags};
 use archive_storage::address::canonical;
 use archive_storage::{Capture, CaptureKind, UrlId};
-use archive_web::fetch::logins::Login;
+use archive_web::fetch::logins::{Login, LoginWay};
 
 use super::super::manners::set_of_host;
 use super::super::options::Purpose;
@@ -76,6 +76,9 @@ impl EngineRun<'_> {
         let access = Access::read(self.recorder.store().path());
         let now = self.options.fetch.clock.now().timestamp_micros();
         for Login { hosts, way } in self.logins.clone().all() {
+            if let LoginWay::Proxy { .. } = way {
+                continue;
+            }
             let is_open = access.as_ref().is_ok_and(|access| access.hiding(&hosts.url(), now).is_none());
             let shown = if is_open { "; access.toml shows everybody what it opens" } else { "" };
             self.notice(format!("a log-in ({}) is shown at {hosts}{shown}", way.kind()));

@@ -23,12 +23,13 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::fs::File;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use archive_books::cluster::Turns;
 use archive_books::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE, Refusal, units_of};
 use archive_storage::{HostId, SiteId, UrlId};
+use archive_web::fetch::Place;
 
 use self::ahead::{HostsAhead, Unresolved};
 use self::host_queue::HostQueue;
@@ -54,9 +55,9 @@ pub enum Pick {
     /// Look up the address of a host.
     Resolve(HostId),
     /// Fetch the robots.txt of a host, before anything else from it.
-    Robots(HostId, SocketAddr),
+    Robots(HostId, Place),
     /// Fetch a page.
-    Page(HostId, UrlId, SocketAddr),
+    Page(HostId, UrlId, Place),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,9 +65,9 @@ enum Phase {
     #[default]
     New,
     /// Its address is being looked up; the earlier address if this is not the first time.
-    Resolving(Option<SocketAddr>),
+    Resolving(Option<Place>),
     /// At this address, with its number in `Frontier::addresses`.
-    At(usize, SocketAddr),
+    At(usize, Place),
     /// Not asked again in this run, for this reason.
     GivenUp(Refusal),
 }
@@ -116,13 +117,29 @@ impl FrontierHost {
     }
 }
 
+/// What has a delay of its own, whatever hosts it serves: an address, or a host whose address only a proxy knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Spaced {
+    Address(IpAddr),
+    Host(HostId),
+}
+
+impl Spaced {
+    fn of(host: HostId, place: Place) -> Self {
+        match place {
+            Place::Address(ip) => Self::Address(ip),
+            Place::BehindProxy => Self::Host(host),
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 struct FrontierAddress {
     /// Number of hosts at this address.
     hosts: u32,
     active: u32,
     next: Option<Instant>,
-    ip: Option<IpAddr>,
+    spaced: Option<Spaced>,
     awake: BinaryHeap<(u8, Reverse<u64>, HostId)>,
     asleep: BinaryHeap<Reverse<(Instant, HostId)>>,
     /// Level of its entry among the ready addresses, if any.
@@ -137,7 +154,7 @@ pub struct Frontier {
     politeness: Politeness,
     hosts: Vec<FrontierHost>,
     addresses: Vec<FrontierAddress>,
-    address_numbers: HashMap<IpAddr, usize>,
+    address_numbers: HashMap<Spaced, usize>,
     /// Numbers of addresses without hosts.
     vacant: Vec<usize>,
     /// Level of each queued URL; 0 if it is not queued, [`PICKED`] once it was picked in this run.
@@ -352,19 +369,19 @@ impl Frontier {
         self.waiting.peek().map(|Reverse((time, _))| *time)
     }
 
-    /// Notes the address of `host`. Without one, its URLs leave the frontier and are returned.
-    pub fn resolved(&mut self, host: HostId, address: Option<SocketAddr>, now: Instant) -> Vec<UrlId> {
+    /// Notes where `host` is. Without a place, its URLs leave the frontier and are returned.
+    pub fn resolved(&mut self, host: HostId, place: Option<Place>, now: Instant) -> Vec<UrlId> {
         self.ahead.resolving = self.ahead.resolving.saturating_sub(1);
-        let Some(address) = address else { return self.give_up(host, Refusal::Unresolved) };
+        let Some(place) = place else { return self.give_up(host, Refusal::Unresolved) };
         let before = match self.hosts[host.index()].phase {
             Phase::New | Phase::Resolving(None) => None,
-            Phase::Resolving(Some(before)) => Some(before.ip()),
+            Phase::Resolving(Some(before)) => Some(Spaced::of(host, before)),
             Phase::At(..) | Phase::GivenUp(_) => return Vec::new(),
         };
-        let number = self.move_host(before, address.ip(), now);
+        let number = self.move_host(before, Spaced::of(host, place), now);
         let earlier = self.earlier;
         let entry = &mut self.hosts[host.index()];
-        entry.phase = Phase::At(number, address);
+        entry.phase = Phase::At(number, place);
         entry.address_until = Some(now + ADDRESS_AGE_MAX);
         entry.awake_level = None;
         self.hosts_asleep -= usize::from(std::mem::take(&mut entry.asleep));
@@ -397,8 +414,8 @@ impl Frontier {
         {
             entry.phase = Phase::Resolving(Some(before));
             self.ahead.resolving += 1;
-            self.resolved(host, Some(SocketAddr::new(address, before.port())), now);
-            if let Some(&number) = self.address_numbers.get(&address) {
+            self.resolved(host, Some(Place::Address(address)), now);
+            if let Some(&number) = self.address_numbers.get(&Spaced::Address(address)) {
                 self.addresses[number].next = after(Some(now), self.politeness.address_delay);
                 self.enter(number, now);
             }

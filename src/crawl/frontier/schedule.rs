@@ -1,13 +1,12 @@
 //! Scheduling: moves hosts between awake and asleep, and addresses between ready and waiting.
 
 use std::cmp::Reverse;
-use std::net::IpAddr;
 use std::time::Instant;
 
 use archive_books::ledger::{LEVEL_PAGE_MAX, LEVEL_REQUISITE};
 use archive_storage::{HostId, UrlId};
 
-use super::{Frontier, FrontierAddress, FrontierHost, PICKED, Phase, Pick, after};
+use super::{Frontier, FrontierAddress, FrontierHost, PICKED, Phase, Pick, Spaced, after};
 
 impl Frontier {
     /// Moves a waiting ordinary page to another level, higher or lower; returns whether it waits.
@@ -33,7 +32,7 @@ impl Frontier {
 
     /// Counts a host at an address, and no longer at the one where it was `before`; returns the address's number. An
     /// address without hosts whose delay is over is dropped, so that moving host names take no memory.
-    pub(super) fn move_host(&mut self, before: Option<IpAddr>, to: IpAddr, now: Instant) -> usize {
+    pub(super) fn move_host(&mut self, before: Option<Spaced>, to: Spaced, now: Instant) -> usize {
         let next = after(self.earlier, self.politeness.address_delay);
         let Self { addresses, address_numbers, vacant, .. } = self;
         let number = *address_numbers.entry(to).or_insert_with(|| {
@@ -41,15 +40,15 @@ impl Frontier {
             if number == addresses.len() {
                 addresses.push(FrontierAddress::default());
             }
-            addresses[number] = FrontierAddress { next, ip: Some(to), ..FrontierAddress::default() };
+            addresses[number] = FrontierAddress { next, spaced: Some(to), ..FrontierAddress::default() };
             number
         });
         addresses[number].hosts += 1;
-        if let Some((ip, left)) = before.and_then(|ip| Some((ip, *address_numbers.get(&ip)?))) {
+        if let Some((before, left)) = before.and_then(|at| Some((at, *address_numbers.get(&at)?))) {
             let address = &mut addresses[left];
             address.hosts -= 1;
             if address.hosts == 0 && address.active == 0 && address.next.is_none_or(|next| next <= now) {
-                address_numbers.remove(&ip);
+                address_numbers.remove(&before);
                 vacant.push(left);
             }
         }
@@ -92,7 +91,7 @@ impl Frontier {
     /// Picks a request at the best host of an address, if it is this node's turn there.
     pub(super) fn pick_at(&mut self, number: usize, now: Instant) -> Option<Pick> {
         let delay = self.politeness.address_delay;
-        if let (Some(turns), Some(ip)) = (&mut self.turns, self.addresses[number].ip)
+        if let (Some(turns), Some(Spaced::Address(ip))) = (&mut self.turns, self.addresses[number].spaced)
             && !delay.is_zero()
             && let Some(until) = turns.wait(ip, delay, now.max(Instant::now()))
         {

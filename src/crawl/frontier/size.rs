@@ -1,14 +1,13 @@
 //! Memory and disk space of a frontier.
 
 use std::cmp::Reverse;
-use std::net::IpAddr;
 use std::time::Instant;
 
 use archive_storage::HostId;
 
 use super::ahead::Unresolved;
 use super::spill::Spill;
-use super::{Frontier, FrontierAddress, FrontierHost};
+use super::{Frontier, FrontierAddress, FrontierHost, Spaced};
 
 impl Frontier {
     /// Bytes of memory, summed over all hosts.
@@ -25,7 +24,7 @@ impl Frontier {
             + (self.hosts.capacity() - self.hosts.len()) * size_of::<FrontierHost>()
             + self.level_of.capacity()
             + self.vacant.capacity() * size_of::<usize>()
-            + self.address_numbers.capacity() * size_of::<(IpAddr, usize)>()
+            + self.address_numbers.capacity() * size_of::<(Spaced, usize)>()
             + self.unresolved.capacity() * size_of::<Unresolved>()
             + self.ahead.memory_bytes()
             + self.ready.capacity() * size_of::<(u8, Reverse<u64>, usize)>()

@@ -1,10 +1,11 @@
 //! The frontier under a simulated clock.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use archive_books::ledger::{LEVEL_REQUISITE, Refusal};
 use archive_storage::{HostId, SiteId, UrlId};
+use archive_web::fetch::Place;
 
 use super::{Frontier, Pick, Politeness};
 
@@ -20,12 +21,12 @@ fn polite(host: u64, address: u64) -> Politeness {
     }
 }
 
-fn address(last: u8) -> SocketAddr {
-    SocketAddr::from(([10, 0, 0, last], 80))
+fn address(last: u8) -> Place {
+    Place::Address(IpAddr::from([10, 0, 0, last]))
 }
 
 /// Resolves a host and sets its robots rules, so that its pages come next.
-fn open(frontier: &mut Frontier, host: HostId, at: SocketAddr, now: Instant) {
+fn open(frontier: &mut Frontier, host: HostId, at: Place, now: Instant) {
     assert!(frontier.resolved(host, Some(at), now).is_empty());
     frontier.robots_known(host, now, DAY);
 }
@@ -140,7 +141,8 @@ fn check_pauses(politeness: Politeness, hosts: u32, addresses: u8, answer: Durat
                 Pick::Robots(host, at) | Pick::Page(host, _, at) => (host, at),
             };
             pages += u32::from(matches!(pick, Pick::Page(..)));
-            let place = usize::from(at.ip().to_string().rsplit('.').next().unwrap().parse::<u8>().unwrap());
+            let Place::Address(ip) = at else { unreachable!() };
+            let place = usize::from(ip.to_string().rsplit('.').next().unwrap().parse::<u8>().unwrap());
             let fits = |last: Option<Instant>, delay| last.is_none_or(|l| now >= l + delay);
             assert!(fits(last_host[host.index()], host_delay) && fits(last_address[place], address_delay));
             last_host[host.index()] = Some(now);
@@ -198,7 +200,7 @@ fn a_site_with_a_host_for_every_page_is_resolved_as_it_is_asked() {
                 }
                 Pick::Resolve(host) => {
                     assert!(frontier.may_resolve(host, SiteId(host.0)));
-                    let at = SocketAddr::from((host.0.to_be_bytes(), 80));
+                    let at = Place::Address(IpAddr::from(host.0.to_be_bytes()));
                     frontier.resolved(host, Some(at), now);
                 }
                 Pick::Robots(host, at) => {
@@ -443,4 +445,28 @@ fn rules_are_asked_for_again_when_they_no_longer_hold() {
     assert_eq!(frontier.next(now), Some(Pick::Page(host, UrlId(1), address(1))));
     frontier.completed(host, now, Duration::ZERO, None);
     assert_eq!(frontier.next(now + Duration::from_secs(1)), Some(Pick::Robots(host, address(1))));
+}
+
+#[test]
+fn hosts_behind_a_proxy_have_delays_of_their_own() {
+    let start = Instant::now();
+    let later = |minutes: u64| start + Duration::from_secs(60 * minutes);
+    let mut frontier = Frontier::new(polite(60, 30));
+    for host in 0..2 {
+        for url in 0..3 {
+            frontier.push(UrlId(2 * url + host), HostId(host), 9, start).unwrap();
+        }
+        open(&mut frontier, HostId(host), Place::BehindProxy, start);
+    }
+    for minute in [1, 2] {
+        let asked: Vec<_> = std::iter::from_fn(|| frontier.next(later(minute))).collect();
+        assert!(matches!(asked[..], [Pick::Page(HostId(0), ..), Pick::Page(HostId(1), ..)]), "{asked:?}");
+        assert_eq!(frontier.next(later(minute)), None);
+        (0..2).for_each(|host| frontier.completed(HostId(host), later(minute), Duration::ZERO, None));
+    }
+    // An hour later, nothing is known anew, and the delay holds.
+    assert_eq!(frontier.next(later(62)), Some(Pick::Resolve(HostId(0))));
+    frontier.resolved(HostId(0), Some(Place::BehindProxy), later(62));
+    assert_eq!(frontier.address_numbers.len(), 2);
+    assert!(matches!(frontier.next(later(62)), Some(Pick::Resolve(HostId(1)) | Pick::Page(HostId(0), ..))));
 }

@@ -16,7 +16,7 @@ use archive_storage::address::canonical;
 use archive_storage::warc::HttpHead;
 use archive_storage::{Clock, Store, UrlId};
 use archive_web::fetch::{
-    BodyMemory, Endpoint, FetchRequest, FetchSettings, FetchTask, Fetcher, Job, JobResult,
+    BodyMemory, Endpoint, FetchRequest, FetchSettings, FetchTask, Fetcher, Job, JobResult, Logins, Place,
 };
 use archive_web::parse::headers::{parameter, split_link};
 use archive_web::parse::html::{HtmlElement, Markup, value};
@@ -245,8 +245,10 @@ impl<'a> Asking<'a> {
     /// # Errors
     /// When the folder of subscriptions cannot be written.
     pub fn next(&mut self, mut may_ask: impl FnMut(IpAddr) -> bool) -> Result<bool, PublishError> {
-        let mut is_next =
-            |endpoint: &Option<Endpoint>| endpoint.as_ref().is_none_or(|it| may_ask(it.address.ip()));
+        let mut is_next = |endpoint: &Option<Endpoint>| match endpoint.as_ref().map(|it| it.place) {
+            Some(Place::Address(address)) => may_ask(address),
+            Some(Place::BehindProxy) | None => true,
+        };
         let place = self.waiting.iter().position(|(_, endpoint)| is_next(endpoint));
         let (Some(hubs), Some(place)) = (&self.hubs, place) else { return Ok(false) };
         let Some((subscription, endpoint)) = self.waiting.remove(place) else { return Ok(false) };
@@ -290,6 +292,8 @@ impl Hubs {
         settings.limits.total = settings.limits.total.min(ANSWER_TIME_MAX);
         settings.limits.connect = settings.limits.connect.min(ANSWER_TIME_MAX);
         let (sender, answers) = bounded(1);
+        // For proxies.
+        settings.logins = Logins::read(folder).map_err(io::Error::other)?;
         let memory = BodyMemory::new(0, folder.to_owned());
         Ok(Self { fetcher: Fetcher::start(settings, memory, sender)?, answers })
     }
@@ -306,9 +310,9 @@ impl Hubs {
             return Err("it has no host".to_owned());
         };
         let resolved = self.answer(FetchTask::Resolve { host: host.to_owned(), port })?;
-        let JobResult::Resolved(address) = resolved else { return Err("it was not looked up".to_owned()) };
-        let address = address.map_err(|error| error.to_string())?;
-        Ok(Endpoint { secure: url.scheme() == "https", host: host.into(), address })
+        let JobResult::Resolved(place) = resolved else { return Err("it was not looked up".to_owned()) };
+        let place = place.map_err(|error| error.to_string())?;
+        Ok(Endpoint { secure: url.scheme() == "https", host: host.into(), port, place })
     }
 
     /// Sends a subscription request; fails with the reason if the hub does not accept it.

@@ -1,5 +1,7 @@
-//! `--connect-to HOST:PORT:ADDR:PORT`, as in curl: connect to a different server than the URL names.
+//! `--connect-to HOST:PORT:ADDR:PORT` and `--resolve HOST:PORT:ADDR`, as in curl: connect to a different server than the
+//! URL names.
 
+use std::net::IpAddr;
 use std::str::FromStr;
 
 /// One redirection of connections: requests for `host:port` go to `address:target_port` instead.
@@ -22,6 +24,9 @@ pub enum ConnectToError {
         "'{0}' does not have the form HOST:PORT:ADDR:PORT (any part may be empty; IPv6 addresses in brackets)"
     )]
     Form(String),
+    /// The value of `--resolve` does not have three parts, or the last one is no address.
+    #[error("'{0}' does not have the form HOST:PORT:ADDR, with an IP address (IPv6 in brackets or not)")]
+    Resolved(String),
     /// A port that is not a number from 1 to 65535.
     #[error("'{0}' is not a port number")]
     Port(String),
@@ -37,6 +42,21 @@ impl ConnectTo {
         }
         let address = self.address.clone().unwrap_or_else(|| host.to_owned());
         Some((address, self.target_port.unwrap_or(port)))
+    }
+}
+
+impl ConnectTo {
+    /// Reads a value of `--resolve`: a redirection to an address at the same port.
+    ///
+    /// # Errors
+    /// When the value has another form.
+    pub fn resolved(text: &str) -> Result<Self, ConnectToError> {
+        let form = || ConnectToError::Resolved(text.to_owned());
+        let (host, rest) = split_host(text).ok_or_else(form)?;
+        let (port, address) = rest.split_once(':').ok_or_else(form)?;
+        let address: IpAddr = address.trim_matches(['[', ']']).parse().map_err(|_| form())?;
+        let address = Some(address.to_string());
+        Ok(Self { host: host_part(host), port: port_part(port)?, address, target_port: None })
     }
 }
 
@@ -98,6 +118,18 @@ mod tests {
         assert_eq!(applied("b.test::127.0.0.1:8080", "a.test", 443), None);
         assert_eq!(applied(":::8080", "a.test", 80), Some(("a.test".to_owned(), 8080)));
         assert_eq!(applied("[::1]:80:[::2]:81", "::1", 80), Some(("::2".to_owned(), 81)));
+    }
+
+    #[test]
+    fn an_address_is_given_to_a_name() {
+        let resolved = |rule: &str, port| ConnectTo::resolved(rule).unwrap().apply("a.test", port);
+        assert_eq!(resolved("a.test:80:127.0.0.1", 80), Some(("127.0.0.1".to_owned(), 80)));
+        assert_eq!(resolved("a.test:80:127.0.0.1", 81), None);
+        assert_eq!(resolved("*:443:[::1]", 443), Some(("::1".to_owned(), 443)));
+        assert_eq!(resolved("*:443:::1", 443), Some(("::1".to_owned(), 443)));
+        for wrong in ["a.test:80", "a.test:80:b.test", "a.test:x:::1", ""] {
+            assert!(ConnectTo::resolved(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use super::CertificateFault;
+use super::{CertificateFault, ProxyFault};
 
 /// The addresses that were tried, each with the reason; without one, nothing answered in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +44,25 @@ pub enum FetchError {
     /// Every address of the host name is one that the archive refuses to connect to.
     #[error("{0} is not a public address; --allow-private permits it")]
     PrivateAddress(IpAddr),
+    /// The host name is one that only a network itself knows, and would be resolved by a proxy.
+    #[error("the host name is one inside of a network; --allow-private permits it")]
+    PrivateName,
+    /// The host name is one of Tor.
+    #[error(
+        "names of .onion are reached through Tor alone, as with --proxy '*.onion=socks5h://127.0.0.1:9050'"
+    )]
+    Onion,
+    /// The host has no address that can be asked from here.
+    #[error("the host has no address of the kind that --ipv4, --ipv6 or --bind leave")]
+    NoSuchAddress,
+    /// There is no connection through a proxy.
+    #[error("no connection through the proxy {proxy}: {fault}")]
+    Proxy {
+        /// The proxy as a URL, without anything secret.
+        proxy: String,
+        /// The cause.
+        fault: ProxyFault,
+    },
     /// No address of the host accepted a connection.
     #[error("no connection to {0}")]
     NoConnection(Unreached),
@@ -102,11 +121,21 @@ impl FetchError {
             self,
             Self::Unresolved
                 | Self::PrivateAddress(_)
+                | Self::PrivateName
+                | Self::Onion
+                | Self::NoSuchAddress
+                | Self::Proxy { .. }
                 | Self::NoConnection(_)
                 | Self::NoDescriptors
                 | Self::Tls(_)
                 | Self::Certificate(_)
         )
+    }
+
+    /// Whether a proxy is out of order, which says nothing of any server.
+    #[must_use]
+    pub fn is_of_proxy(&self) -> bool {
+        matches!(self, Self::Proxy { fault, .. } if fault.is_of_proxy())
     }
 
     /// Whether a later retry may succeed.
@@ -115,6 +144,9 @@ impl FetchError {
         !matches!(
             self,
             Self::PrivateAddress(_)
+                | Self::PrivateName
+                | Self::Onion
+                | Self::NoSuchAddress
                 | Self::Certificate(_)
                 | Self::HeadTooLong(_)
                 | Self::NotHttp

@@ -47,8 +47,10 @@ pub struct Exchange {
     pub truncated: Option<Truncated>,
     /// Whether none of the body was received, because its head says that it is too long.
     pub is_unloaded: bool,
-    /// Address of the server.
-    pub address: IpAddr,
+    /// Address of the server, if it is known: where a proxy resolves names, it is not.
+    pub address: Option<IpAddr>,
+    /// The proxy that it went through, as a URL.
+    pub proxy: Option<Arc<str>>,
     /// Whether it is another address of the host than the one that was to be asked.
     pub is_other_address: bool,
     /// Facts of the connection, if it was secure.

@@ -14,6 +14,29 @@ pub fn is_public(address: IpAddr) -> bool {
     }
 }
 
+/// Top-level domains of names that only a network itself knows (RFC 6761, RFC 6762 with appendix G, RFC 8375).
+const PRIVATE_DOMAINS: [&str; 9] =
+    ["localhost", "local", "internal", "home.arpa", "intranet", "private", "corp", "home", "lan"];
+
+/// Whether a name is only known inside of a network: where a proxy resolves names, no address can be checked.
+pub(super) fn is_private_name(name: &str) -> bool {
+    let name = name.trim_end_matches('.');
+    !name.contains('.') || PRIVATE_DOMAINS.iter().any(|domain| is_below(name, domain))
+}
+
+/// Whether a name is one of Tor, which is never resolved by DNS (RFC 7686).
+pub(super) fn is_onion(name: &str) -> bool {
+    is_below(name.trim_end_matches('.'), "onion")
+}
+
+/// Whether a name is a domain or below it.
+fn is_below(name: &str, domain: &str) -> bool {
+    let rest = name.len().checked_sub(domain.len()).and_then(|at| name.split_at_checked(at));
+    rest.is_some_and(|(rest, end)| {
+        end.eq_ignore_ascii_case(domain) && (rest.is_empty() || rest.ends_with('.'))
+    })
+}
+
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     let special = address.is_private()
@@ -47,7 +70,20 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_public;
+    use super::{is_onion, is_private_name, is_public};
+
+    #[test]
+    fn names_inside_a_network_are_private() {
+        for name in ["localhost", "a.LOCALHOST", "intranet", "a.home.arpa", "printer.local.", "x.corp"] {
+            assert!(is_private_name(name), "{name}");
+        }
+        for name in ["example.org", "xlocal.test", "local.test", "arpa.test", "é.test"] {
+            assert!(!is_private_name(name), "{name}");
+        }
+        assert!(
+            is_onion("a.b.onion") && is_onion("a.Onion.") && !is_onion("onion.test") && !is_onion("xonion")
+        );
+    }
 
     #[test]
     fn addresses_of_the_open_web_are_public() {

@@ -56,13 +56,12 @@ impl<C> IdleConnections<C> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{Ipv4Addr, SocketAddr};
-
+    use super::super::Place;
     use super::*;
 
     fn endpoint(port: usize) -> Endpoint {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port as u16));
-        Endpoint { secure: false, host: "a.test".into(), address }
+        let (host, place) = ("a.test".into(), Place::BehindProxy);
+        Endpoint { secure: false, host, port: port as u16, place }
     }
 
     #[test]

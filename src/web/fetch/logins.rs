@@ -82,6 +82,11 @@ impl LoginHosts {
         !host_only && self.host.strip_suffix(domain).is_some_and(|rest| rest.ends_with('.'))
     }
 
+    /// Whether a proxy is meant, however it is spoken to.
+    fn is_proxy(&self, host: &str, port: u16) -> bool {
+        self.has(host) && self.port.unwrap_or(443) == port
+    }
+
     fn covers(&self, url: &Url) -> bool {
         let is_sent = url.scheme() == "https" || self.is_plain && url.scheme() == "http";
         is_sent && url.port() == self.port && url.host_str().is_some_and(|host| self.has(host))
@@ -169,6 +174,13 @@ pub enum LoginWay {
     Cookies(Vec<KeptCookie>),
     /// A certificate and its key, in PEM.
     Certificate(String),
+    /// Name and password for a proxy at this place.
+    Proxy {
+        /// Name.
+        name: String,
+        /// Password.
+        password: String,
+    },
 }
 
 impl LoginWay {
@@ -181,6 +193,7 @@ impl LoginWay {
             Self::Field { .. } => "field",
             Self::Cookies(_) => "cookies",
             Self::Certificate(_) => "certificate",
+            Self::Proxy { .. } => "proxy",
         }
     }
 
@@ -188,7 +201,10 @@ impl LoginWay {
     #[must_use]
     pub fn public(&self) -> String {
         match self {
-            Self::Basic { name, .. } | Self::Digest { name, .. } | Self::Field { name, .. } => name.clone(),
+            Self::Basic { name, .. }
+            | Self::Digest { name, .. }
+            | Self::Field { name, .. }
+            | Self::Proxy { name, .. } => name.clone(),
             Self::Cookies(cookies) => {
                 let names: Vec<&str> = cookies.iter().map(|cookie| &*cookie.name).collect();
                 names.join(" ")
@@ -204,12 +220,18 @@ impl LoginWay {
     pub fn check(&self) -> Result<(), &'static str> {
         let is_line = |text: &str| !text.chars().any(char::is_control);
         match self {
-            Self::Basic { password, .. } | Self::Digest { password, .. } if password.is_empty() => {
+            Self::Basic { password, .. } | Self::Digest { password, .. } | Self::Proxy { password, .. }
+                if password.is_empty() =>
+            {
                 Err("the password is empty")
             }
             Self::Field { value, .. } if value.is_empty() => Err("the value of the field is empty"),
-            Self::Basic { name, .. } if name.contains(':') => Err("the name may have no colon"),
-            Self::Basic { name, password } | Self::Digest { name, password } => {
+            Self::Basic { name, .. } | Self::Proxy { name, .. } if name.contains(':') => {
+                Err("the name may have no colon")
+            }
+            Self::Basic { name, password }
+            | Self::Digest { name, password }
+            | Self::Proxy { name, password } => {
                 let are_lines = is_line(name) && is_line(password);
                 if are_lines { Ok(()) } else { Err("name and password have to be one line each") }
             }
@@ -301,7 +323,18 @@ impl Logins {
 
     /// Those for a URL.
     fn of(&self, url: &Url) -> impl Iterator<Item = &Login> {
-        self.0.iter().filter(move |login| login.hosts.covers(url))
+        let is_of_server = |login: &&Login| !matches!(login.way, LoginWay::Proxy { .. });
+        self.0.iter().filter(is_of_server).filter(move |login| login.hosts.covers(url))
+    }
+
+    /// Name and password for a proxy.
+    pub(super) fn of_proxy(&self, host: &str, port: u16) -> Option<(&str, &str)> {
+        self.0.iter().find_map(|login| match &login.way {
+            LoginWay::Proxy { name, password } if login.hosts.is_proxy(host, port) => {
+                Some((name.as_str(), password.as_str()))
+            }
+            _ => None,
+        })
     }
 
     /// Whether there is one for a URL.
@@ -333,7 +366,10 @@ impl Logins {
                 Some(("Authorization".to_owned(), format!("Basic {both}")))
             }
             LoginWay::Field { name, value } => Some((name.clone(), value.clone())),
-            LoginWay::Digest { .. } | LoginWay::Cookies(_) | LoginWay::Certificate(_) => None,
+            LoginWay::Digest { .. }
+            | LoginWay::Cookies(_)
+            | LoginWay::Certificate(_)
+            | LoginWay::Proxy { .. } => None,
         };
         self.of(url).filter_map(field).collect()
     }

@@ -18,20 +18,24 @@ mod framing;
 mod guard;
 mod idle;
 pub mod logins;
+mod proxy;
 mod request;
 pub mod robots;
 mod service;
+mod ways;
 
 pub use body::{BodyMemory, ChargedBytes, HttpMessage};
 pub use certificates::{AcceptedCertificate, CertificateFault, TlsFacts};
-pub use connect::Endpoint;
+pub use connect::{Endpoint, Place};
 pub use connect_to::{ConnectTo, ConnectToError};
 pub use cookies::{CookieContext, Cookies};
 pub use error::FetchError;
 pub use exchange::Exchange;
 pub use guard::is_public;
 pub use logins::Logins;
+pub use proxy::ProxyFault;
 pub use request::FetchRequest;
 pub use service::{
     FetchSettings, FetchTask, Fetcher, FetcherEnded, Job, JobResult, ResponseLimits, TypeLimit,
 };
+pub use ways::{IpVersion, Proxy, ProxyRule, ProxyRuleError, Ways};

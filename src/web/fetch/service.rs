@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::thread;
@@ -20,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::{Position, Url};
 
-use super::connect::{Connection, FetchConnector};
+use super::connect::{FetchConnector, Reached};
 use super::cookies::{REDACTED, without_values};
 use super::digest::Challenge;
 use super::exchange::{Exchange, Failed, exchange};
@@ -28,7 +27,7 @@ use super::framing::ResponseHead;
 use super::idle::IdleConnections;
 use super::{
     AcceptedCertificate, BodyMemory, ConnectTo, CookieContext, Cookies, Endpoint, FetchError, FetchRequest,
-    HttpMessage, Logins,
+    HttpMessage, Logins, Place, Ways,
 };
 
 /// Maximum number of hosts whose challenges are remembered.
@@ -100,6 +99,8 @@ pub struct FetchSettings {
     pub user_agent: String,
     /// Redirections of connections.
     pub connect_to: Vec<ConnectTo>,
+    /// Through which proxies, from which addresses and by which version of IP servers are reached.
+    pub ways: Ways,
     /// Whether connections to addresses that are not public are allowed.
     pub allow_private: bool,
     /// Certificates of authorities to trust in addition to the usual ones.
@@ -114,18 +115,6 @@ pub struct FetchSettings {
     pub limits: ResponseLimits,
     /// The clock that gives the time of every capture.
     pub clock: Clock,
-}
-
-impl FetchSettings {
-    /// Returns where a request to `host:port` goes if the host has this address: a redirection may apply to one port
-    /// only.
-    #[must_use]
-    pub fn target(&self, host: &str, port: u16, address: IpAddr) -> SocketAddr {
-        match self.connect_to.iter().find_map(|rule| rule.apply(host, port)) {
-            Some((name, port)) => SocketAddr::new(name.parse().unwrap_or(address), port),
-            None => SocketAddr::new(address, port),
-        }
-    }
 }
 
 /// A task for the fetcher.
@@ -159,8 +148,8 @@ pub struct Job<T> {
 /// Result of a job.
 #[derive(Debug)]
 pub enum JobResult {
-    /// The host's address.
-    Resolved(Result<SocketAddr, FetchError>),
+    /// Where the host is.
+    Resolved(Result<Place, FetchError>),
     /// The response.
     Fetched(Result<Box<Exchange>, FetchError>),
 }
@@ -222,7 +211,7 @@ struct FetchClient {
     settings: FetchSettings,
     memory: BodyMemory,
     connector: FetchConnector,
-    idle: RefCell<IdleConnections<Connection>>,
+    idle: RefCell<IdleConnections<Reached>>,
     /// What hosts asked for last, by host and port.
     challenges: RefCell<LruCache<String, Challenge>>,
 }
@@ -272,22 +261,20 @@ impl FetchClient {
         let recorded = if secrets.is_empty() { sent.clone() } else { request.to_bytes(agent, &secrets) };
         let mut opens = None;
         let (limits, cut_at) = (&self.settings.limits, request.body_bytes_max);
-        let asked = endpoint.address;
+        let asked = endpoint.place;
         let mut reused = self.idle.borrow_mut().take(&endpoint);
         loop {
             let is_reused = reused.is_some();
-            let mut connection = match reused.take() {
-                Some(connection) => connection,
-                None => {
-                    let (connection, address) = self.connector.connect(&endpoint).await?;
-                    endpoint.address = address;
-                    connection
-                }
+            let mut reached = match reused.take() {
+                Some(reached) => reached,
+                None => self.connector.connect(&endpoint).await?,
             };
+            endpoint.place = reached.place;
+            let connection = &mut reached.connection;
             let started = self.settings.clock.now();
             let clock = Instant::now();
             let see = |head: &ResponseHead| opens = self.take_cookies(request, head);
-            match exchange(&mut connection, &sent, limits, cut_at, &self.memory, see).await {
+            match exchange(connection, &sent, limits, cut_at, &self.memory, see).await {
                 Ok(received) => {
                     let exchange = Exchange {
                         request: recorded,
@@ -299,15 +286,16 @@ impl FetchClient {
                         status: received.head.status,
                         truncated: received.truncated,
                         is_unloaded: received.is_unloaded,
-                        address: endpoint.address.ip(),
-                        is_other_address: endpoint.address != asked,
+                        address: reached.address,
+                        proxy: reached.proxy.clone(),
+                        is_other_address: endpoint.place != asked,
                         tls: connection.tls(),
                         protocols: connection.protocols(),
                         started,
                         elapsed: clock.elapsed(),
                     };
                     if received.reusable {
-                        self.idle.borrow_mut().put(endpoint, connection);
+                        self.idle.borrow_mut().put(endpoint, reached);
                     }
                     return Ok(exchange);
                 }

@@ -22,6 +22,8 @@ mod logins;
 mod long_bodies;
 mod secure;
 mod sessions;
+mod walls;
+mod ways;
 
 // books
 mod answered;

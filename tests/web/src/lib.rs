@@ -42,6 +42,7 @@ mod xml;
 
 pub mod attacks;
 pub mod faults;
+pub mod proxy;
 pub mod tls;
 pub mod traps;
 pub mod truth;

@@ -3,10 +3,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 
 use crate::support::Archive;
-use crate::support::answers::{Answers, html, nothing, whole};
+use crate::support::answers::{Answers, field, html, nothing, whole};
 use crate::support::program::{Finished, start};
+use crate::walls::has_proof;
 
 /// Adds a log-in, with a secret on standard input.
 pub(crate) fn add(archive: &Archive, arguments: &[&str], secret: &str) -> Finished {
@@ -43,4 +46,24 @@ fn log_ins_are_kept_private_and_forgotten() {
     archive.run("login remove", &["http://a.test"]).succeeded();
     assert!(!crawl().succeeded().errors.contains("log-in"));
     assert!(archive.json::<&str>("login list", &[]).is_empty());
+}
+
+/// Two requests are on their way when a server first asks for a proof: each gets its turn.
+#[test]
+fn proofs_are_given_by_all_that_are_asked_at_the_same_time() {
+    let server = Answers::with_heads(|_, path, head| match path {
+        "/robots.txt" | "/sitemap.xml" => nothing(),
+        "/a" | "/b" if has_proof(field(head, "Authorization"), path) => html("<title>open</title>"),
+        _ => {
+            thread::sleep(Duration::from_millis(500));
+            whole(401, "WWW-Authenticate: Digest realm=\"x\", nonce=\"n\", qop=\"auth\"\r\n", b"closed")
+        }
+    });
+    let archive = Archive::new();
+    add(&archive, &["http://a.test", "--digest", "anna"], "d1gest-s3cret").succeeded();
+    let seeds = ["http://a.test/a", "http://a.test/b"].map(str::to_owned);
+    let said = start(&mut archive.crawl(&seeds, &server.at_once())).wait().succeeded().errors;
+    assert!(!said.contains("refuses its log-in (status 401)"), "{said}");
+    let open = archive.json("query", &["pages status = 200 select url", "--as-archivist"]);
+    assert_eq!(open.len(), 2, "{open:?}");
 }

@@ -34,7 +34,8 @@ const SECRETS: [&str; 10] = [
     "O7Hr+yf0FRo7E/qHcmI4T6YaTKmhRANCAATiFwAaHHV34eZHK18Qtuqmk1r8EGtE",
 ];
 
-/// Hosts with a wall each, below `faults.test`: first those that a log-in opens.
+/// Hosts with a wall each, below `faults.test`: first those that a log-in opens. A further one has its name here, what it
+/// answers in `doors`, and what opens it in the test.
 const WALLS: [&str; 11] = [
     "cookies",
     "basic",
@@ -117,7 +118,7 @@ fn doors() -> (Answers, Log) {
 }
 
 /// Whether a field `Authorization` proves the password for a path (RFC 7616).
-fn has_proof(field: &str, path: &str) -> bool {
+pub(crate) fn has_proof(field: &str, path: &str) -> bool {
     let hash = |text: &str| hex(Md5::digest(text.as_bytes()).as_slice());
     let get = |name: &str| {
         let value = field.split(", ").find_map(|part| part.trim_start_matches("Digest ").strip_prefix(name));

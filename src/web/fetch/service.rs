@@ -236,9 +236,10 @@ impl FetchClient {
 
     /// Asks for a URL; once more if the server wants proof of a password.
     async fn fetch(&self, endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
+        let has_proof = self.has_challenge(request);
         let exchange = self.ask(endpoint.clone(), request).await?;
         let is_answerable = exchange.status == 401 && exchange.has_login;
-        if is_answerable && self.take_challenge(request, &exchange.http) {
+        if is_answerable && self.take_challenge(request, &exchange.http, has_proof) {
             return self.ask(endpoint, request).await;
         }
         Ok(exchange)
@@ -318,8 +319,15 @@ impl FetchClient {
         Some(challenge.answer(name, password, target, &hex(&own)))
     }
 
-    /// Keeps what a server asks for. Returns whether there is a new answer: none was given, or only its nonce was too old.
-    fn take_challenge(&self, request: &FetchRequest, answer: &HttpMessage) -> bool {
+    /// Whether a server is known to ask for a proof, so that a request has one.
+    fn has_challenge(&self, request: &FetchRequest) -> bool {
+        self.settings.logins.provable(&request.url).is_some()
+            && self.challenges.borrow().contains(&host_key(&request.url))
+    }
+
+    /// Keeps what a server asks for. Returns whether there is a new answer: none was given, though meanwhile another
+    /// request may have been asked, or only its nonce was too old.
+    fn take_challenge(&self, request: &FetchRequest, answer: &HttpMessage, has_proof: bool) -> bool {
         if self.settings.logins.provable(&request.url).is_none() {
             return false;
         }
@@ -332,7 +340,8 @@ impl FetchClient {
             return false;
         };
         let is_stale = challenge.is_stale;
-        self.challenges.borrow_mut().put(host_key(&request.url), challenge).is_none() || is_stale
+        self.challenges.borrow_mut().put(host_key(&request.url), challenge);
+        !has_proof || is_stale
     }
 
     /// Returns the cookies that go to a URL in the context of a request.

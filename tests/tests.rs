@@ -15,6 +15,7 @@ mod texts;
 mod power;
 
 // web
+mod compressed;
 mod conformance;
 mod hostile_documents;
 mod hostile_names;

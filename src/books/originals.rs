@@ -57,7 +57,7 @@ pub(crate) fn referred_to(
         return Ok(None);
     }
     let refers_to = capture.original.as_ref().map(|(url, time)| (url.as_str(), *time));
-    holder(state, refers_to, &capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default())
+    holder(state, refers_to, &capture.content_digest().map(|digest| digest.prefix()).unwrap_or_default())
 }
 
 /// The capture that holds the payload of a revisit, found by reference or else by digest.

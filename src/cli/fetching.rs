@@ -8,7 +8,7 @@ use archive_base::memory::parse_bytes;
 use archive_books::recorder::Memory;
 use archive_crawl::{CookieUse, CrawlOptions, Manners};
 use archive_vault::repack;
-use archive_web::fetch::{self, AcceptedCertificate, ConnectTo, IpVersion, TypeLimit, Ways};
+use archive_web::fetch::{self, AcceptedCertificate, Compression, ConnectTo, IpVersion, TypeLimit, Ways};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
@@ -26,6 +26,15 @@ const COOKIES: [(&str, &str, CookieUse); 3] = [
         "those of earlier runs, too; a file that only its owner can read keeps them",
         CookieUse::Kept,
     ),
+];
+
+const COMPRESSION: [(&str, &str, Compression); 2] = [
+    (
+        Compression::Off.name(),
+        "none: what versions of a page have in common is stored once",
+        Compression::Off,
+    ),
+    (Compression::On.name(), "gzip and br: less to transfer, more to store", Compression::On),
 ];
 
 /// Options of fetching.
@@ -111,6 +120,9 @@ pub(crate) struct FetchArgs {
     /// Which cookies are sent, as browsers send them [default: run]
     #[arg(long, value_name = "WHICH", value_parser = named(COOKIES), help_heading = KEPT)]
     cookies: Option<CookieUse>,
+    /// Whether servers may compress what they send; it is stored as received [default: off]
+    #[arg(long, value_name = "WHICH", value_parser = named(COMPRESSION), help_heading = KEPT)]
+    compression: Option<Compression>,
     /// Longest wait, once nothing else is left, for servers that said "later" (429, 503) or did not answer; what has to
     /// wait longer is left to the next run [default: 30s, or 5m with --for]
     #[arg(long, value_name = "TIME", value_parser = duration)]
@@ -172,6 +184,7 @@ impl FetchArgs {
             max_time: self.max_time,
             obey_noarchive: self.obey_noarchive,
             cookies: self.cookies,
+            compression: self.compression,
             ..Manners::default()
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use archive_books::ledger::{CreditError, MANNERS_SETTING, ScopeKind};
 use archive_storage::State;
-use archive_web::fetch::TypeLimit;
+use archive_web::fetch::{Compression, TypeLimit};
 use serde::{Deserialize, Serialize};
 
 use super::options::CookieUse;
@@ -44,6 +44,7 @@ pub struct Manners {
     pub drop_parameters: Option<Vec<String>>,
     pub leave_moved_seeds: Option<bool>,
     pub cookies: Option<CookieUse>,
+    pub compression: Option<Compression>,
     /// Delays of hosts, from the seeds.
     pub delays: BTreeMap<String, Duration>,
     /// Budgets in bytes of hosts, from the seeds.
@@ -98,6 +99,7 @@ impl Manners {
             drop_parameters: self.drop_parameters.or(before.drop_parameters),
             leave_moved_seeds: self.leave_moved_seeds.or(before.leave_moved_seeds),
             cookies: self.cookies.or(before.cookies),
+            compression: self.compression.or(before.compression),
             delays: before.delays,
             bytes: before.bytes,
             reach: if self.reach.is_empty() { before.reach } else { self.reach },

@@ -17,7 +17,7 @@ pub(super) struct ResponseParts {
     pub(super) head: HttpHead,
     /// Digest of the body as received: validators of WARC files check this one.
     pub(super) received_digest: Digest,
-    /// Digest of the body without transfer coding: copies are found by it.
+    /// Digest of the body without transfer coding.
     pub(super) digest: Digest,
     /// Body without transfer coding, or the beginning of a long one.
     pub(super) beginning: Bytes,

@@ -1,9 +1,11 @@
 //! What the archive already has of a URL: the version that a server may confirm, and the path that led to it.
 
-use archive_books::ledger::{CreditError, capture_flags};
+use archive_books::ledger::{CrawlerFacts, CreditError, capture_flags};
+use archive_storage::segment::CaptureBody;
 use archive_storage::{
     Capture, CaptureId, Digest, Page, State, StateError, Store, StoreError, UrlId, Validators,
 };
+use bytes::Bytes;
 use chrono::DateTime;
 
 use super::process::Previous;
@@ -38,20 +40,47 @@ impl Previous {
         }
         let Some(original_time) = DateTime::from_timestamp_micros(capture.time) else { return Ok(None) };
         let original_url = store.state().url(capture.url)?;
-        Ok(Some(Self { entity: capture.digest, record_digest, original, original_url, original_time }))
+        let media_type = store.state().mime(capture.mime).to_owned();
+        Ok(Some(Self {
+            content: capture.digest,
+            record_digest,
+            original,
+            original_url,
+            original_time,
+            media_type,
+        }))
+    }
+
+    /// Returns the revisit for an answer with the same content; `received` is the digest of its body as received. What
+    /// only its chunks make different is the same payload, but not what was compressed otherwise: as that is shown with the head
+    /// of the original, status and type have to be the same, and there is no revisit of redirects, which say all in their heads.
+    pub(super) fn revisit(
+        &self,
+        head: Bytes,
+        received: Digest,
+        (status, media_type, facts): (u16, &str, &CrawlerFacts),
+    ) -> Option<CaptureBody> {
+        let (original_url, original_time) = (self.original_url.clone(), self.original_time);
+        let original = &self.original.1;
+        let has_codings = facts.content_digest.is_some() || capture_flags::is_coded(original);
+        if received == self.record_digest || !has_codings {
+            return Some(CaptureBody::Identical { head, original_url, original_time });
+        }
+        let is_shown_alike = status == 200 && original.status == 200 && self.media_type == media_type;
+        is_shown_alike.then_some(CaptureBody::SameContent { head, original_url, original_time })
     }
 }
 
-/// Returns the `WARC-Payload-Digest` of a capture's record; the payload has the digest `entity`. The record is read
+/// Returns the `WARC-Payload-Digest` of a capture's record; its content has the digest `content`. The record is read
 /// only if the state does not have it. `None` if the record is lost.
 pub(super) fn record_digest(
     store: &Store,
     (id, capture): (CaptureId, &Capture),
-    entity: Option<Digest>,
+    content: Option<Digest>,
 ) -> Result<Option<Digest>, StoreError> {
     let state = store.state();
     let is_of_record = capture_flags::digest_is_of_record(capture);
-    if let Some(digest) = entity.filter(|digest| is_of_record && capture.digest == digest.prefix()) {
+    if let Some(digest) = content.filter(|digest| is_of_record && capture.digest == digest.prefix()) {
         return Ok(Some(digest));
     }
     if state.visit(capture.url)?.is_some_and(|visit| visit.version == Some(id))

@@ -75,14 +75,16 @@ pub(super) struct FetchTag {
 /// The stored version that a fetch may confirm.
 #[derive(Debug, Clone)]
 pub(super) struct Previous {
-    /// Start of the digest of its payload without transfer coding.
-    pub(super) entity: [u8; 16],
+    /// Start of the digest of its content: the payload without its codings.
+    pub(super) content: [u8; 16],
     /// `WARC-Payload-Digest` of the record with the payload.
     pub(super) record_digest: Digest,
     /// The capture with the payload.
     pub(super) original: (CaptureId, Capture),
     pub(super) original_url: String,
     pub(super) original_time: DateTime<Utc>,
+    /// Its media type without parameters; empty if unknown.
+    pub(super) media_type: String,
 }
 
 /// Result of a job, for the ledger.
@@ -163,6 +165,7 @@ pub(super) struct ReadResponse {
     head: Arc<HttpHead>,
     head_bytes: Bytes,
     received_digest: Digest,
+    /// Digest of the content: of the body without its codings.
     digest: Digest,
     length: u64,
     facts: CrawlerFacts,
@@ -229,6 +232,9 @@ impl ResponseReading {
     ) -> ReadResponse {
         let ResponseParts { head_bytes, head, received_digest, digest, beginning, length } = payload;
         let head = Arc::new(head);
+        let is_whole = beginning.len() as u64 == length;
+        let plain = reader.decoded(digest.prefix(), &head, &beginning).filter(|_| is_whole);
+        let content_digest = plain.as_ref().map(|plain| Digest::sha256(plain));
         let mut facts = CrawlerFacts {
             via: tag.via.clone(),
             hops: tag.hops.clone(),
@@ -239,6 +245,7 @@ impl ResponseReading {
             proxy: exchange.proxy.as_deref().map(str::to_owned),
             session: session(tag, exchange),
             entity_digest: (digest != received_digest).then_some(digest),
+            content_digest,
             last_modified: head.get("Last-Modified").and_then(http_date).map(|date| date.timestamp()),
             ..CrawlerFacts::default()
         };
@@ -271,7 +278,8 @@ impl ResponseReading {
                 url: tag.url.clone(),
                 status: exchange.status,
                 head: Arc::clone(&head),
-                payload: beginning,
+                is_decoded: plain.is_some(),
+                payload: plain.unwrap_or(beginning),
                 key: digest.prefix(),
             };
             let said = tag.previous.is_none().then_some(&self.said);
@@ -279,6 +287,7 @@ impl ResponseReading {
             sight = self.sight(tag, exchange.status, &parsed);
             text = self.page(parsed, exchange.status, said, &mut facts);
         }
+        let digest = content_digest.unwrap_or(digest);
         ReadResponse { head, head_bytes, received_digest, digest, length, facts, robots, text, sight }
     }
 
@@ -347,10 +356,14 @@ impl Processing {
             text,
             sight,
         } = taken;
+        let media_type = head.media_type().unwrap_or_default();
+        let same = tag.previous.as_ref().filter(|previous| previous.content == digest.prefix() && length > 0);
+        let shown = (exchange.status, media_type.as_str(), &facts);
+        let revisit = same.and_then(|previous| previous.revisit(head_bytes.clone(), received_digest, shown));
         let kind = match &tag.previous {
             _ if facts.error.is_some() => CaptureKind::Failed,
             Some(_) if is_not_modified(tag, &exchange) => CaptureKind::NotModified,
-            Some(previous) if previous.entity == digest.prefix() && length > 0 => CaptureKind::Identical,
+            _ if revisit.is_some() => CaptureKind::Identical,
             _ => CaptureKind::Response,
         };
         if let (CaptureKind::Response, 200, Some(host)) = (kind, exchange.status, &tag.near_duplicates) {
@@ -365,9 +378,12 @@ impl Processing {
             time: exchange.started,
             kind,
             status: exchange.status,
-            media_type: head.media_type().unwrap_or_default(),
-            payload_bytes: length,
-            digest: revisited.map_or(digest.prefix(), |previous| previous.entity),
+            media_type,
+            payload_bytes: match (kind, revisited) {
+                (CaptureKind::Identical, Some(previous)) => previous.original.1.length.into(),
+                _ => length,
+            },
+            digest: revisited.map_or(digest.prefix(), |previous| previous.content),
             original: revisited.map(|previous| previous.original),
             validators: Some(Validators::of(payload_digest, Some(&head))),
             facts,
@@ -377,7 +393,7 @@ impl Processing {
         let trouble = Trouble::of_answer(outcome.status, exchange.truncated, &head, outcome.time);
         let (elapsed, opens) = (exchange.elapsed, exchange.opens.clone());
         // Memory of what is not stored is released now; the rest stays reserved until it is stored.
-        let (group, held) = group(tag, exchange, &outcome, head_bytes);
+        let (group, held) = group(tag, exchange, &outcome, head_bytes, revisit);
         self.watch.lap(Stage::Metadata);
         let mut records = Encoded::later(group);
         let is_whole = matches!(records.group().body, CaptureBody::Response { truncated: None, .. });
@@ -420,17 +436,15 @@ fn group(
     exchange: Exchange,
     outcome: &FetchOutcome,
     head: Bytes,
+    revisit: Option<CaptureBody>,
 ) -> (CaptureGroup, ChargedBytes) {
-    let previous = tag.previous.as_ref();
-    let original = previous.map(|p| (p.original_url.clone(), p.original_time));
-    let body = match (outcome.kind, original) {
-        (CaptureKind::NotModified, Some((original_url, original_time))) => {
+    let body = match (outcome.kind, &tag.previous, revisit) {
+        (CaptureKind::NotModified, Some(Previous { original_url, original_time, .. }), _) => {
+            let (original_url, original_time) = (original_url.clone(), *original_time);
             CaptureBody::NotModified { head, original_url, original_time }
         }
-        (CaptureKind::Identical, Some((original_url, original_time))) => {
-            CaptureBody::Identical { head, original_url, original_time }
-        }
-        (CaptureKind::Failed, _) => CaptureBody::Failed,
+        (CaptureKind::Identical, _, Some(revisit)) => revisit,
+        (CaptureKind::Failed, ..) => CaptureBody::Failed,
         _ => match exchange.http {
             HttpMessage::Whole(http) => CaptureBody::Response { http, truncated: exchange.truncated },
             HttpMessage::Spooled { head, body } => {

@@ -120,7 +120,8 @@ fn apply(told: Manners, options: &mut CrawlOptions) -> Result<(), Failure> {
         of_types: told.max_body_of.clone().unwrap_or_default(),
         ..limits
     };
-    options.fetch = fetch::FetchSettings { user_agent, limits, ..options.fetch.clone() };
+    let compression = told.compression.unwrap_or_default();
+    options.fetch = fetch::FetchSettings { user_agent, limits, compression, ..options.fetch.clone() };
     options.manners = Some(told);
     Ok(())
 }

@@ -18,7 +18,7 @@ use crate::digest::Digest;
 use crate::history::Capture;
 use crate::ids::{CaptureId, SegmentId};
 use crate::rebuild::catalogued;
-use crate::segment::{self, FIELD_IMPORTED, Inspection, SegmentError};
+use crate::segment::{self, FIELD_CONTENT_DIGEST, FIELD_IMPORTED, Inspection, SegmentError};
 use crate::store::{Store, StoreError};
 use crate::warc::{HttpHead, dechunk, split};
 
@@ -224,7 +224,8 @@ fn check_capture(
     }
     match capture.kind {
         CaptureKind::Response => {
-            Ok(check_payload(header.get("WARC-Payload-Digest"), &record.content, capture))
+            let is_of_content = || is_of_content(store, capture);
+            Ok(check_payload(header.get("WARC-Payload-Digest"), &record.content, capture, is_of_content))
         }
         CaptureKind::Identical | CaptureKind::NotModified => {
             let original = store.original(capture)?;
@@ -263,7 +264,22 @@ fn is_imported(store: &Store, capture: &Capture) -> bool {
     fields.iter().any(|(name, _)| name == FIELD_IMPORTED)
 }
 
-fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture) -> CheckResult {
+/// Whether the digest in the catalogue is that of the payload without content codings, as it was when that was captured. The
+/// payload itself is proved by its own digest.
+fn is_of_content(store: &Store, capture: &Capture) -> bool {
+    let fields = store.reader().metadata(capture.location).unwrap_or_default();
+    let stated = fields.iter().find(|(name, _)| name == FIELD_CONTENT_DIGEST);
+    stated
+        .and_then(|(_, digest)| digest.parse::<Digest>().ok())
+        .is_some_and(|it| it.prefix() == capture.digest)
+}
+
+fn check_payload(
+    stated: Option<&str>,
+    content: &bytes::Bytes,
+    capture: &Capture,
+    is_of_content: impl FnOnce() -> bool,
+) -> CheckResult {
     let (head, body) = split(content);
     let stated =
         stated.and_then(|text| text.parse::<Digest>().ok()).ok_or("the record has no payload digest")?;
@@ -275,7 +291,7 @@ fn check_payload(stated: Option<&str>, content: &bytes::Bytes, capture: &Capture
         return Err("the payload does not have its digest".to_owned());
     }
     let is_entity = !is_chunked && stated.prefix() == capture.digest;
-    if !is_entity && Digest::sha256(&payload).prefix() != capture.digest {
+    if !is_entity && Digest::sha256(&payload).prefix() != capture.digest && !is_of_content() {
         return Err("the payload does not have the digest in the catalogue".to_owned());
     }
     Ok(())

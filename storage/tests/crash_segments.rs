@@ -319,7 +319,9 @@ fn content(body: &CaptureBody) -> Bytes {
         CaptureBody::Resource { body, .. } => body.clone(),
         CaptureBody::Identical { head, .. } => head.clone(),
         CaptureBody::Imported(record) => record.content.clone(),
-        CaptureBody::NotModified { .. } | CaptureBody::Failed => Bytes::new(),
+        CaptureBody::SameContent { .. } | CaptureBody::NotModified { .. } | CaptureBody::Failed => {
+            Bytes::new()
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use archive_storage::Capture;
 pub const CONTENT_CHANGED: u8 = 1;
 /// Its bytes differ from the previous version's.
 pub const BYTES_CHANGED: u8 = 1 << 1;
-/// Its digest is also the `WARC-Payload-Digest` of its record: it was not chunked. A later copy can then refer to it
+/// Its digest is also the `WARC-Payload-Digest` of its record: it had no codings. A later copy can then refer to it
 /// without reading the record.
 pub(crate) const DIGEST_OF_RECORD: u8 = 1 << 2;
 
@@ -17,6 +17,9 @@ pub const ERASED: u8 = 1 << 3;
 
 /// Its body is incomplete, because the connection was lost.
 pub const CUT_OFF: u8 = 1 << 4;
+
+/// Its digest is that of its payload without content codings.
+pub(crate) const CODED: u8 = 1 << 5;
 
 /// Whether it was erased.
 #[must_use]
@@ -40,4 +43,10 @@ pub const fn bytes_changed(capture: &Capture) -> bool {
 #[must_use]
 pub const fn digest_is_of_record(capture: &Capture) -> bool {
     capture.flags & DIGEST_OF_RECORD != 0
+}
+
+/// Whether its digest is that of its payload without the content codings that its record has.
+#[must_use]
+pub const fn is_coded(capture: &Capture) -> bool {
+    capture.flags & CODED != 0
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use archive_storage::address::is_url_in_bounds;
-use archive_storage::segment::{FIELD_ENTITY_DIGEST, FIELD_IMPORTED};
+use archive_storage::segment::{FIELD_CONTENT_DIGEST, FIELD_ENTITY_DIGEST, FIELD_IMPORTED};
 use archive_storage::{Capture, CaptureKind, Digest, NAME_BYTES_MAX, Store, StoreError};
 use archive_web::parse::{DocumentKind, Link, LinkKind};
 
@@ -73,6 +73,7 @@ const FIELDS: [&str; 24] = [
     "robotsDirectives",
     "lastModified",
     FIELD_ENTITY_DIGEST,
+    FIELD_CONTENT_DIGEST,
     FIELD_IMPORTED,
     FIELD_ERROR,
     FIELD_ERASED,
@@ -119,6 +120,8 @@ pub struct CrawlerFacts {
     pub last_modified: Option<i64>,
     /// Digest of the payload without transfer coding, if it differs from the record's payload digest.
     pub entity_digest: Option<Digest>,
+    /// Digest of the payload without its content codings, if it had any that could be removed.
+    pub content_digest: Option<Digest>,
     /// Whether it was fetched as a robots.txt, which is no page.
     pub robots: bool,
     /// Cipher suite of the TLS connection, and digest of the certificates that the server sent, end to end.
@@ -189,6 +192,7 @@ impl CrawlerFacts {
         put("robotsDirectives", self.directives.clone());
         put("lastModified", self.last_modified.map(|seconds| seconds.to_string()));
         put(FIELD_ENTITY_DIGEST, self.entity_digest.as_ref().map(ToString::to_string));
+        put(FIELD_CONTENT_DIGEST, self.content_digest.as_ref().map(ToString::to_string));
         put(FIELD_IMPORTED, line(&self.imported, TITLE_CHARACTERS_MAX));
         put(FIELD_ERROR, line(&self.error, TITLE_CHARACTERS_MAX));
         put(FIELD_ERASED, self.erased.as_ref().map(ErasureRecord::to_field));
@@ -239,6 +243,7 @@ impl CrawlerFacts {
                 "robotsDirectives" => facts.directives = Some(value.clone()),
                 "lastModified" => facts.last_modified = value.parse().ok(),
                 FIELD_ENTITY_DIGEST => facts.entity_digest = value.parse().ok(),
+                FIELD_CONTENT_DIGEST => facts.content_digest = value.parse().ok(),
                 FIELD_ERROR => facts.error = Some(value.clone()),
                 FIELD_IMPORTED => facts.imported = Some(value.clone()),
                 FIELD_ERASED => facts.erased = ErasureRecord::from_field(value),
@@ -421,6 +426,7 @@ mod tests {
             directives: Some("nofollow, noarchive".to_owned()),
             last_modified: Some(-5),
             entity_digest: Some(Digest::sha256(b"x")),
+            content_digest: Some(Digest::sha256(b"z")),
             robots: true,
             tls: Some(("TLS_AES_128_GCM_SHA256".to_owned(), Digest::sha256(b"y"))),
             proxy: Some("socks5h://p.test:1080".to_owned()),

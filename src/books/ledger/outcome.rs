@@ -34,7 +34,7 @@ pub struct FetchOutcome {
     pub media_type: String,
     /// Bytes of the payload, content coding included.
     pub payload_bytes: u64,
-    /// Start of the digest of the payload without transfer coding; zeros if there is none.
+    /// Start of the digest of the payload without its codings, as far as they could be removed; zeros if there is none.
     pub digest: [u8; 16],
     /// For a revisit, the capture with the payload, if the archive has it.
     pub original: Option<(CaptureId, Capture)>,
@@ -82,7 +82,7 @@ impl FetchOutcome {
             },
             digest: match original {
                 Some((_, original)) => original.digest,
-                None => capture.entity_digest().map(|digest| digest.prefix()).unwrap_or_default(),
+                None => capture.content_digest().map(|digest| digest.prefix()).unwrap_or_default(),
             },
             original,
             validators: capture.payload_digest.map(|digest| Validators::of(digest, capture.http.as_ref())),

@@ -149,8 +149,12 @@ fn append(
     location: Location,
     change_flags: u8,
 ) -> Result<CaptureId, CreditError> {
-    let is_unchunked = outcome.kind == CaptureKind::Response && outcome.facts.entity_digest.is_none();
-    let digest_flag = if is_unchunked { capture_flags::DIGEST_OF_RECORD } else { 0 };
+    let CrawlerFacts { entity_digest, content_digest, .. } = &outcome.facts;
+    let digest_flag = match (outcome.kind, entity_digest, content_digest) {
+        (CaptureKind::Response, _, Some(_)) => capture_flags::CODED,
+        (CaptureKind::Response, None, None) => capture_flags::DIGEST_OF_RECORD,
+        _ => 0,
+    };
     let mut mime = state.intern_mime(&outcome.media_type)?;
     if let Some((_, original)) = outcome.original.filter(|_| mime == MimeId::default()) {
         mime = original.mime;

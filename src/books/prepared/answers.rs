@@ -221,8 +221,9 @@ fn head_of(kind: CaptureKind, body: &CaptureBody) -> Option<HttpHead> {
         {
             of_message(&record.content)
         }
-        // A 304 is stored as lines of text.
-        (CaptureKind::NotModified, CaptureBody::NotModified { head, .. }) => {
+        // Stored as lines of text.
+        (CaptureKind::NotModified, CaptureBody::NotModified { head, .. })
+        | (CaptureKind::Identical, CaptureBody::SameContent { head, .. }) => {
             let lines = std::str::from_utf8(head).ok()?.lines().filter(|line| !line.is_empty());
             let lines: Vec<String> = lines.map(|line| line.replace('\r', "")).collect();
             Some(HttpHead::parse(lines.join("\r\n").as_bytes()))

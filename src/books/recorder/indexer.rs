@@ -288,7 +288,7 @@ impl<'a> Pipeline<'a> {
             payload = whole.into();
         }
         let (status, key) = (capture.status, capture.digest);
-        let page = RawPage { url: parsed_url, status, head: Arc::new(head), payload, key };
+        let page = RawPage { url: parsed_url, status, head: Arc::new(head), payload, is_decoded: false, key };
         let captures = state.visit(capture.url)?.map_or(0, |visit| visit.captures);
         let is_first = captures <= 1;
         let bytes = page.payload.len();

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use archive_books::cluster::Slots;
 use archive_books::ledger::{
-    Candidate, LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, LEVEL_SEED_CASH, NearDuplicates, Refusal,
-    Session, is_own_robots_txt, page_flags,
+    Candidate, CrawlerFacts, LEVEL_PAGE_MAX, LEVEL_REQUISITE, LEVEL_SEED, LEVEL_SEED_CASH, NearDuplicates,
+    Refusal, Session, is_own_robots_txt, page_flags,
 };
 use archive_books::recorder::RecorderError;
 use archive_choose::{Budgets, Focused, Ordering};
@@ -215,17 +215,22 @@ impl EngineRun<'_> {
         if (tag.robots || is_of_robots) && !(original.url == tag.id && is_own_robots_txt(&outcome.url)) {
             return Ok(());
         }
-        let digest = outcome.facts.entity_digest.or(processed.records.group().payload_digest);
+        let received = processed.records.group().payload_digest;
+        let CrawlerFacts { content_digest, entity_digest, .. } = outcome.facts;
+        let digest = content_digest.or(entity_digest).or(received);
         let record_digest = previous::record_digest(self.recorder.store(), (id, &original), digest)?;
         let Some(record_digest) = record_digest else { return Ok(()) };
         let previous = Previous::of(self.recorder.store(), (id, original), record_digest)?;
-        let Some(Previous { original_url, original_time, .. }) = previous else { return Ok(()) };
+        let (Some(previous), Some(received)) = (previous, received) else { return Ok(()) };
+        let shown = (outcome.status, outcome.media_type.as_str(), &outcome.facts);
+        let Some(revisit) = previous.revisit(head, received, shown) else { return Ok(()) };
         (outcome.kind, outcome.original) = (CaptureKind::Identical, Some((id, original)));
+        outcome.payload_bytes = original.length.into();
         if let Some(validators) = &mut outcome.validators {
             validators.digest = record_digest;
         }
         let group = processed.records.change();
-        group.body = CaptureBody::Identical { head, original_url, original_time };
+        group.body = revisit;
         group.payload_digest = Some(record_digest);
         Ok(())
     }

@@ -6,8 +6,8 @@ use archive_base::erased::forgotten_name;
 use archive_books::ledger::{CrawlerFacts, ErasureRecord};
 use archive_storage::digest::Algorithm;
 use archive_storage::segment::{
-    Author, CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, ReplayedCapture, SegmentError,
-    SegmentReader,
+    Author, CaptureBody, CaptureGroup, FIELD_CONTENT_DIGEST, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD,
+    ReplayedCapture, SegmentError, SegmentReader,
 };
 use archive_storage::warc::{HttpHead, split};
 use archive_storage::{CaptureId, CaptureKind, Digest, Location, SegmentId, State, StateError, Store};
@@ -128,21 +128,28 @@ impl Author for ReplacementWriter<'_> {
                 let digest = Digest::of(self.algorithm, &split(&http).1);
                 let body = CaptureBody::Response { http, truncated: None };
                 let mut group = Self::beside(capture, body, Some(digest));
-                group.metadata.retain(|(name, _)| name != FIELD_ENTITY_DIGEST);
+                let of_payload = [FIELD_ENTITY_DIGEST, FIELD_CONTENT_DIGEST, FIELD_HTTP_HEAD];
+                group.metadata.retain(|(name, _)| !of_payload.contains(&name.as_str()));
                 if entity != digest {
                     group.metadata.push((FIELD_ENTITY_DIGEST.to_owned(), entity.to_string()));
                 }
+                let fields = self.reader.metadata(*original)?;
+                group.metadata.extend(fields.into_iter().filter(|(name, _)| name == FIELD_CONTENT_DIGEST));
                 group
             }
             Instead::Refer { revisit, url, time, digest } => {
                 let (original_url, original_time) = (url.clone(), *time);
+                let fields = self.reader.metadata(*revisit)?;
+                let lines = fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD);
+                let mut lines: String = lines.map(|(_, line)| format!("{line}\r\n")).collect();
+                let is_in_metadata = !lines.is_empty();
+                lines.push_str("\r\n");
                 let body = match capture.kind {
                     CaptureKind::NotModified => {
-                        let fields = self.reader.metadata(*revisit)?;
-                        let lines = fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD);
-                        let mut head: String = lines.map(|(_, line)| format!("{line}\r\n")).collect();
-                        head.push_str("\r\n");
-                        CaptureBody::NotModified { head: head.into(), original_url, original_time }
+                        CaptureBody::NotModified { head: lines.into(), original_url, original_time }
+                    }
+                    _ if is_in_metadata => {
+                        CaptureBody::SameContent { head: lines.into(), original_url, original_time }
                     }
                     _ => CaptureBody::Identical {
                         head: split(&capture.content).0,

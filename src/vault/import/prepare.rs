@@ -410,6 +410,7 @@ impl CaptureFacts<'_> {
             status,
             head: Arc::new(head.clone()),
             payload: payload.beginning.clone(),
+            is_decoded: false,
             key: payload.entity.prefix(),
         });
         // Only what `GET` gave is the page.

@@ -34,7 +34,7 @@ pub use exchange::Exchange;
 pub use guard::is_public;
 pub use logins::Logins;
 pub use proxy::ProxyFault;
-pub use request::FetchRequest;
+pub use request::{Compression, FetchRequest};
 pub use service::{
     FetchSettings, FetchTask, Fetcher, FetcherEnded, Job, JobResult, ResponseLimits, TypeLimit,
 };

@@ -1,9 +1,31 @@
 //! The request as sent over the wire, and as archived.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
-use super::CookieContext;
+use super::{CookieContext, FetchSettings};
+
+/// Which content codings servers are asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Compression {
+    /// None: compression would hide from the store what two versions have in common.
+    #[default]
+    Off,
+    /// Those that other tools for web archives read, too.
+    On,
+}
+
+archive_base::names! { Compression: Off "off", On "on" }
+
+/// Value of `Accept-Encoding`. warcio and pywb do not read zstd.
+const CODINGS: &str = "gzip, br";
+
+/// What servers append to the opaque part of an `ETag` for a compressed answer (Apache and Tomcat, Jetty, mod_brotli).
+const CODING_SUFFIXES: [&str; 3] = ["--gzip\"", "-gzip\"", "-br\""];
 
 /// A request to a server.
 #[derive(Debug, Clone)]
@@ -52,17 +74,18 @@ impl FetchRequest {
     }
 
     /// Returns the bytes to send, with these fields beside its own.
-    ///
-    /// It requests no content coding: compression would hide from the store what two versions have in common.
-    pub(super) fn to_bytes(&self, user_agent: &str, more: &[(String, String)]) -> Bytes {
+    pub(super) fn to_bytes(&self, settings: &FetchSettings, more: &[(String, String)]) -> Bytes {
         let mut out = Vec::with_capacity(256);
         let target = &self.url[Position::BeforePath..Position::AfterQuery];
         let host = &self.url[Position::BeforeHost..Position::AfterPort];
         let mut put = |parts: &[&str]| parts.iter().for_each(|part| out.extend_from_slice(part.as_bytes()));
         let method = if self.form.is_some() { "POST " } else { "GET " };
         put(&[method, if target.is_empty() { "/" } else { target }, " HTTP/1.1\r\nHost: ", host]);
-        put(&["\r\nUser-Agent: ", user_agent]);
+        put(&["\r\nUser-Agent: ", &settings.user_agent]);
         put(&["\r\nAccept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"]);
+        if settings.compression == Compression::On {
+            put(&["Accept-Encoding: ", CODINGS, "\r\n"]);
+        }
         if let Some(page) = &self.referer {
             put(&["Referer: ", page, "\r\n"]);
         }
@@ -70,7 +93,7 @@ impl FetchRequest {
             put(&[name, ": ", value, "\r\n"]);
         }
         if let Some(tag) = &self.if_none_match {
-            put(&["If-None-Match: ", tag, "\r\n"]);
+            put(&["If-None-Match: ", &any_coding(tag), "\r\n"]);
         }
         if let Some(date) = &self.if_modified_since {
             put(&["If-Modified-Since: ", date, "\r\n"]);
@@ -84,15 +107,23 @@ impl FetchRequest {
     }
 }
 
+/// Returns the list of tags that stand for a version however it is compressed: Apache marks the tags of compressed answers,
+/// and knows a marked tag no more when it is asked whether the version is current.
+fn any_coding(tag: &str) -> Cow<'_, str> {
+    let plain = CODING_SUFFIXES.into_iter().find_map(|suffix| tag.strip_suffix(suffix));
+    plain.map_or(Cow::Borrowed(tag), |plain| format!("{tag}, {plain}\"").into())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::FetchRequest;
+    use super::{Compression, FetchRequest, FetchSettings};
 
     #[test]
     fn a_request_names_host_and_target_only() {
         let mut request = FetchRequest::new("http://user:pass@Example.org:8080/a?b=c#d".parse().unwrap());
         request.if_none_match = Some("\"x\"".to_owned());
-        let bytes = request.to_bytes("test/1", &[]);
+        let mut settings = FetchSettings { user_agent: "test/1".to_owned(), ..FetchSettings::default() };
+        let bytes = request.to_bytes(&settings, &[]);
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(
             text.starts_with("GET /a?b=c HTTP/1.1\r\nHost: example.org:8080\r\nUser-Agent: test/1\r\n"),
@@ -108,15 +139,33 @@ mod tests {
             let mut request = FetchRequest::new(target.parse().unwrap());
             request.set_referer(&page.parse().unwrap());
             assert_eq!(request.referer.as_deref(), referer, "{page} {target}");
-            let sent = String::from_utf8(request.to_bytes("test/1", &[]).to_vec()).unwrap();
+            let sent = String::from_utf8(request.to_bytes(&settings, &[]).to_vec()).unwrap();
             assert_eq!(sent.lines().find_map(|line| line.strip_prefix("Referer: ")), referer);
         }
         let form = Some("a=1&b=%C3%A9".into());
         let bytes = FetchRequest { form, ..FetchRequest::new("http://hub.test".parse().unwrap()) }
-            .to_bytes("test/1", &[("Cookie".to_owned(), "n=v".to_owned())]);
+            .to_bytes(&settings, &[("Cookie".to_owned(), "n=v".to_owned())]);
         let text = std::str::from_utf8(&bytes).unwrap();
         assert!(text.starts_with("POST / HTTP/1.1\r\n"), "{text}");
         assert!(text.contains("\r\nCookie: n=v\r\n"), "{text}");
         assert!(text.ends_with("Content-Length: 12\r\n\r\na=1&b=%C3%A9"), "{text}");
+        assert!(!text.contains("Accept-Encoding"), "{text}");
+        settings.compression = Compression::On;
+        let request = FetchRequest::new("http://a.test/".parse().unwrap());
+        let sent = String::from_utf8(request.to_bytes(&settings, &[]).to_vec()).unwrap();
+        assert!(sent.contains("\r\nAccept-Encoding: gzip, br\r\n"), "{sent}");
+    }
+
+    #[test]
+    fn a_tag_of_a_compressed_answer_stands_for_the_plain_one_too() {
+        for (tag, list) in [
+            ("\"1-2\"", "\"1-2\""),
+            ("\"1-2-gzip\"", "\"1-2-gzip\", \"1-2\""),
+            ("W/\"1-2--gzip\"", "W/\"1-2--gzip\", W/\"1-2\""),
+            ("\"1-2-br\"", "\"1-2-br\", \"1-2\""),
+            ("1-2-gzip", "1-2-gzip"),
+        ] {
+            assert_eq!(super::any_coding(tag), list);
+        }
     }
 }

@@ -26,8 +26,8 @@ use super::exchange::{Exchange, Failed, exchange};
 use super::framing::ResponseHead;
 use super::idle::IdleConnections;
 use super::{
-    AcceptedCertificate, BodyMemory, ConnectTo, CookieContext, Cookies, Endpoint, FetchError, FetchRequest,
-    HttpMessage, Logins, Place, Ways,
+    AcceptedCertificate, BodyMemory, Compression, ConnectTo, CookieContext, Cookies, Endpoint, FetchError,
+    FetchRequest, HttpMessage, Logins, Place, Ways,
 };
 
 /// Maximum number of hosts whose challenges are remembered.
@@ -111,6 +111,8 @@ pub struct FetchSettings {
     pub cookies: Option<Cookies>,
     /// What is shown at doors that are closed to others.
     pub logins: Logins,
+    /// Which content codings servers are asked for.
+    pub compression: Compression,
     /// Limits of a response.
     pub limits: ResponseLimits,
     /// The clock that gives the time of every capture.
@@ -246,7 +248,7 @@ impl FetchClient {
     }
 
     async fn ask(&self, mut endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
-        let (agent, logins) = (&self.settings.user_agent, &self.settings.logins);
+        let logins = &self.settings.logins;
         let has_login = request.cookies != CookieContext::None && logins.covers(&request.url);
         let mut secrets = if has_login { logins.fields(&request.url) } else { Vec::new() };
         let proof = has_login.then(|| self.proof(request)).flatten();
@@ -254,12 +256,13 @@ impl FetchClient {
         let cookies = self.cookies_for(request, &request.url);
         let sends_cookies = cookies.is_some();
         secrets.extend(cookies.map(|cookies| (COOKIE.to_owned(), cookies)));
-        let sent = request.to_bytes(agent, &secrets);
+        let sent = request.to_bytes(&self.settings, &secrets);
         // What is stored has nothing that opens a door.
         for (name, value) in &mut secrets {
             *value = if name == COOKIE { without_values(value) } else { REDACTED.to_owned() };
         }
-        let recorded = if secrets.is_empty() { sent.clone() } else { request.to_bytes(agent, &secrets) };
+        let recorded =
+            if secrets.is_empty() { sent.clone() } else { request.to_bytes(&self.settings, &secrets) };
         let mut opens = None;
         let (limits, cut_at) = (&self.settings.limits, request.body_bytes_max);
         let asked = endpoint.place;

@@ -1,5 +1,6 @@
 //! Reads a captured page.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use archive_storage::warc::HttpHead;
@@ -9,7 +10,7 @@ use url::Url;
 use super::{CallerReader, DocumentKey};
 use crate::parse::headers::media_type;
 use crate::parse::{
-    self, DocumentKind, FetchedDocument, ParseLimits, ParseProblem, ParsedDocument, decode_content,
+    self, Decoded, DocumentKind, FetchedDocument, ParseLimits, ParseProblem, ParsedDocument, decode_content,
 };
 
 /// Maximum decoded bytes of a payload that are parsed; a longer one is a decompression bomb or not a document.
@@ -26,11 +27,25 @@ pub struct RawPage {
     pub head: Arc<HttpHead>,
     /// The payload, without transfer coding.
     pub payload: Bytes,
+    /// Whether its content codings were removed, too ([`CallerReader::decoded`]).
+    pub is_decoded: bool,
     /// By which its outcome is recognized.
     pub key: DocumentKey,
 }
 
 impl CallerReader {
+    /// Removes the content codings of a payload; `None` if it has none, or if they cannot be removed to the last byte.
+    pub fn decoded(&self, key: DocumentKey, head: &HttpHead, payload: &Bytes) -> Option<Bytes> {
+        let codings = head.list("Content-Encoding");
+        if codings.is_empty() || payload.is_empty() {
+            return None;
+        }
+        match self.read(key, || decode_content(payload, &codings, DECODED_BYTES_MAX)) {
+            Ok(Decoded { body: Cow::Owned(body), problem: None }) => Some(body.into()),
+            _ => None,
+        }
+    }
+
     /// Decodes and parses a page. If it cannot be read, its problems say why.
     pub fn page(&self, page: &RawPage) -> ParsedDocument {
         let media_type = media_type(Some(content_type(&page.head)));
@@ -52,8 +67,9 @@ fn content_type(head: &HttpHead) -> &str {
 
 /// Decodes and parses a page on the calling thread.
 fn read_page(page: &RawPage, limits: &ParseLimits) -> ParsedDocument {
-    let RawPage { url, status, head, payload, .. } = page;
-    let plain = decode_content(payload, &head.list("Content-Encoding"), DECODED_BYTES_MAX);
+    let RawPage { url, status, head, payload, is_decoded, .. } = page;
+    let codings = if *is_decoded { String::new() } else { head.list("Content-Encoding") };
+    let plain = decode_content(payload, &codings, DECODED_BYTES_MAX);
     let headers: Vec<(&str, &[u8])> =
         head.fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
     let content_type = Some(content_type(head));

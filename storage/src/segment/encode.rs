@@ -399,7 +399,9 @@ fn facts(body: &CaptureBody) -> Option<IndexFacts> {
             let head = head(message);
             (head.status(), head.media_type().unwrap_or_else(unknown))
         }
-        CaptureBody::Identical { head: message, .. } | CaptureBody::NotModified { head: message, .. } => {
+        CaptureBody::Identical { head: message, .. }
+        | CaptureBody::SameContent { head: message, .. }
+        | CaptureBody::NotModified { head: message, .. } => {
             (head(message).status(), REVISIT_MEDIA_TYPE.to_owned())
         }
         CaptureBody::Resource { content_type, .. } => {

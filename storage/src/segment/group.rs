@@ -11,18 +11,21 @@ use std::sync::Arc;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use super::revisit::{PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, refer};
+use super::revisit::{PROFILE_IDENTICAL, PROFILE_NOT_MODIFIED, PROFILE_SAME_CONTENT, refer};
 use crate::backend::Spool;
 use crate::digest::{Algorithm, Digest};
 use crate::warc::{HeadWriter, RecordIds, RecordType, WarcDate, is_http};
 
-/// The metadata field for one line of the head of a 304 response; repeated for every line.
+/// The metadata field for one line of the head of a response that has no block; repeated for every line.
 ///
 /// The head cannot be the revisit's block: pywb would replay it as an empty page.
 pub const FIELD_HTTP_HEAD: &str = "httpHead";
 /// The metadata field for the digest of the payload without its transfer coding, if it differs from
-/// `WARC-Payload-Digest`. Captures with equal values have the same content, however they were chunked.
+/// `WARC-Payload-Digest`. Captures with equal values have the same payload, however they were chunked.
 pub const FIELD_ENTITY_DIGEST: &str = "entityDigest";
+/// The metadata field for the digest of the payload without its content codings, if it had any that could be removed.
+/// Captures with equal values have the same content, however it was compressed.
+pub const FIELD_CONTENT_DIGEST: &str = "contentDigest";
 /// The metadata field for the name of the file from which a capture was imported.
 pub const FIELD_IMPORTED: &str = "importedFrom";
 /// The metadata field for the URL that led to this one (a Heritrix name).
@@ -79,6 +82,16 @@ pub enum CaptureBody {
         /// The head of this response with its empty line.
         head: Bytes,
         /// URL of the capture that has the payload.
+        original_url: String,
+        /// Time of that capture, to the microsecond.
+        original_time: DateTime<Utc>,
+    },
+    /// A response with the content of an earlier capture, of this URL or another, in other content codings or
+    /// compressed to other bytes.
+    SameContent {
+        /// The head of this response with its empty line.
+        head: Bytes,
+        /// URL of the capture that has the content.
         original_url: String,
         /// Time of that capture, to the microsecond.
         original_time: DateTime<Utc>,
@@ -265,7 +278,9 @@ fn main_block<'a>(
 ) -> io::Result<Option<RecordBlock<'a>>> {
     let record_type = match &group.body {
         CaptureBody::Response { .. } | CaptureBody::Spooled { .. } => "response",
-        CaptureBody::Identical { .. } | CaptureBody::NotModified { .. } => "revisit",
+        CaptureBody::Identical { .. } | CaptureBody::SameContent { .. } | CaptureBody::NotModified { .. } => {
+            "revisit"
+        }
         CaptureBody::Resource { .. } => "resource",
         CaptureBody::Imported(record) => return Ok(Some(imported_block(group, record, id))),
         CaptureBody::Failed => return Ok(None),
@@ -299,6 +314,10 @@ fn main_block<'a>(
             head.field("WARC-Truncated", Truncated::Length.as_str());
             head.field("Content-Type", "application/http;msgtype=response");
             Some(finish(head, http_head, algorithm))
+        }
+        CaptureBody::SameContent { original_url, original_time, .. } => {
+            refer(&mut head, PROFILE_SAME_CONTENT, original_url, *original_time);
+            Some(RecordBlock { head: head.finish(0), content: (&[][..]).into() })
         }
         CaptureBody::NotModified { original_url, original_time, .. } => {
             refer(&mut head, PROFILE_NOT_MODIFIED, original_url, *original_time);
@@ -351,7 +370,7 @@ fn metadata_fields(group: &CaptureGroup) -> Vec<u8> {
             start = end + 1;
         }
     }
-    if let CaptureBody::NotModified { head, .. } = &group.body {
+    if let CaptureBody::NotModified { head, .. } | CaptureBody::SameContent { head, .. } = &group.body {
         for http_line in crate::warc::text(head).lines().filter(|line| !line.is_empty()) {
             line(FIELD_HTTP_HEAD, &http_line.replace('\r', ""));
         }

@@ -83,8 +83,8 @@ pub use dictionary::{Dictionary, DictionaryBase};
 pub use encode::{CompressionTotals, Encoded, Encoder, Shrinking};
 pub use error::SegmentError;
 pub use group::{
-    CaptureBody, CaptureGroup, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED, ImportedRecord,
-    Truncated,
+    CaptureBody, CaptureGroup, FIELD_CONTENT_DIGEST, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_IMPORTED,
+    ImportedRecord, Truncated,
 };
 pub use guard::Guard;
 pub use index::index_line;

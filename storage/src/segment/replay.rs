@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 
-use super::group::{FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, Truncated};
+use super::group::{FIELD_CONTENT_DIGEST, FIELD_ENTITY_DIGEST, FIELD_HTTP_HEAD, FIELD_VIA, Truncated};
 use super::revisit::is_not_modified;
 use crate::capture_kind::CaptureKind;
 use crate::digest::Digest;
@@ -71,12 +71,12 @@ impl ReplayedCapture {
         self.metadata_field(FIELD_VIA)
     }
 
-    /// Returns the digest by which copies are recognized: that of the payload without its transfer coding.
+    /// Returns the digest by which copies are recognized: that of the payload without its codings, as far as they could
+    /// be removed.
     #[must_use]
-    pub fn entity_digest(&self) -> Option<Digest> {
-        self.metadata_field(FIELD_ENTITY_DIGEST)
-            .and_then(|digest| digest.parse().ok())
-            .or(self.payload_digest)
+    pub fn content_digest(&self) -> Option<Digest> {
+        let field = |name| self.metadata_field(name).and_then(|digest| digest.parse().ok());
+        field(FIELD_CONTENT_DIGEST).or_else(|| field(FIELD_ENTITY_DIGEST)).or(self.payload_digest)
     }
 
     /// Returns the payload: the content without head and transfer coding. Empty for revisits.
@@ -230,7 +230,7 @@ fn kind_of(header: &RecordHeader, content: &[u8]) -> CaptureKind {
     }
 }
 
-/// Returns the HTTP head of a capture; that of a 304 is removed from the metadata fields.
+/// Returns the HTTP head of a capture; that of a record without a block is removed from the metadata fields.
 fn http_head(
     kind: CaptureKind,
     header: &RecordHeader,
@@ -238,9 +238,10 @@ fn http_head(
     fields: &mut Vec<(String, String)>,
 ) -> Option<HttpHead> {
     match kind {
-        CaptureKind::Identical if !is_http(header, content) => None,
-        CaptureKind::Response | CaptureKind::Identical => Some(HttpHead::parse(&warc::split(content).0)),
-        CaptureKind::NotModified => {
+        CaptureKind::Response => Some(HttpHead::parse(&warc::split(content).0)),
+        CaptureKind::Identical if is_http(header, content) => Some(HttpHead::parse(&warc::split(content).0)),
+        CaptureKind::Identical if !content.is_empty() => None,
+        CaptureKind::Identical | CaptureKind::NotModified => {
             let lines: Vec<String> =
                 fields.extract_if(.., |(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line).collect();
             // Other crawlers keep the head in the block.

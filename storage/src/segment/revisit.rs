@@ -8,6 +8,9 @@ use crate::warc::HeadWriter;
 pub const PROFILE_IDENTICAL: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 /// `WARC-Profile` of a revisit for a "not modified" response (WARC/1.1 section 6.7.3).
 pub(crate) const PROFILE_NOT_MODIFIED: &str = "http://netpreserve.org/warc/1.1/revisit/server-not-modified";
+/// `WARC-Profile` of a revisit whose payload is that of an earlier capture once content codings are removed, but not as
+/// received. It has no block, because the payload that it refers to has the codings that the original's head states.
+pub(super) const PROFILE_SAME_CONTENT: &str = "urn:archive:revisit:identical-content";
 
 /// Whether a `WARC-Profile` of either version of the standard means "not modified".
 #[must_use]

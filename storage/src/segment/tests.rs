@@ -221,7 +221,7 @@ fn every_kind_of_capture_comes_back() {
         );
         assert_eq!(captures[1].truncated, Some(Truncated::Time));
         assert_eq!(captures[1].payload(), "hello");
-        assert_eq!(captures[1].entity_digest(), Some(Digest::sha256(b"hello")));
+        assert_eq!(captures[1].content_digest(), Some(Digest::sha256(b"hello")));
         assert_eq!(captures[3].http.as_ref().and_then(|head| head.get("ETag")), Some("\"a: b\""));
         for revisit in [&captures[2], &captures[3]] {
             assert_eq!(revisit.original, Some((groups[0].url.clone(), groups[0].time)));

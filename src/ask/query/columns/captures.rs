@@ -225,12 +225,14 @@ fn read_record(store: &Store, capture: &Capture) -> Result<Record, StoreError> {
         CaptureKind::Failed => store.record(capture.location)?.fields(),
         _ => store.metadata(capture)?,
     };
+    let lines = fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line.as_str());
+    let lines: Vec<&str> = lines.collect();
     let head = match capture.kind {
         CaptureKind::Failed => HttpHead::parse(&[]),
-        CaptureKind::NotModified => {
-            let lines =
-                fields.iter().filter(|(name, _)| name == FIELD_HTTP_HEAD).map(|(_, line)| line.as_str());
-            HttpHead::parse(lines.collect::<Vec<_>>().join("\r\n").as_bytes())
+        CaptureKind::NotModified | CaptureKind::Identical
+            if !lines.is_empty() || capture.kind == CaptureKind::NotModified =>
+        {
+            HttpHead::parse(lines.join("\r\n").as_bytes())
         }
         _ => store.http_head(capture.location)?,
     };

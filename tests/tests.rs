@@ -19,6 +19,7 @@ mod compressed;
 mod conformance;
 mod hostile_documents;
 mod hostile_names;
+mod http2;
 mod logins;
 mod long_bodies;
 mod secure;

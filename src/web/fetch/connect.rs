@@ -25,6 +25,7 @@ use tokio_rustls::client::TlsStream;
 use super::certificates::{TlsFacts, Verifier};
 use super::error::Unreached;
 use super::guard::{is_onion, is_private_name, is_public};
+use super::http2::Http2;
 use super::logins::LoginHosts;
 use super::proxy::{ProxyFault, Wire, open_tunnel};
 use super::ways::{Proxy, ProxyKind, Ways};
@@ -36,8 +37,29 @@ const ADDRESSES_MAX: usize = 8;
 /// The next address of a host is tried, too, if there is no connection within this time (RFC 8305, section 5).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_secs(1);
 
+/// What a server says that speaks none of the protocols offered (RFC 7301, section 3.2).
+const NO_COMMON_VERSION: rustls::Error =
+    rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol);
+
 /// Maximum number of hosts whose further addresses are remembered.
 const HOSTS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(65_535);
+
+/// The protocol that a server is asked in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum HttpVersion {
+    Http1,
+    Http2,
+}
+
+impl HttpVersion {
+    /// Its name in ALPN and in the field `WARC-Protocol`.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Http1 => "http/1.1",
+            Self::Http2 => "h2",
+        }
+    }
+}
 
 /// Where a host is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,6 +105,7 @@ pub(super) struct FetchConnector {
     logins: Logins,
     allow_private: bool,
     timeout: Duration,
+    head_bytes_max: usize,
     /// All usable addresses of hosts that have several.
     several: RefCell<LruCache<Box<str>, Vec<IpAddr>>>,
 }
@@ -96,13 +119,12 @@ impl FetchConnector {
             .build()
             .expect("there are authorities, and no lists of revoked certificates");
         let verifier = Arc::new(Verifier::new(inner, settings.accepted.clone()));
-        let mut config = ClientConfig::builder_with_provider(provider)
+        let config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .expect("the ring provider supports the default protocol versions")
             .dangerous()
             .with_custom_certificate_verifier(Arc::<Verifier>::clone(&verifier))
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let certified = settings.logins.certificates().into_iter().map(|(hosts, key)| {
             let mut own = config.clone();
             own.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(key));
@@ -118,6 +140,7 @@ impl FetchConnector {
             logins: settings.logins.clone(),
             allow_private: settings.allow_private,
             timeout: settings.limits.connect,
+            head_bytes_max: settings.limits.head_bytes,
             several: RefCell::new(LruCache::new(HOSTS_MAX)),
         }
     }
@@ -231,8 +254,12 @@ impl FetchConnector {
         opened.unwrap_or_else(|_| Err(ProxyFault::Silent(self.timeout.as_secs()))).map_err(failed)
     }
 
-    /// Returns a connection to an endpoint.
-    pub(super) async fn connect(&self, endpoint: &Endpoint) -> Result<Reached, FetchError> {
+    /// Returns a connection to an endpoint. Only secure ones speak HTTP/2.
+    pub(super) async fn connect(
+        &self,
+        endpoint: &Endpoint,
+        version: HttpVersion,
+    ) -> Result<Reached, FetchError> {
         let Endpoint { secure, host, port, place } = endpoint;
         let redirected = self.redirected(host, *port);
         let (name, port) = redirected.unwrap_or_else(|| (without_brackets(host).to_owned(), *port));
@@ -256,22 +283,36 @@ impl FetchConnector {
             (None, None) => return Err(FetchError::Unresolved),
         };
         let proxy = proxy.map(|proxy| Arc::from(proxy.to_string()));
-        let connection = if *secure { self.secure(host, wire).await? } else { Connection::Plain(wire) };
+        let connection = match secure {
+            true => self.secure(host, wire, version).await?,
+            false => Connection { channel: Channel::Plain(wire), tls: None, tls_version: None },
+        };
         Ok(Reached { connection, place, address, proxy })
     }
 
     /// Speaks TLS with a host.
-    async fn secure(&self, host: &str, wire: Wire) -> Result<Connection, FetchError> {
+    async fn secure(&self, host: &str, wire: Wire, version: HttpVersion) -> Result<Connection, FetchError> {
         let name = ServerName::try_from(without_brackets(host).to_owned())
             .map_err(|error| FetchError::Tls(error.to_string()))?;
         let certified = self.certified.iter().find(|(hosts, _)| hosts.has(host));
         let tls = certified.map_or(&self.tls, |(_, tls)| tls);
-        let stream = timeout(self.timeout, tls.connect(name.clone(), wire))
-            .await
-            .map_err(|_| FetchError::Tls(format!("no handshake within {} seconds", self.timeout.as_secs())))?
-            .map_err(|error| self.refusal(&error, &name))?;
-        let facts = self.facts(stream.get_ref().1, &name);
-        Ok(Connection::Secure(Box::new(stream), facts))
+        let late = |_| FetchError::Tls(format!("no handshake within {} seconds", self.timeout.as_secs()));
+        let protocol = Vec::from(version.name());
+        let connecting = tls.with_alpn(vec![protocol.clone()]).connect(name.clone(), wire);
+        let stream = timeout(self.timeout, connecting).await.map_err(late)?;
+        let stream = stream.map_err(|error| self.refusal(&error, &name))?;
+        let session = stream.get_ref().1;
+        let (facts, tls_version) = (self.facts(session, &name), session.protocol_version());
+        let channel = match version {
+            HttpVersion::Http1 => Channel::Secure(Box::new(stream)),
+            HttpVersion::Http2 if session.alpn_protocol() == Some(&protocol) => {
+                let begun = timeout(self.timeout, Http2::begin(stream, self.head_bytes_max));
+                let begun = begun.await.map_err(late)?.map_err(|_| FetchError::NoHead)?;
+                Channel::Http2(Box::new(begun))
+            }
+            HttpVersion::Http2 => return Err(FetchError::NoVersion),
+        };
+        Ok(Connection { channel, tls: facts, tls_version })
     }
 
     /// Why there is no secure connection.
@@ -279,6 +320,7 @@ impl FetchConnector {
         let of_tls = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
         let is_of_certificate = matches!(of_tls, Some(rustls::Error::InvalidCertificate(_)));
         match self.verifier.fault(host).filter(|_| is_of_certificate) {
+            _ if of_tls == Some(&NO_COMMON_VERSION) => FetchError::NoVersion,
             Some(fault) => FetchError::Certificate(Box::new(fault)),
             None => FetchError::Tls(error.to_string()),
         }
@@ -337,48 +379,64 @@ fn in_order<'a>(addresses: impl Iterator<Item = &'a SocketAddr>) -> Vec<SocketAd
 }
 
 /// An open connection to one server.
-pub(super) enum Connection {
+pub(super) struct Connection {
+    channel: Channel,
+    tls: Option<Arc<TlsFacts>>,
+    tls_version: Option<rustls::ProtocolVersion>,
+}
+
+enum Channel {
     Plain(Wire),
-    Secure(Box<TlsStream<Wire>>, Option<Arc<TlsFacts>>),
+    Secure(Box<TlsStream<Wire>>),
+    Http2(Box<Http2<TlsStream<Wire>>>),
 }
 
 impl Connection {
-    pub(super) async fn write_all(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::Plain(stream) => stream.write_all(bytes).await,
-            Self::Secure(stream, _) => {
-                stream.write_all(bytes).await?;
+    /// Sends a request in the form of HTTP/1.1.
+    pub(super) async fn send(&mut self, request: &[u8]) -> io::Result<()> {
+        match &mut self.channel {
+            // It may be one of TLS to a proxy.
+            Channel::Plain(stream) => {
+                stream.write_all(request).await?;
                 stream.flush().await
             }
+            Channel::Secure(stream) => {
+                stream.write_all(request).await?;
+                stream.flush().await
+            }
+            Channel::Http2(streams) => streams.send(request),
         }
     }
 
+    /// Appends what the server answers, in the form of HTTP/1.1; returns the number of bytes, 0 at the end.
     pub(super) async fn read(&mut self, buffer: &mut BytesMut) -> io::Result<usize> {
-        match self {
-            Self::Plain(stream) => stream.read_buf(buffer).await,
-            Self::Secure(stream, _) => stream.read_buf(buffer).await,
+        match &mut self.channel {
+            Channel::Plain(stream) => stream.read_buf(buffer).await,
+            Channel::Secure(stream) => stream.read_buf(buffer).await,
+            Channel::Http2(streams) => streams.read(buffer).await,
+        }
+    }
+
+    pub(super) fn version(&self) -> HttpVersion {
+        match self.channel {
+            Channel::Plain(_) | Channel::Secure(_) => HttpVersion::Http1,
+            Channel::Http2(_) => HttpVersion::Http2,
         }
     }
 
     /// Facts of the connection, if it is secure.
     pub(super) fn tls(&self) -> Option<Arc<TlsFacts>> {
-        match self {
-            Self::Plain(_) => None,
-            Self::Secure(_, facts) => facts.clone(),
-        }
+        self.tls.clone()
     }
 
     /// Protocols of the connection, as named in the field `WARC-Protocol`.
     pub(super) fn protocols(&self) -> Vec<String> {
-        let mut names = vec!["http/1.1".to_owned()];
-        if let Self::Secure(stream, _) = self {
-            match stream.get_ref().1.protocol_version() {
-                Some(rustls::ProtocolVersion::TLSv1_3) => names.push("tls/1.3".to_owned()),
-                Some(rustls::ProtocolVersion::TLSv1_2) => names.push("tls/1.2".to_owned()),
-                _ => {}
-            }
-        }
-        names
+        let tls = match self.tls_version {
+            Some(rustls::ProtocolVersion::TLSv1_3) => Some("tls/1.3"),
+            Some(rustls::ProtocolVersion::TLSv1_2) => Some("tls/1.2"),
+            _ => None,
+        };
+        [Some(self.version().name()), tls].into_iter().flatten().map(str::to_owned).collect()
     }
 }
 
@@ -388,7 +446,7 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use super::{Endpoint, FetchConnector, FetchError, FetchSettings, Place, Ways};
+    use super::{Endpoint, FetchConnector, FetchError, FetchSettings, HttpVersion, Place, Ways};
     use crate::fetch::ResponseLimits;
     use crate::fetch::ways::IpVersion;
 
@@ -404,7 +462,7 @@ mod tests {
             ..FetchSettings::default()
         });
         let connect = || {
-            let connected = connector.connect(&endpoint);
+            let connected = connector.connect(&endpoint, HttpVersion::Http1);
             let connected = tokio::task::LocalSet::new().block_on(&runtime, connected);
             connected.map(|reached| reached.place).map_err(|error| error.to_string())
         };

@@ -72,6 +72,9 @@ pub enum FetchError {
     /// The TLS handshake failed.
     #[error("no secure connection: {0}")]
     Tls(String),
+    /// The server speaks none of the protocols that it was offered.
+    #[error("no secure connection: the server speaks neither HTTP/1.1 nor HTTP/2")]
+    NoVersion,
     /// The server's certificate is not trusted.
     #[error("no secure connection: {0}")]
     Certificate(Box<CertificateFault>),
@@ -128,6 +131,7 @@ impl FetchError {
                 | Self::NoConnection(_)
                 | Self::NoDescriptors
                 | Self::Tls(_)
+                | Self::NoVersion
                 | Self::Certificate(_)
         )
     }

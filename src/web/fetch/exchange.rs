@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 use super::body::{BodyMemory, ChargedBytes, HttpMessage, Incoming};
-use super::connect::Connection;
+use super::connect::{Connection, HttpVersion};
 use super::framing::{ChunkProgress, Chunks, Framing, HeadState, ResponseHead, blank_bytes, read_head};
 use super::service::ResponseLimits;
 use super::{FetchError, TlsFacts};
@@ -29,7 +29,7 @@ const INTERIM_RESPONSES_MAX: usize = 8;
 /// A request and its response.
 #[derive(Debug, Clone)]
 pub struct Exchange {
-    /// The request as sent, but for the values of its secrets.
+    /// The request as sent, but for the values of its secrets; in the form of HTTP/1.1.
     pub request: Bytes,
     /// Whether it had cookies.
     pub sends_cookies: bool,
@@ -37,7 +37,8 @@ pub struct Exchange {
     pub has_login: bool,
     /// Where the answer redirects to, if what it sets changes the cookies that are sent there.
     pub opens: Option<Url>,
-    /// The response as received: head and body with all codings, without interim (1xx) responses.
+    /// The response as received: head and body with all codings, without interim (1xx) responses. One of HTTP/2 is in the
+    /// form of HTTP/1.1.
     pub http: HttpMessage,
     /// The memory that the body occupies; drop it together with the body.
     pub held: ChargedBytes,
@@ -92,7 +93,7 @@ pub(super) async fn exchange(
     mut see: impl FnMut(&ResponseHead),
 ) -> Result<ReceivedResponse, Failed> {
     let deadline = Instant::now() + limits.total;
-    match timeout_at(deadline, connection.write_all(request)).await {
+    match timeout_at(deadline, connection.send(request)).await {
         Ok(Ok(())) => {}
         Ok(Err(_)) => return Err(Failed::Closed),
         Err(_) => return Err(Failed::Error(FetchError::HeadTimeout(limits.total.as_secs()))),
@@ -108,7 +109,8 @@ pub(super) async fn exchange(
     let received = receive_body(connection, &mut incoming, &head, body_max, limits.idle, deadline).await;
     let (body_bytes, truncated) = received.map_err(|error| on_disk(&error))?;
     // Bytes after the end of the message belong to no response; a connection that sends any is not reused.
-    let reusable = truncated.is_none() && head.keep_alive && incoming.body_length() == body_bytes;
+    let stays = head.keep_alive || connection.version() == HttpVersion::Http2;
+    let reusable = truncated.is_none() && stays && incoming.body_length() == body_bytes;
     let (http, held) = incoming.finish(body_bytes).map_err(|error| on_disk(&error))?;
     Ok(ReceivedResponse { http, held, head, truncated, is_unloaded, reusable })
 }

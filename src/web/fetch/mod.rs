@@ -1,7 +1,7 @@
 //! HTTP, robots.txt, DNS and the address guard: from a URL to the bytes received over the wire.
 //!
 //! One thread holds all sockets. An [`Exchange`] reads a response into one buffer, and the archive stores that buffer
-//! unchanged: heads, transfer coding and content coding are never rebuilt. Redirects are not followed here: each
+//! unchanged: heads, transfer coding and content coding are never rebuilt, except that HTTP/2 is put into the form of HTTP/1.1. Redirects are not followed here: each
 //! response is a capture of its own. A body that is too long for memory goes to a file while it is received
 //! ([`BodyMemory`]).
 
@@ -16,6 +16,7 @@ mod error;
 mod exchange;
 mod framing;
 mod guard;
+mod http2;
 mod idle;
 pub mod logins;
 mod proxy;

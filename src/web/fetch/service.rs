@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use url::{Position, Url};
 
-use super::connect::{FetchConnector, Reached};
+use super::connect::{FetchConnector, HttpVersion, Reached};
 use super::cookies::{REDACTED, without_values};
 use super::digest::Challenge;
 use super::exchange::{Exchange, Failed, exchange};
@@ -32,6 +32,12 @@ use super::{
 
 /// Maximum number of hosts whose challenges are remembered.
 const CHALLENGES_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(1023);
+
+/// Maximum number of hosts of which is known that they refuse HTTP/1.1, or that they do not speak HTTP/2 either.
+const VERSIONS_MAX: NonZeroUsize = NonZeroUsize::MIN.saturating_add(65_535);
+
+/// Answers of servers that refuse HTTP/1.1: HTTP Version Not Supported, Upgrade Required, and one of load balancers.
+const REFUSALS_OF_VERSION: [u16; 3] = [505, 426, 464];
 
 /// The field of a request that has its cookies.
 const COOKIE: &str = "Cookie";
@@ -216,13 +222,16 @@ struct FetchClient {
     idle: RefCell<IdleConnections<Reached>>,
     /// What hosts asked for last, by host and port.
     challenges: RefCell<LruCache<String, Challenge>>,
+    /// In what hosts are asked that did not answer in HTTP/1.1, by host and port.
+    versions: RefCell<LruCache<String, HttpVersion>>,
 }
 
 impl FetchClient {
     fn new(settings: FetchSettings, memory: BodyMemory) -> Self {
         let connector = FetchConnector::new(&settings);
         let challenges = RefCell::new(LruCache::new(CHALLENGES_MAX));
-        Self { settings, memory, connector, idle: RefCell::default(), challenges }
+        let versions = RefCell::new(LruCache::new(VERSIONS_MAX));
+        Self { settings, memory, connector, idle: RefCell::default(), challenges, versions }
     }
 
     async fn run(&self, task: FetchTask) -> JobResult {
@@ -247,7 +256,30 @@ impl FetchClient {
         Ok(exchange)
     }
 
-    async fn ask(&self, mut endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
+    /// Asks in HTTP/1.1, and in HTTP/2 only where that is refused.
+    async fn ask(&self, endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
+        let host = host_key(&request.url);
+        let known = self.versions.borrow_mut().get(&host).copied();
+        let asked = self.ask_in(known.unwrap_or(HttpVersion::Http1), endpoint.clone(), request).await;
+        let is_refused = match &asked {
+            Ok(answer) => REFUSALS_OF_VERSION.contains(&answer.status),
+            Err(error) => matches!(error, FetchError::NoVersion | FetchError::NotHttp | FetchError::NoHead),
+        };
+        if !is_refused || known.is_some() || !endpoint.secure {
+            return asked;
+        }
+        let again = self.ask_in(HttpVersion::Http2, endpoint, request).await;
+        let version = if again.is_ok() { HttpVersion::Http2 } else { HttpVersion::Http1 };
+        self.versions.borrow_mut().put(host, version);
+        again.or(asked)
+    }
+
+    async fn ask_in(
+        &self,
+        version: HttpVersion,
+        mut endpoint: Endpoint,
+        request: &FetchRequest,
+    ) -> Result<Exchange, FetchError> {
         let logins = &self.settings.logins;
         let has_login = request.cookies != CookieContext::None && logins.covers(&request.url);
         let mut secrets = if has_login { logins.fields(&request.url) } else { Vec::new() };
@@ -266,12 +298,13 @@ impl FetchClient {
         let mut opens = None;
         let (limits, cut_at) = (&self.settings.limits, request.body_bytes_max);
         let asked = endpoint.place;
-        let mut reused = self.idle.borrow_mut().take(&endpoint);
+        let idle = self.idle.borrow_mut().take(&endpoint);
+        let mut reused = idle.filter(|reached| reached.connection.version() == version);
         loop {
             let is_reused = reused.is_some();
             let mut reached = match reused.take() {
                 Some(reached) => reached,
-                None => self.connector.connect(&endpoint).await?,
+                None => self.connector.connect(&endpoint, version).await?,
             };
             endpoint.place = reached.place;
             let connection = &mut reached.connection;

@@ -53,11 +53,11 @@ impl Certificate {
     }
 
     pub(super) fn acceptor(self) -> io::Result<TlsAcceptor> {
-        self.acceptor_for(false)
+        self.acceptor_for(false, &["http/1.1"])
     }
 
-    /// With `is_for_known`, clients have to show the same certificate.
-    fn acceptor_for(self, is_for_known: bool) -> io::Result<TlsAcceptor> {
+    /// With `is_for_known`, clients have to show the same certificate. Those that offer none of the protocols are refused.
+    fn acceptor_for(self, is_for_known: bool, protocols: &[&str]) -> io::Result<TlsAcceptor> {
         let certificate = CertificateDer::from_pem_slice(self.pem().as_bytes()).map_err(io::Error::other)?;
         let key = PrivateKeyDer::from_pem_slice(KEY.as_bytes()).map_err(io::Error::other)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -70,7 +70,7 @@ impl Certificate {
             false => builder.with_no_client_auth(),
         };
         let mut config = builder.with_single_cert(vec![certificate], key).map_err(io::Error::other)?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 }
@@ -128,7 +128,18 @@ impl ClientCertVerifier for Known {
 /// # Errors
 /// When there is no port or no thread.
 pub fn serve_with_tls(inner: SocketAddr, is_for_known: bool) -> io::Result<SocketAddr> {
-    let acceptor = Certificate::Right.acceptor_for(is_for_known)?;
+    serve_behind(Certificate::Right.acceptor_for(is_for_known, &["http/1.1"])?, inner)
+}
+
+/// The same for everybody who offers one of these protocols (names of ALPN), the preferred one first.
+///
+/// # Errors
+/// When there is no port or no thread.
+pub fn serve_protocols_with_tls(inner: SocketAddr, protocols: &[&str]) -> io::Result<SocketAddr> {
+    serve_behind(Certificate::Right.acceptor_for(false, protocols)?, inner)
+}
+
+fn serve_behind(acceptor: TlsAcceptor, inner: SocketAddr) -> io::Result<SocketAddr> {
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;

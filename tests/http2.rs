@@ -45,8 +45,10 @@ impl Http2Server {
                     thread::spawn(move || speak(stream, &log));
                 } else {
                     let mut refuse = move || {
-                        stream.read(&mut [0; 4096])?;
-                        stream.write_all(refusal)?;
+                        let mut request = [0; 4096];
+                        if stream.read(&mut request)? > 0 {
+                            stream.write_all(refusal)?;
+                        }
                         stream.shutdown(Shutdown::Both)
                     };
                     thread::spawn(move || drop(refuse()));

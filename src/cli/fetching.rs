@@ -34,7 +34,11 @@ const COMPRESSION: [(&str, &str, Compression); 2] = [
         "none: what versions of a page have in common is stored once",
         Compression::Off,
     ),
-    (Compression::On.name(), "gzip and br: less to transfer, more to store", Compression::On),
+    (
+        Compression::On.name(),
+        "gzip and br: a fifth to transfer, but pages that come again take twice the space",
+        Compression::On,
+    ),
 ];
 
 /// Options of fetching.

@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_read_in_the_form_of_http1() {
-        let fields = b"\x88\x00\x06x-name\x02\xE9!";
+        let fields = b"\x88\x00\x06x-name\x02\xE9!\x00\x01y\x011\x00\x06x-name\x012";
         let sent = [
             frame(4, 0, 0, &[]),
             frame(1, 4, 1, b"\x08\x03103"),
@@ -193,7 +193,10 @@ mod tests {
             // A trailer.
             frame(1, 5, 1, b"\x00\x06x-last\x01y"),
         ];
-        assert_eq!(&read(&sent.concat()).unwrap()[..], b"HTTP/1.1 200 \r\nx-name: \xE9!\r\n\r\nhello");
+        assert_eq!(
+            &read(&sent.concat()).unwrap()[..],
+            b"HTTP/1.1 200 \r\nx-name: \xE9!\r\nx-name: 2\r\ny: 1\r\n\r\nhello"
+        );
     }
 
     proptest! {

@@ -292,6 +292,11 @@ impl Place {
         assert_eq!(finished.code, Some(0), "{line}: {finished:?}");
     }
 
+    /// A host of the web, for which there is a log-in.
+    fn door(&self) -> String {
+        self.served.web.seeds(1).remove(0).trim_end_matches('/').to_owned()
+    }
+
     /// Returns a line for this machine.
     fn meant(&self, line: &str, nodes: &[Served]) -> String {
         let mut line = INSTEAD.iter().fold(line.to_owned(), |line, (there, here)| line.replace(there, here));
@@ -303,9 +308,14 @@ impl Place {
         let is = |command: &str| asked.contains(&format!("archive {command}"));
         let fetches = ["crawl", "refresh", "watch report", "node"].iter().any(|command| is(command));
         let mut more = String::new();
-        if fetches {
+        if fetches || is("login test") {
             let [name, address] = self.served.connection();
             more += &format!(" {name} {address}");
+        }
+        if is("login test") {
+            line = line.replace("press.example.org", &self.door());
+        }
+        if fetches {
             more += if line.contains("--delay") { "" } else { " --delay 0" };
             more += if line.contains("--patience") { "" } else { " --patience 0s" };
         }
@@ -452,6 +462,7 @@ fn prepared() -> Place {
     place.run("archive account set anna --role reviewer --file people < password.txt");
     place.run("cp -a web.archive srv/web.archive && cp -a web.archive A");
     place.run("archive login add www.example.org --basic anna < password.txt");
+    place.run(&format!("archive login add {} --basic anna --shown < password.txt", place.door()));
     for (name, file) in [("news", "old/a.warc.gz"), ("law", "pages.warc"), ("A3", "old/a.warc.gz")] {
         let archive = if name == "A3" { name.to_owned() } else { format!("{name}.archive") };
         place.run(&format!("archive import {file} --archive {archive}"));

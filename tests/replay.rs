@@ -389,22 +389,36 @@ fn ranged(replay: &Replay, url: &str, modifier: &str, range: Option<&str>) -> ar
     replay.request(&Request { path, range, base: BASE, ..Request::default() })
 }
 
+/// A record of an answer with a part of a film.
+fn part_of(
+    film: &[u8],
+    id: &str,
+    url: &str,
+    day: &str,
+    (first, last): (usize, usize),
+    more: &str,
+) -> Vec<u8> {
+    let length = film.len();
+    let head = format!(
+        "HTTP/1.1 206 Partial Content\r\nContent-Type: video/mp4\r\nContent-Range: bytes {first}-{last}/{length}\r\n{more}\r\n"
+    );
+    answered(id, url, day, &[], [head.as_bytes(), &film[first..=last]].concat())
+}
+
+/// A record of an answer, with further fields.
+fn answered(id: &str, url: &str, day: &str, more: &[&str], block: Vec<u8>) -> Vec<u8> {
+    let stated =
+        [format!("WARC-Record-ID: <{id}>"), format!("WARC-Target-URI: {url}"), format!("WARC-Date: {day}")];
+    let mut fields = vec!["WARC-Type: response", "Content-Type: application/http; msgtype=response"];
+    fields.extend(stated.iter().map(String::as_str).chain(more.iter().copied()));
+    record(&fields, block)
+}
+
 #[test]
 fn a_captured_part_is_shown_as_one() {
     let film: Vec<u8> = (0..=255).collect();
     let part = |id: &str, url: &str, day: &str, first: usize, last: usize, more: &str| {
-        let head = format!(
-            "HTTP/1.1 206 Partial Content\r\nContent-Type: video/mp4\r\nContent-Range: bytes {first}-{last}/256\r\n{more}\r\n"
-        );
-        let block = [head.as_bytes(), &film[first..=last]].concat();
-        let stated = [
-            format!("WARC-Record-ID: <{id}>"),
-            format!("WARC-Target-URI: {url}"),
-            format!("WARC-Date: {day}"),
-        ];
-        let mut fields = vec!["WARC-Type: response", "Content-Type: application/http; msgtype=response"];
-        fields.extend(stated.iter().map(String::as_str));
-        record(&fields, block)
+        part_of(&film, id, url, day, (first, last), more)
     };
     let (one, two, all) = ("http://a.org/one", "http://a.org/two", "http://a.org/all");
     let whole = headed(two, "200 OK\r\nContent-Type: video/mp4", &film);
@@ -453,6 +467,82 @@ fn a_captured_part_is_shown_as_one() {
     assert_eq!(get(all, Some("bytes=250-")).get("Content-Range"), Some("bytes 250-255/256"));
     let printed = replay.archive.run("get", &[two]);
     assert_eq!(printed.output, film);
+}
+
+#[test]
+fn pieces_of_one_version_are_joined() {
+    let film: Vec<u8> = (0..=255).collect();
+    let (played, cut, other) = ("http://a.org/played", "http://a.org/cut", "http://a.org/other");
+    let (tag, newer) = ("ETag: \"v1\"\r\n", "ETag: \"v2\"\r\n");
+    let part = |id: &str, url: &str, day: usize, range: (usize, usize), tag: &str| {
+        part_of(&film, id, url, DAYS[day], range, tag)
+    };
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 256\r\n{tag}\r\n");
+    let broken = [head.as_bytes(), &film[..100]].concat();
+    let replay = Replay::of(&[
+        part("urn:uuid:1", played, 1, (0, 99), tag),
+        part("urn:uuid:2", played, 1, (180, 255), tag),
+        part("urn:uuid:3", played, 2, (90, 199), tag),
+        part("urn:uuid:4", played, 2, (0, 200), newer),
+        answered("urn:uuid:5", cut, DAYS[1], &["WARC-Truncated: disconnect"], broken),
+        part("urn:uuid:6", cut, 2, (100, 255), tag),
+        part("urn:uuid:7", other, 1, (0, 99), tag),
+        part("urn:uuid:8", other, 1, (100, 255), ""),
+        part("urn:uuid:9", other, 1, (100, 255), newer),
+    ]);
+    for url in [played, cut] {
+        let whole = ranged(&replay, url, "oe_", None);
+        assert_eq!((whole.status, &whole.body[..]), (200, &film[..]), "{url}");
+        for (range, first, last) in [("bytes=50-220", 50, 220), ("bytes=-250", 6, 255), ("bytes=0-", 0, 255)]
+        {
+            let some = ranged(&replay, url, "oe_", Some(range));
+            let content_range = some.get("Content-Range").unwrap().to_owned();
+            let end = content_range.split(['-', '/']).nth(1).unwrap().parse::<usize>().unwrap();
+            // A part that begins with what is asked for is an answer, too.
+            assert!(
+                content_range.starts_with(&format!("bytes {first}-")) && end <= last,
+                "{url} {content_range}"
+            );
+            assert_eq!((some.status, &some.body[..]), (206, &film[first..=end]), "{url} {range}");
+        }
+    }
+    let rest = ranged(&replay, cut, "oe_", Some("bytes=60-150"));
+    assert_eq!((rest.get("Content-Range"), &rest.body[..]), (Some("bytes 60-150/256"), &film[60..=150]));
+    // Neither without a validator nor with another one.
+    assert_eq!(ranged(&replay, other, "oe_", None).status, 404);
+    let raw = ranged(&replay, played, "id_", None);
+    assert!(raw.status == 206 && raw.body.len() < 256);
+}
+
+/// The bytes of a response, of which a long one is read while it is sent.
+fn sent(response: archive_replay::Response) -> Vec<u8> {
+    match response.long {
+        Some(long) => long.flat_map(|piece| piece.unwrap()).collect(),
+        None => response.body.to_vec(),
+    }
+}
+
+#[test]
+fn joined_pieces_may_be_long() {
+    let film: Vec<u8> = (0..18_u32 << 20).map(|number| (number % 251) as u8).collect();
+    let (url, half) = ("http://a.org/long", 9 << 20);
+    let tag = "ETag: \"v1\"\r\n";
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: {}\r\n{tag}\r\n", film.len());
+    let broken = [head.as_bytes(), &film[..half + 10]].concat();
+    let replay = Replay::of(&[
+        answered("urn:uuid:1", url, DAYS[1], &["WARC-Truncated: disconnect"], broken),
+        part_of(&film, "urn:uuid:2", url, DAYS[1], (half, film.len() - 1), tag),
+    ]);
+    let whole = ranged(&replay, url, "oe_", None);
+    assert_eq!(whole.status, 200);
+    assert!(sent(whole) == film);
+    for first in [100, half - 100] {
+        let range = format!("bytes={first}-{}", film.len() - 2);
+        let across = ranged(&replay, url, "oe_", Some(&range));
+        assert_eq!(across.status, 206);
+        assert!(sent(across) == film[first..film.len() - 1], "{first}");
+    }
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn url(door: &str) -> String {
 }
 
 /// Files below a folder, but for those of the secrets.
-fn files_below(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let below = |path: PathBuf| match path.is_dir() {
         true if path.ends_with("secrets") => Vec::new(),

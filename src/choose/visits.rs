@@ -30,6 +30,9 @@ pub struct StoredVisit {
     pub importance: Option<f64>,
     /// What the robots.txt of its host said at that time.
     pub robots: Option<RobotsAnswer>,
+    /// By whose decision it was fetched although robots.txt forbade it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub robots_ignored: Option<String>,
     /// Why nothing came back.
     pub error: Option<String>,
     /// When and why the capture was erased, in words.
@@ -121,6 +124,7 @@ pub(super) fn visits(
             status: capture.status,
             kind: capture.kind,
             robots: if facts.robots { None } else { robots(store, &url, authority(&url), robots_name, at)? },
+            robots_ignored: facts.robots_ignored,
             via: facts.via,
             hops: facts.hops,
             importance: facts.importance,

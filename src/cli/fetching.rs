@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use archive_base::decisions::RobotsDecision;
 use archive_base::memory::parse_bytes;
 use archive_books::recorder::Memory;
 use archive_crawl::{CookieUse, CrawlOptions, Manners};
@@ -41,31 +42,15 @@ const COMPRESSION: [(&str, &str, Compression); 2] = [
     ),
 ];
 
-/// Options of fetching.
+pub(crate) const ROBOTS: [(&str, &str, RobotsDecision); 3] = [
+    (RobotsDecision::Obey.name(), "nothing", RobotsDecision::Obey),
+    (RobotsDecision::Parts.name(), "parts of pages: pictures, style sheets, scripts", RobotsDecision::Parts),
+    (RobotsDecision::Ignore.name(), "everything; delays hold", RobotsDecision::Ignore),
+];
+
+/// What may be asked, and whom to trust.
 #[derive(clap::Args)]
-pub(crate) struct FetchArgs {
-    /// Pause between requests to a host (to an address, a quarter of it); use 0 only for your own servers [default: 2s]
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
-    delay: Option<Duration>,
-    /// Pause between requests to an address, which may serve many hosts
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
-    address_delay: Option<Duration>,
-    /// Pause after each response, as a multiple of the time it took, if that is longer than the host's delay [default: 5]
-    #[arg(long, value_name = "NUMBER", help_heading = KEPT)]
-    delay_factor: Option<f64>,
-    /// Connections per host; more than 1 only with --delay 0 [default: 1, or 32 with --delay 0]
-    #[arg(long, value_name = "N", help_heading = KEPT)]
-    per_host: Option<u32>,
-    /// Concurrent requests, at most 4096
-    #[arg(long, default_value_t = archive_crawl::CrawlOptions::default().workers, value_name = "N")]
-    workers: usize,
-    /// Approximate number of URLs that wait in memory: the best of each host; all others wait on disk
-    #[arg(long, default_value_t = archive_crawl::CrawlOptions::default().front_max, value_name = "N")]
-    front: usize,
-    /// User-Agent by which the crawler identifies itself; include an address at which its operator can be reached
-    /// [default: archive/VERSION]
-    #[arg(long, value_name = "TEXT", help_heading = KEPT)]
-    user_agent: Option<String>,
+pub(crate) struct ReachArgs {
     /// Connect to ADDR:PORT instead of HOST:PORT, as in curl; empty parts (or *) match anything; may be repeated
     #[arg(long, value_name = "HOST:PORT:ADDR:PORT")]
     connect_to: Vec<ConnectTo>,
@@ -99,6 +84,35 @@ pub(crate) struct FetchArgs {
     /// Take the certificates of all hosts although they cannot be verified (insecure). The captures say so
     #[arg(long)]
     accept_invalid_certificates: bool,
+}
+
+/// Options of fetching.
+#[derive(clap::Args)]
+pub(crate) struct FetchArgs {
+    /// Pause between requests to a host (to an address, a quarter of it); use 0 only for your own servers [default: 2s]
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
+    delay: Option<Duration>,
+    /// Pause between requests to an address, which may serve many hosts
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = KEPT)]
+    address_delay: Option<Duration>,
+    /// Pause after each response, as a multiple of the time it took, if that is longer than the host's delay [default: 5]
+    #[arg(long, value_name = "NUMBER", help_heading = KEPT)]
+    delay_factor: Option<f64>,
+    /// Connections per host; more than 1 only with --delay 0 [default: 1, or 32 with --delay 0]
+    #[arg(long, value_name = "N", help_heading = KEPT)]
+    per_host: Option<u32>,
+    /// Concurrent requests, at most 4096
+    #[arg(long, default_value_t = archive_crawl::CrawlOptions::default().workers, value_name = "N")]
+    workers: usize,
+    /// Approximate number of URLs that wait in memory: the best of each host; all others wait on disk
+    #[arg(long, default_value_t = archive_crawl::CrawlOptions::default().front_max, value_name = "N")]
+    front: usize,
+    /// User-Agent by which the crawler identifies itself; include an address at which its operator can be reached
+    /// [default: archive/VERSION]
+    #[arg(long, value_name = "TEXT", help_heading = KEPT)]
+    user_agent: Option<String>,
+    #[command(flatten)]
+    reach: ReachArgs,
     /// Maximum length of a body: a longer one is not received, or cut if its length is not known before, and marked as
     /// truncated [default: 64]
     #[arg(long, value_name = "MIB", help_heading = KEPT)]
@@ -162,8 +176,44 @@ pub(crate) struct FetchArgs {
     /// Ignore people's decisions (`archive review`)
     #[arg(long)]
     pub(crate) no_decisions: bool,
+    /// Which of what robots.txt forbids is fetched all the same, at hosts without a decision (`archive review set --robots`);
+    /// the captures say so
+    #[arg(long, default_value = "obey", value_name = "WHICH", value_parser = named(ROBOTS))]
+    robots: RobotsDecision,
     #[command(flatten)]
     clock: ClockArgs,
+}
+
+impl ReachArgs {
+    /// How URLs are fetched, as far as these options say it.
+    pub(crate) fn settings(&self) -> Result<fetch::FetchSettings> {
+        let any = self.accept_invalid_certificates.then(AcceptedCertificate::any);
+        Ok(fetch::FetchSettings {
+            connect_to: self.connect_to.iter().chain(&self.resolve).cloned().collect(),
+            ways: self.ways()?,
+            allow_private: self.allow_private,
+            authorities: self.cacert.as_deref().map_or(Ok(Vec::new()), authorities)?,
+            accepted: self.accept_certificate.iter().cloned().chain(any).collect(),
+            ..CrawlOptions::default().fetch
+        })
+    }
+
+    fn ways(&self) -> Result<Ways> {
+        for own in &self.bind {
+            // Any port: whether the address can be used at all.
+            let is_own = UdpSocket::bind((*own, 0));
+            is_own.map_err(|error| usage(format!("--bind {own} is no address of this machine: {error}")))?;
+        }
+        // Not parsed by clap, which would repeat a password.
+        let proxies =
+            self.proxy.iter().map(|rule| rule.parse()).collect::<Result<_, fetch::ProxyRuleError>>();
+        let versions = [(self.ipv4, IpVersion::V4), (self.ipv6, IpVersion::V6)];
+        Ok(Ways {
+            proxies: proxies.map_err(|error| usage(format!("--proxy: {error}")))?,
+            own: self.bind.clone(),
+            version: versions.into_iter().find_map(|(is_only, version)| is_only.then_some(version)),
+        })
+    }
 }
 
 impl FetchArgs {
@@ -201,16 +251,9 @@ impl FetchArgs {
             front_max: self.front,
             patience: self.patience,
             bytes: self.limit_bytes,
-            fetch: fetch::FetchSettings {
-                connect_to: self.connect_to.iter().chain(&self.resolve).cloned().collect(),
-                ways: self.ways()?,
-                allow_private: self.allow_private,
-                authorities: self.cacert.as_deref().map_or(Ok(Vec::new()), authorities)?,
-                accepted: self.accepted(),
-                clock: self.clock.clock(),
-                ..CrawlOptions::default().fetch
-            },
+            fetch: fetch::FetchSettings { clock: self.clock.clock(), ..self.reach.settings()? },
             obey_decisions: !self.no_decisions,
+            robots: self.robots,
             full_text: !self.no_full_text,
             disk_min: self.disk_min << 20,
             status: self.status,
@@ -219,28 +262,6 @@ impl FetchArgs {
             has_spare_time: self.spare_time,
             ..CrawlOptions::default()
         })
-    }
-
-    fn ways(&self) -> Result<Ways> {
-        for own in &self.bind {
-            // Any port: whether the address can be used at all.
-            let is_own = UdpSocket::bind((*own, 0));
-            is_own.map_err(|error| usage(format!("--bind {own} is no address of this machine: {error}")))?;
-        }
-        // Not parsed by clap, which would repeat a password.
-        let proxies =
-            self.proxy.iter().map(|rule| rule.parse()).collect::<Result<_, fetch::ProxyRuleError>>();
-        let versions = [(self.ipv4, IpVersion::V4), (self.ipv6, IpVersion::V6)];
-        Ok(Ways {
-            proxies: proxies.map_err(|error| usage(format!("--proxy: {error}")))?,
-            own: self.bind.clone(),
-            version: versions.into_iter().find_map(|(is_only, version)| is_only.then_some(version)),
-        })
-    }
-
-    fn accepted(&self) -> Vec<AcceptedCertificate> {
-        let any = self.accept_invalid_certificates.then(AcceptedCertificate::any);
-        self.accept_certificate.iter().cloned().chain(any).collect()
     }
 
     /// Divides the memory if segments are repacked at the same time.

@@ -187,7 +187,9 @@ fn what(visit: &StoredVisit) -> String {
 /// Remarks on the response.
 fn notes(visit: &StoredVisit) -> Vec<String> {
     let cut = visit.truncated.iter().map(|reason| format!("the body is cut: {reason}"));
-    cut.chain(visit.problems.iter().cloned()).collect()
+    let ignored =
+        visit.robots_ignored.iter().map(|origin| format!("fetched though robots.txt forbids it: {origin}"));
+    cut.chain(visit.problems.iter().cloned()).chain(ignored).collect()
 }
 
 fn found(why: &UrlStory) -> String {

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use archive_base::decisions::RobotsDecision;
 use archive_base::files::FileError;
 use archive_base::program;
 use archive_base::runs;
@@ -80,6 +81,8 @@ pub struct CrawlOptions {
     pub checkpoint_every: Duration,
     /// Whether people's decisions are obeyed.
     pub obey_decisions: bool,
+    /// What becomes of the robots.txt of hosts on which nobody decided.
+    pub robots: RobotsDecision,
     /// Whether text is indexed for searches.
     pub full_text: bool,
     /// The crawl pauses while fewer bytes than this are free on the archive's disk; with 0, a full disk ends it.
@@ -168,6 +171,7 @@ impl Default for CrawlOptions {
             policy: CrawlPolicy::default(),
             checkpoint_every: CHECKPOINT_EVERY,
             obey_decisions: true,
+            robots: RobotsDecision::default(),
             full_text: true,
             disk_min: DISK_MIN,
             status: None,

@@ -58,6 +58,8 @@ pub(super) struct FetchTag {
     pub(super) id: UrlId,
     pub(super) url: Url,
     pub(super) robots: bool,
+    /// By whose decision it is fetched although robots.txt forbids it.
+    pub(super) robots_ignored: Option<String>,
     /// Whether it counts for limits and budgets: it is a page, not a requisite.
     pub(super) page: bool,
     /// Whether an answer of this run to the same request is recorded.
@@ -241,6 +243,7 @@ impl ResponseReading {
             fetch_ms: u64::try_from(exchange.elapsed.as_millis()).unwrap_or(u64::MAX),
             importance: tag.importance,
             robots: tag.robots,
+            robots_ignored: tag.robots_ignored.clone(),
             tls: exchange.tls.as_ref().map(|tls| (tls.cipher_suite.clone(), tls.chain)),
             proxy: exchange.proxy.as_deref().map(str::to_owned),
             session: session(tag, exchange),
@@ -270,6 +273,10 @@ impl ResponseReading {
                 reason => format!("the body is cut ({})", reason.as_str()),
             });
             facts.problems.extend(cut);
+            let resumed = exchange.resumed.iter();
+            facts.problems.extend(resumed.map(|bytes| {
+                format!("the connection was lost after {bytes} bytes of the body; the rest was asked for and follows")
+            }));
             let accepted = exchange.tls.iter().find_map(|tls| tls.accepted.as_ref());
             facts.problems.extend(accepted.map(|CertificateFault { fault, sha256, .. }| {
                 format!("the server's certificate was taken all the same: {fault}; its SHA-256 is {sha256}")
@@ -476,6 +483,7 @@ pub(super) fn failed_group(
         hops: tag.hops.clone(),
         importance: tag.importance,
         robots: tag.robots,
+        robots_ignored: tag.robots_ignored.clone(),
         error: Some(error.to_string()),
         ..CrawlerFacts::default()
     };

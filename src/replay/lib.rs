@@ -17,6 +17,7 @@
 mod address;
 mod cdx;
 mod fields;
+mod joined;
 mod long;
 mod mementos;
 mod pages;

@@ -11,6 +11,8 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
+use super::joined::JoinedPieces;
+
 /// Maximum number of records read per capture.
 const RECORDS_MAX: usize = 16;
 
@@ -32,12 +34,17 @@ pub struct Long {
 enum LongContent {
     Payload(Box<PayloadPieces>),
     Records(Box<MemberRecords>),
+    Joined(Box<JoinedPieces>),
 }
 
 impl Long {
     pub(super) fn of_payload(payload: PayloadPieces) -> Self {
         let left = payload.length();
         Self { what: LongContent::Payload(Box::new(payload)), left }
+    }
+
+    pub(super) fn of_joined(pieces: JoinedPieces, bytes: u64) -> Self {
+        Self { what: LongContent::Joined(Box::new(pieces)), left: Some(bytes) }
     }
 
     pub(super) fn of_records(records: MemberRecords) -> Self {
@@ -59,8 +66,10 @@ impl Long {
 
     /// Leaves `count` bytes from `first` on.
     pub(super) fn cut(&mut self, first: u64, count: u64) -> Result<(), SegmentError> {
-        if let LongContent::Payload(payload) = &mut self.what {
-            payload.skip_bytes(first)?;
+        match &mut self.what {
+            LongContent::Payload(payload) => payload.skip_bytes(first)?,
+            LongContent::Joined(pieces) => pieces.skip_bytes(first),
+            LongContent::Records(_) => {}
         }
         self.left = Some(count);
         Ok(())
@@ -77,6 +86,7 @@ impl Iterator for Long {
         let mut piece = match &mut self.what {
             LongContent::Payload(payload) => payload.next()?,
             LongContent::Records(records) => records.next()?,
+            LongContent::Joined(pieces) => pieces.next()?,
         };
         if let (Ok(piece), Some(left)) = (&mut piece, &mut self.left) {
             piece.truncate(usize::try_from(*left).unwrap_or(usize::MAX));

@@ -2,6 +2,7 @@
 
 use archive_storage::warc::HttpHead;
 use archive_storage::{Capture, CaptureKind, Store, StoreError};
+use archive_web::parse::headers::content_range;
 use bytes::Bytes;
 
 use super::address::Modifier;
@@ -93,16 +94,6 @@ impl PartialBody {
         };
         (first..=last).contains(&from).then(|| (from, to.min(last)))
     }
-}
-
-/// Reads `bytes 0-99/200` or `bytes 0-99/*`.
-fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
-    let (range, length) = value.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
-    let (first, last) = range.split_once('-')?;
-    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-    let length = length.trim().parse().ok();
-    let is_sound = first <= last && last < u64::MAX && length.is_none_or(|length| last < length);
-    is_sound.then_some((first, last, length))
 }
 
 impl ReplayRequest<'_> {

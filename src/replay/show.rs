@@ -27,15 +27,17 @@ pub(super) const REWRITTEN_BYTES_MAX: usize = 16 << 20;
 
 /// Maximum size of a record that is read into memory, in bytes: a document that may be rewritten, with its head. A longer
 /// one is sent while it is read.
-const WHOLE_BYTES_MAX: u64 = REWRITTEN_BYTES_MAX as u64 + HEAD_BYTES_MAX as u64;
+pub(super) const WHOLE_BYTES_MAX: u64 = REWRITTEN_BYTES_MAX as u64 + HEAD_BYTES_MAX as u64;
 
 /// The response of a capture, as recorded.
-struct RecordedResponse {
-    head: HttpHead,
-    status: u16,
+pub(super) struct RecordedResponse {
+    pub(super) head: HttpHead,
+    pub(super) status: u16,
     /// The body, or the beginning of a long one.
-    body: Bytes,
-    long: Option<Long>,
+    pub(super) body: Bytes,
+    pub(super) long: Option<Long>,
+    /// Whether its body is incomplete.
+    pub(super) is_cut: bool,
 }
 
 /// How to rewrite a body.
@@ -65,9 +67,16 @@ impl ReplayRequest<'_> {
         let Some(mut recorded) = self.recorded(memento)? else {
             return Ok(self.problem(404, "The capture that has this one's content is not in the archive."));
         };
-        let part =
+        let mut part =
             if recorded.status == 206 { PartialBody::of_head(&recorded.head) } else { PartialBody::Whole };
         let range = self.request.range.and_then(RangeAsked::parse);
+        let is_as_received = modifier == Modifier::Identity && range.is_none();
+        if (recorded.is_cut || !part.answers(range))
+            && !is_as_received
+            && let Some(joined) = self.joined(found, place, range)?
+        {
+            (recorded, part) = joined;
+        }
         let page = Url::parse(without_request(found.url(memento))).ok();
         let links =
             LinkRewriter::new(page, stamp(memento.capture.time), modifier).shown_at(self.request.path);
@@ -104,6 +113,7 @@ impl ReplayRequest<'_> {
         let Some(original) = self.store.original(&memento.capture)? else { return Ok(None) };
         let reader = self.store.reader();
         let record = reader.pieces(original.location)?;
+        let is_cut = record.header().get("WARC-Truncated").is_some();
         let (mut head, body, long) = if record.remaining() > WHOLE_BYTES_MAX {
             let mut payload = record.payload()?;
             let (head, beginning) = (payload.head().clone(), payload.peek()?.clone());
@@ -120,7 +130,7 @@ impl ReplayRequest<'_> {
         }
         let status = head.status().filter(|status| (200..600).contains(status)).unwrap_or(200);
         let status = if status == 304 { 200 } else { status };
-        let mut recorded = RecordedResponse { head, status, body, long };
+        let mut recorded = RecordedResponse { head, status, body, long, is_cut };
         if let Some(long) = recorded.long.as_mut().filter(|long| long.length().is_none())
             && (self.request.range.is_some() || recorded.status == 206)
         {

@@ -1,6 +1,6 @@
 //! Servers whose answer is a function of host and path, for what the test web cannot do.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -25,7 +25,7 @@ impl Answers {
         Self::with_heads(move |host, path, head| answer(host, path, field(head, "If-None-Match")))
     }
 
-    /// The same; `answer` also gets the fields of the request, a line each.
+    /// The same; `answer` also gets the fields of the request, a line each, and after an empty line its body, if it has one.
     pub(crate) fn with_heads(answer: impl Fn(&str, &str, &str) -> Vec<u8> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -85,6 +85,12 @@ fn serve(
             line.clear();
         }
         line.clear();
+        if let Ok(length) = field(&head, "Content-Length").parse() {
+            let mut body = vec![0; length];
+            reader.read_exact(&mut body)?;
+            head.push_str("\r\n");
+            head.push_str(&String::from_utf8_lossy(&body));
+        }
         let host = field(&head, "Host");
         log.lock().unwrap().push(format!("{host}{path}"));
         let answer = answer(host, &path, &head);

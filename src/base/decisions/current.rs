@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{Decision, DecisionVerdict, Decisions, Statement, Subject};
+use super::{Decision, DecisionVerdict, Decisions, RobotsDecision, Statement, Subject};
 
 /// A rating by one person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,28 @@ pub struct Rated {
     pub time: DateTime<Utc>,
 }
 
+/// What was decided on robots.txt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RobotsDecided {
+    /// What becomes of it.
+    pub what: RobotsDecision,
+    /// Name of the person.
+    pub by: String,
+    /// When it was decided.
+    pub time: DateTime<Utc>,
+    /// Why.
+    pub reason: String,
+}
+
+impl RobotsDecided {
+    /// Who decided it, when and why, for records.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        let because = if self.reason.is_empty() { String::new() } else { format!(": {}", self.reason) };
+        format!("decision of {} on {}{because}", self.by, self.time.format("%F"))
+    }
+}
+
 /// The current decisions on a subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CurrentDecisions {
@@ -22,6 +44,8 @@ pub struct CurrentDecisions {
     pub ratings: BTreeMap<String, Rated>,
     /// The newest verdict, with the person's name and the reason.
     pub verdict: Option<(DecisionVerdict, String, String)>,
+    /// The newest word on its robots.txt.
+    pub robots: Option<RobotsDecided>,
     /// Its tags.
     pub tags: BTreeSet<String>,
     /// The collections it is in.
@@ -37,6 +61,10 @@ impl CurrentDecisions {
         }
         if let Some(verdict) = said.verdict {
             self.verdict = Some((verdict, decision.by.clone(), said.reason.clone()));
+        }
+        if let Some(what) = said.robots {
+            let (by, time, reason) = (decision.by.clone(), decision.time, said.reason.clone());
+            self.robots = Some(RobotsDecided { what, by, time, reason });
         }
         change(&mut self.tags, &said.tags);
         change(&mut self.collections, &said.collections);
@@ -58,6 +86,9 @@ impl CurrentDecisions {
         }
         if self.verdict.is_none() {
             self.verdict.clone_from(&wider.verdict);
+        }
+        if self.robots.is_none() {
+            self.robots.clone_from(&wider.robots);
         }
         self.tags.extend(wider.tags.iter().cloned());
         self.collections.extend(wider.collections.iter().cloned());

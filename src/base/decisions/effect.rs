@@ -1,6 +1,6 @@
 //! The effect of decisions on crawls and refreshes.
 
-use super::{CurrentDecisions, DecisionVerdict};
+use super::{CurrentDecisions, DecisionVerdict, RobotsDecided};
 use crate::texts::Language;
 
 /// Refresh weight factor for a page with the verdict "often".
@@ -22,6 +22,10 @@ impl CurrentDecisions {
         if let Some((verdict, by, reason)) = &self.verdict {
             let because = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
             parts.push(t.fill("{} by {}", &[&t.say(verdict.name()), by]) + &because);
+        }
+        if let Some(RobotsDecided { what, by, reason, .. }) = &self.robots {
+            let because = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+            parts.push(t.fill("{} by {}", &[&t.say(what.sentence()), by]) + &because);
         }
         for (what, of) in [("tags", &self.tags), ("collections", &self.collections)] {
             if !of.is_empty() {

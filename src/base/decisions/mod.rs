@@ -20,7 +20,7 @@ use url::Url;
 
 use crate::texts::Language;
 
-pub use current::{CurrentDecisions, Rated};
+pub use current::{CurrentDecisions, Rated, RobotsDecided};
 pub use import::{ComparedImport, DecisionImport, ImportRow};
 pub use log::{Decisions, DecisionsError, FILE, check_name};
 
@@ -61,6 +61,19 @@ pub enum DecisionVerdict {
     Investigate,
 }
 
+/// What becomes of the robots.txt of a site or host. It is fetched and archived in any case, and its delay holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RobotsDecision {
+    /// What it forbids is not fetched.
+    #[default]
+    Obey,
+    /// Parts of pages (pictures, style sheets, scripts) are fetched all the same.
+    Parts,
+    /// Everything is fetched all the same.
+    Ignore,
+}
+
 /// A decision as stored in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -96,7 +109,10 @@ pub struct Statement {
     /// What is to happen to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<DecisionVerdict>,
-    /// Reason for the verdict.
+    /// What becomes of its robots.txt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub robots: Option<RobotsDecision>,
+    /// Reason for the verdict, and for what becomes of robots.txt.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// Free-form note.
@@ -115,7 +131,8 @@ impl Statement {
     #[must_use]
     pub fn of(on: Subject) -> Self {
         let (reason, note) = (String::new(), String::new());
-        Self { on, rating: None, verdict: None, reason, note, tags: Vec::new(), collections: Vec::new() }
+        let (tags, collections) = (Vec::new(), Vec::new());
+        Self { on, rating: None, verdict: None, robots: None, reason, note, tags, collections }
     }
 
     /// Describes the statement in one line.
@@ -127,6 +144,7 @@ impl Statement {
         let parts = [
             self.rating.map(|rating| t.fill("rated {}", &[&rating])),
             self.verdict.map(|verdict| t.say(verdict.name()).to_owned()),
+            self.robots.map(|robots| t.say(robots.sentence()).to_owned()),
             listed("tags", &self.tags),
             listed("collections", &self.collections),
             Some(self.reason.clone()).filter(|reason| !reason.is_empty()),
@@ -154,9 +172,10 @@ impl Statement {
                 "there are at most {NAMES_MAX} tags or collections, each with 1 to {NAME_BYTES_MAX} bytes"
             ));
         }
-        let Self { rating, verdict, reason, note, tags, collections, .. } = self;
+        let Self { rating, verdict, robots, reason, note, tags, collections, .. } = self;
         let is_empty = rating.is_none()
             && verdict.is_none()
+            && robots.is_none()
             && reason.is_empty()
             && note.is_empty()
             && tags.is_empty()
@@ -167,6 +186,26 @@ impl Statement {
 
 crate::names! {
     DecisionVerdict: Keep "keep", Drop "drop", Often "often", Never "never", Investigate "investigate"
+}
+
+crate::names! { RobotsDecision: Obey "obey", Parts "parts", Ignore "ignore" }
+
+impl RobotsDecision {
+    /// Whether what robots.txt forbids is fetched all the same.
+    #[must_use]
+    pub fn ignores(self, is_part: bool) -> bool {
+        self == Self::Ignore || self == Self::Parts && is_part
+    }
+
+    /// What becomes of robots.txt, as part of a sentence.
+    #[must_use]
+    pub const fn sentence(self) -> &'static str {
+        match self {
+            Self::Obey => "robots.txt obeyed",
+            Self::Parts => "robots.txt ignored for parts of pages",
+            Self::Ignore => "robots.txt ignored",
+        }
+    }
 }
 
 impl DecisionVerdict {

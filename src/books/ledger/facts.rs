@@ -25,6 +25,9 @@ const MODIFIED: &str = "modified=";
 /// Metadata field that marks what was fetched as a robots.txt.
 const ROBOTS: &str = "robots";
 
+/// Metadata field of by whose decision a URL was fetched that its robots.txt forbade.
+const ROBOTS_IGNORED: &str = "robotsIgnored";
+
 /// Metadata field of what a server knew of its visitor, if anything.
 const SESSION: &str = "session";
 
@@ -54,13 +57,14 @@ pub const FIELD_FETCH_MS: &str = "fetchTimeMs";
 pub(crate) const FIELD_ERROR: &str = "error";
 
 /// The metadata fields of [`CrawlerFacts`].
-const FIELDS: [&str; 24] = [
+const FIELDS: [&str; 26] = [
     "via",
     FIELD_HOPS,
     FIELD_FETCH_MS,
     "importance",
     "document",
     ROBOTS,
+    ROBOTS_IGNORED,
     SESSION,
     CIPHER_SUITE,
     CERTIFICATE_CHAIN,
@@ -124,6 +128,8 @@ pub struct CrawlerFacts {
     pub content_digest: Option<Digest>,
     /// Whether it was fetched as a robots.txt, which is no page.
     pub robots: bool,
+    /// By whose decision it was fetched although its robots.txt forbids it.
+    pub robots_ignored: Option<String>,
     /// Cipher suite of the TLS connection, and digest of the certificates that the server sent, end to end.
     pub tls: Option<(String, Digest)>,
     /// The proxy that it came through, as a URL without a name or password.
@@ -180,6 +186,7 @@ impl CrawlerFacts {
         put("importance", self.importance.map(|importance| format!("{importance:.4}")));
         put("document", self.document.map(|document| document.name().to_owned()));
         put(ROBOTS, self.robots.then(|| "yes".to_owned()));
+        put(ROBOTS_IGNORED, line(&self.robots_ignored, TITLE_CHARACTERS_MAX));
         put(CIPHER_SUITE, self.tls.as_ref().map(|(suite, _)| suite.clone()));
         put(CERTIFICATE_CHAIN, self.tls.as_ref().map(|(_, chain)| chain.to_string()));
         put(PROXY, line(&self.proxy, TITLE_CHARACTERS_MAX));
@@ -229,6 +236,7 @@ impl CrawlerFacts {
                 "importance" => facts.importance = value.parse().ok(),
                 "document" => facts.document = DocumentKind::named(value),
                 ROBOTS => facts.robots = true,
+                ROBOTS_IGNORED => facts.robots_ignored = Some(value.clone()),
                 CIPHER_SUITE => suite = Some(value.clone()),
                 CERTIFICATE_CHAIN => {
                     facts.tls = suite.take().and_then(|suite| Some((suite, value.parse().ok()?)));
@@ -428,6 +436,7 @@ mod tests {
             entity_digest: Some(Digest::sha256(b"x")),
             content_digest: Some(Digest::sha256(b"z")),
             robots: true,
+            robots_ignored: Some("decision of anna on 2026-01-01: deposit".to_owned()),
             tls: Some(("TLS_AES_128_GCM_SHA256".to_owned(), Digest::sha256(b"y"))),
             proxy: Some("socks5h://p.test:1080".to_owned()),
             session: Some(Session::Wall),

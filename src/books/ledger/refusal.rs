@@ -42,6 +42,8 @@ pub enum Refusal {
     OffTopic = 15,
     /// It belongs to another partition of the cluster. This follows from its host and is not stored in page states.
     OtherPartition = 16,
+    /// The log-in of its host does not work in this run. It waits, and this is not stored in page states.
+    LoggedOut = 17,
 }
 
 impl Refusal {
@@ -96,6 +98,7 @@ impl Refusal {
             Self::Decided => "decided",
             Self::OffTopic => "off-topic",
             Self::OtherPartition => "other-partition",
+            Self::LoggedOut => "logged-out",
         }
     }
 
@@ -139,6 +142,7 @@ impl Refusal {
             Self::Unfetchable => "it cannot be requested over HTTP",
             Self::OffTopic => "no page that is near enough to the topic leads to it (--topic-mode)",
             Self::Decided => "people decided against it (`archive review log`)",
+            Self::LoggedOut => "the log-in of its host did not work (`archive login test`)",
             Self::OtherPartition => "it belongs to another partition of the cluster, whose node fetches it",
             Self::Erased => "it was erased, and is not to be fetched again (`archive erase --lift`)",
         }

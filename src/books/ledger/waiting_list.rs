@@ -60,12 +60,16 @@ impl Credits {
         Ok(())
     }
 
-    /// Records why a page is not fetched now. It keeps its cash, because the reason may pass.
+    /// Records why a page is not fetched now, if page states store the reason. It keeps its cash, because the reason may
+    /// pass.
     ///
     /// # Errors
     /// When the store fails.
     pub fn put_off(&mut self, state: &mut State, id: UrlId, why: Refusal) -> Result<Page, CreditError> {
         let mut page = state.page(id)?;
+        if why.code() > flags::REFUSAL_MAX {
+            return Ok(page);
+        }
         if flags::refusal_code(page.flags) != why.code() {
             self.remark(state, id, why.name());
         }

@@ -6,7 +6,7 @@ use archive::jobs::{self, CONFLICTS_NAMED_MAX};
 use archive_ask::review::Rating;
 use archive_base::decisions::{
     ComparedImport, Decision, DecisionContent, DecisionImport, DecisionVerdict, Decisions, ImportRow,
-    Statement, Subject,
+    RobotsDecision, Statement, Subject,
 };
 use archive_base::texts::Language;
 use archive_peers::share::orders::{Order, Resolution};
@@ -14,7 +14,8 @@ use archive_storage::Store;
 use chrono::{DateTime, SubsecRound, Utc};
 
 use super::super::cluster::orders::{self, OrderArgs};
-use super::super::options::ArchiveArgs;
+use super::super::fetching::ROBOTS;
+use super::super::options::{ArchiveArgs, named};
 use super::super::output::{self, Listing};
 use crate::cli::{Result, usage};
 
@@ -47,6 +48,7 @@ fn now() -> DateTime<Utc> {
   archive review set example.org --rating 4 --reason 'the national archive of maps'
   archive review set host:forum.example.org --verdict drop --reason 'moved'
   archive review set https://example.org/calendar/ --verdict never
+  archive review set host:news.example.org --robots parts --reason 'legal deposit'
   archive review set example.org --tag maps --tag=-music --collection geography --by anna
 
 Verdicts:
@@ -68,6 +70,9 @@ pub(crate) struct SetArgs {
     /// Verdict: keep, drop, often, never or investigate
     #[arg(long, value_name = "WORD", value_parser = verdict)]
     verdict: Option<DecisionVerdict>,
+    /// Which of what its robots.txt forbids is fetched all the same
+    #[arg(long, value_name = "WHICH", value_parser = named(ROBOTS))]
+    robots: Option<RobotsDecision>,
     /// Reason
     #[arg(long, default_value = "", value_name = "TEXT")]
     reason: String,
@@ -144,6 +149,7 @@ pub(crate) fn set(args: &SetArgs) -> Result<()> {
     let said = Statement {
         rating: args.rating,
         verdict: args.verdict,
+        robots: args.robots,
         reason: args.reason.clone(),
         note: args.note.clone(),
         tags: args.tag.clone(),

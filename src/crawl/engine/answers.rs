@@ -58,7 +58,7 @@ impl EngineRun<'_> {
         processed: Box<Processed>,
         now: Instant,
     ) -> Result<(), CrawlError> {
-        let trouble = self.weighed(&tag, processed.trouble);
+        let trouble = self.weighed(&tag, processed.trouble)?;
         let pause = self.later.note(tag.host, trouble, now);
         self.frontier.completed(tag.host, now, processed.elapsed, pause);
         if let Some(address) = processed.moved {
@@ -236,12 +236,16 @@ impl EngineRun<'_> {
     }
 
     fn failed(&mut self, tag: Box<FetchTag>, error: &FetchError, now: Instant) -> Result<(), CrawlError> {
+        if self.is_behind_door(&tag, error)? {
+            self.frontier.completed(tag.host, now, Duration::ZERO, None);
+            return Ok(());
+        }
         if error.is_of_proxy() && self.proxy_faults.insert(error.to_string()) {
             self.warn(format!("{error}; hosts behind it wait"));
         }
         let asks_otherwise = tag.robots && self.ask_otherwise(&tag, error)?;
         let trouble = Trouble::of_error(error).filter(|_| !asks_otherwise);
-        let trouble = self.weighed(&tag, trouble);
+        let trouble = self.weighed(&tag, trouble)?;
         let pause = self.later.note(tag.host, trouble, now);
         self.frontier.completed(tag.host, now, Duration::ZERO, pause);
         let failed = DeferredResult::Failed(tag, error.clone());
@@ -269,6 +273,9 @@ impl EngineRun<'_> {
             (Some(why), _) | (None, Err(why)) => Err(why),
             (None, Ok(level)) => self.frontier.push(candidate.url, candidate.host, level, now),
         };
+        if entered == Err(Refusal::LoggedOut) {
+            return self.leave_behind_door(&[candidate.url]);
+        }
         if let Err(why) = entered {
             self.recorder.put_off(candidate.url, why)?;
             self.count_refused(why, &[candidate.url]);
@@ -322,6 +329,7 @@ impl EngineRun<'_> {
             id,
             url,
             robots: false,
+            robots_ignored: None,
             page: false,
             is_recorded: false,
             is_behind_wall: false,

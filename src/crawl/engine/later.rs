@@ -28,12 +28,15 @@ impl EngineRun<'_> {
     }
 
     /// Returns the trouble as it counts for a request. Without its robots.txt, nothing may be fetched from a host; rules
-    /// that are known hold on.
-    pub(super) fn weighed(&self, tag: &FetchTag, trouble: Option<Trouble>) -> Option<Trouble> {
-        match trouble {
-            Some(trouble) if tag.robots => Some(trouble.of_robots(self.robots.rules(tag.host).is_some())),
-            trouble => trouble,
-        }
+    /// that are known hold on, and by decision it is not needed.
+    pub(super) fn weighed(
+        &self,
+        tag: &FetchTag,
+        trouble: Option<Trouble>,
+    ) -> Result<Option<Trouble>, CrawlError> {
+        let Some(trouble) = trouble.filter(|_| tag.robots) else { return Ok(trouble) };
+        let is_known = self.robots.rules(tag.host).is_some() || self.is_asked_unread(tag.host)?;
+        Ok(Some(trouble.of_robots(is_known)))
     }
 
     /// Repeats a request later in this run, or records that it failed.
@@ -133,7 +136,7 @@ impl EngineRun<'_> {
         // New pages of hosts whose robots.txt waits, and those behind a proxy, are not asked for so far.
         let new = (self.status.refused - refused).saturating_sub(self.put_off.unasked() - fetched);
         self.put_off.count(self.recorder.state())?;
-        self.put_off.pages += new + behind_proxies;
+        self.put_off.pages += new + behind_proxies + self.doors.new_pages();
         self.status.waiting = self.put_off.pages;
         self.keep_promises(now)
     }

@@ -8,6 +8,7 @@ mod account;
 mod answers;
 mod checkpoints;
 mod copies;
+mod doors;
 mod focus;
 mod hubs;
 mod later;
@@ -46,6 +47,7 @@ use crossbeam::channel::{Receiver, bounded};
 
 use self::account::RunAccount;
 use self::copies::CrawlCopies;
+use self::doors::ClosedDoors;
 use self::operation::{CrawlOperation, DeferredResult};
 use self::parts::PageParts;
 use self::peers::Peers;
@@ -220,6 +222,7 @@ pub fn run(
             logins: fetch.logins.clone(),
             refusing: HashSet::new(),
             proxy_faults: HashSet::new(),
+            doors: ClosedDoors::default(),
             counted: BudgetUnderWay::default(),
             pages_under_way: 0,
             frontier: Frontier::on_disk(options.politeness.clone(), options.front_max, file_of_frontier),
@@ -297,6 +300,7 @@ struct EngineRun<'a> {
     refusing: HashSet<HostId>,
     /// What was said of proxies that are out of order.
     proxy_faults: HashSet<String>,
+    doors: ClosedDoors,
     counted: BudgetUnderWay,
     /// Requests in flight that count towards the limit.
     pages_under_way: u64,
@@ -391,7 +395,8 @@ impl EngineRun<'_> {
                     && !self.wake_later(now)? =>
                 {
                     if !self.give_up_tests()? && self.nothing_waits_anywhere()? {
-                        let waits = self.next_wake().is_some() || !self.later.is_empty();
+                        let waits =
+                            self.next_wake().is_some() || !self.later.is_empty() || self.doors.is_any_left();
                         return Ok(if waits { EndReason::Waiting } else { EndReason::Complete });
                     }
                 }

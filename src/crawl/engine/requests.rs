@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use archive_base::decisions::DecisionVerdict;
+use archive_base::decisions::{CurrentDecisions, DecisionVerdict};
 use archive_books::cluster::Slots;
 use archive_books::ledger::{LEVEL_REQUISITE, NearDuplicates, REDIRECTS_MAX, Refusal, page_flags as flags};
 use archive_storage::address::method_of;
@@ -108,13 +108,15 @@ impl EngineRun<'_> {
 
     /// Returns why a URL whose turn has come is not fetched after all.
     fn refused(&mut self, host: HostId, id: UrlId, url: &Url) -> Result<Option<Refusal>, CrawlError> {
-        if let Some(why) = self.forbidden(host, url)? {
+        if let Some(why) = self.forbidden(host, url)?
+            && self.robots_ignored(host, id, url)?.is_none()
+        {
             return Ok(Some(why));
         }
         if self.erased.of(url.as_str()).is_some() {
             return Ok(Some(Refusal::Erased));
         }
-        let verdict = self.verdict(host, url.as_str())?;
+        let verdict = self.decided(host, url.as_str())?.verdict.map(|(verdict, ..)| verdict);
         if verdict.is_some_and(DecisionVerdict::ends_fetching) {
             return Ok(Some(Refusal::Decided));
         }
@@ -149,15 +151,14 @@ impl EngineRun<'_> {
         Ok(self.policy.budgets.spent(state, credits, host, &self.counted, &self.decisions)?)
     }
 
-    /// Returns people's decision on a URL of this host.
-    fn verdict(&self, host: HostId, url: &str) -> Result<Option<DecisionVerdict>, CrawlError> {
+    /// Returns people's decisions on a URL of this host.
+    pub(super) fn decided(&self, host: HostId, url: &str) -> Result<CurrentDecisions, CrawlError> {
         if self.decisions.is_empty() {
-            return Ok(None);
+            return Ok(CurrentDecisions::default());
         }
         let state = self.recorder.state();
         let site = state.site_name(state.host(host)?.site)?;
-        let decided = self.decisions.of_page(url, &state.host_name(host)?, &site);
-        Ok(decided.verdict.map(|(verdict, ..)| verdict))
+        Ok(self.decisions.of_page(url, &state.host_name(host)?, &site))
     }
 
     /// Says on behalf of which page a URL is asked for, as browsers do: the page that shows or links it, or what redirects
@@ -218,6 +219,10 @@ impl EngineRun<'_> {
         if !robots {
             self.ask_on_behalf(&mut request, &page)?;
         }
+        let robots_ignored = match robots || !self.may_ignore_robots() {
+            false if self.forbidden(host, &url)?.is_some() => self.robots_ignored(host, id, &url)?,
+            _ => None,
+        };
         let secure = url.scheme() == "https";
         let port = url.port_or_known_default().unwrap_or(80);
         let name: Arc<str> = Arc::from(url.host_str().unwrap_or_default());
@@ -225,6 +230,7 @@ impl EngineRun<'_> {
             host,
             id,
             robots,
+            robots_ignored,
             page: is_page,
             is_recorded: false,
             is_behind_wall: self.walls.has(id),

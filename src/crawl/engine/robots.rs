@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use archive_books::ledger::{Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt};
+use archive_base::decisions::RobotsDecision;
+use archive_books::ledger::{Refusal, fetched_url, is_own_robots_txt, name_as_robots_txt, page_flags};
 use archive_books::recorder::RecorderError;
 use archive_choose::stored_robots::{self, REDIRECTS_MAX};
 use archive_storage::address::url_hash;
@@ -24,6 +25,9 @@ const ROBOTS_AGE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 /// limit. Links may lead to any number of hosts without pages.
 const REQUESTS_MAX: u64 = 1000;
 const REQUESTS_PER_PAGE_MAX: u64 = 100;
+
+/// By whose decision robots.txt is ignored where nobody decided on a host.
+const OF_RUN: &str = "option --robots of the run";
 
 /// Stands for a file that cannot be read: nothing is allowed.
 const CLOSED: &[u8] = b"User-agent: *\nDisallow: /";
@@ -70,6 +74,39 @@ impl EngineRun<'_> {
             Some(HostRules::Free) => None,
             Some(HostRules::Closed) | None => Some(Refusal::RobotsUnreachable),
         })
+    }
+
+    /// Whether anything may be fetched in this run although robots.txt forbids it.
+    pub(super) fn may_ignore_robots(&self) -> bool {
+        self.options.robots != RobotsDecision::Obey || !self.decisions.is_empty()
+    }
+
+    /// Returns by whose decision a URL that robots.txt forbids is fetched all the same; `None` if it is not.
+    pub(super) fn robots_ignored(
+        &self,
+        host: HostId,
+        id: UrlId,
+        url: &Url,
+    ) -> Result<Option<String>, CrawlError> {
+        if !self.may_ignore_robots() {
+            return Ok(None);
+        }
+        let is_part = self.recorder.state().page(id)?.flags.has_any(page_flags::REQUISITE);
+        let decided = self.decided(host, url.as_str())?.robots;
+        let what = decided.as_ref().map_or(self.options.robots, |decided| decided.what);
+        let origin = || decided.map_or_else(|| OF_RUN.to_owned(), |decided| decided.origin());
+        Ok(what.ignores(is_part).then(origin))
+    }
+
+    /// Whether a host is asked although its robots.txt cannot be had.
+    pub(super) fn is_asked_unread(&self, host: HostId) -> Result<bool, CrawlError> {
+        if !self.may_ignore_robots() {
+            return Ok(false);
+        }
+        let state = self.recorder.state();
+        let site = state.site_name(state.host(host)?.site)?;
+        let decided = self.decisions.of_host(&state.host_name(host)?, &site).robots;
+        Ok(decided.map_or(self.options.robots, |decided| decided.what) == RobotsDecision::Ignore)
     }
 
     /// Returns the rules in a capture, from memory or from the archive.
@@ -281,7 +318,7 @@ impl EngineRun<'_> {
         while let Some((host, rules)) = settled.pop() {
             let rules = self.robots.set_rules(host, rules);
             match rules {
-                HostRules::Closed => {
+                HostRules::Closed if !self.is_asked_unread(host)? => {
                     let left = self.frontier.give_up(host, Refusal::RobotsUnreachable);
                     self.put_off.note_unasked(self.recorder.state(), &left)?;
                     for &url in &left {
@@ -291,7 +328,7 @@ impl EngineRun<'_> {
                     settled
                         .extend(self.robots.abandon(host).into_iter().map(|host| (host, HostRules::Closed)));
                 }
-                HostRules::Given { .. } | HostRules::Free => {
+                HostRules::Closed | HostRules::Given { .. } | HostRules::Free => {
                     self.set_delay(host)?;
                     self.frontier.robots_known(host, now, holds);
                     if self.robots.is_ready(host) {

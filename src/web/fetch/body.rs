@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use archive_storage::backend::{RealDisk, Spool};
-use archive_storage::warc::split;
+use archive_storage::warc::{HttpHead, split};
 use bytes::{Bytes, BytesMut};
 
 use super::logins::without_cookies;
@@ -94,6 +94,13 @@ pub enum HttpMessage {
     },
 }
 
+impl Default for HttpMessage {
+    /// Nothing.
+    fn default() -> Self {
+        Self::Whole(Bytes::new())
+    }
+}
+
 impl HttpMessage {
     /// Bytes received.
     #[must_use]
@@ -107,6 +114,44 @@ impl HttpMessage {
 }
 
 impl HttpMessage {
+    /// The head.
+    pub(super) fn head(&self) -> HttpHead {
+        match self {
+            Self::Whole(http) => HttpHead::parse(&split(http).0),
+            Self::Spooled { head, .. } => HttpHead::parse(head),
+        }
+    }
+
+    /// Bytes received of the body.
+    pub(super) fn body_length(&self) -> u64 {
+        match self {
+            Self::Whole(http) => split(http).1.len() as u64,
+            Self::Spooled { body, .. } => body.len(),
+        }
+    }
+
+    /// The message with the body of another one behind its own.
+    pub(super) fn followed_by(self, rest: &Self, memory: &BodyMemory) -> io::Result<(Self, ChargedBytes)> {
+        let head = match &self {
+            Self::Whole(http) => split(http).0,
+            Self::Spooled { head, .. } => head.clone(),
+        };
+        let mut all = Incoming::new(memory, head.len(), BytesMut::from(&head[..]));
+        match self {
+            Self::Whole(http) => all.append(&split(&http).1)?,
+            Self::Spooled { body, .. } => match Arc::try_unwrap(body) {
+                Ok(spool) => all.spool = Some(spool),
+                Err(shared) => shared.each_piece(|piece| all.append(piece))?,
+            },
+        }
+        match rest {
+            Self::Whole(http) => all.append(&split(http).1)?,
+            Self::Spooled { body, .. } => body.each_piece(|piece| all.append(piece))?,
+        }
+        let length = all.body_length();
+        all.finish(length)
+    }
+
     /// The message without the values of the cookies that it sets.
     pub(super) fn without_cookies(self) -> Self {
         match self {
@@ -181,6 +226,13 @@ impl<'m> Incoming<'m> {
         Ok(settled)
     }
 
+    /// Adds bytes that need no framing.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.buffer.extend_from_slice(bytes);
+        let settled = self.tail().len();
+        self.settle(settled).map(drop)
+    }
+
     /// Returns the message, its body cut to `body_length` bytes.
     pub(super) fn finish(mut self, body_length: u64) -> io::Result<(HttpMessage, ChargedBytes)> {
         let left = usize::try_from(body_length.saturating_sub(self.spooled())).unwrap_or(usize::MAX);
@@ -224,6 +276,24 @@ mod tests {
         assert_eq!(body.beginning(usize::MAX).unwrap(), [&piece[..]; 29].concat());
         drop(held);
         assert_eq!(memory.held(), 0);
+    }
+
+    #[test]
+    fn a_body_is_joined_in_memory_and_on_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let memory = BodyMemory::new(4 << 20, folder.path().to_owned());
+        let whole = |body: &[u8]| HttpMessage::Whole([b"HTTP/1.1 200 OK\r\n\r\n", body].concat().into());
+        let (joined, held) = whole(b"one").followed_by(&whole(b"two"), &memory).unwrap();
+        let HttpMessage::Whole(http) = joined else { panic!("it is short") };
+        assert_eq!(&http[..], b"HTTP/1.1 200 OK\r\n\r\nonetwo");
+        drop(held);
+        let long: Vec<u8> = (0..2_000_000_u32).map(|number| number as u8).collect();
+        let (joined, _) = whole(&long).followed_by(&whole(&long), &memory).unwrap();
+        let (joined, _) = joined.followed_by(&whole(b"end"), &memory).unwrap();
+        let HttpMessage::Spooled { head, body } = joined else { panic!("it is too long for memory") };
+        assert_eq!(&head[..], b"HTTP/1.1 200 OK\r\n\r\n");
+        assert!(body.beginning(usize::MAX).unwrap() == [&long[..], &long, b"end"].concat());
+        assert!(memory.held() < 1 << 20, "{}", memory.held());
     }
 
     #[test]

@@ -278,6 +278,16 @@ impl CookieJar {
         }
     }
 
+    fn drop_of(&mut self, is_meant: impl Fn(&str) -> bool) {
+        let meant: Vec<Box<str>> =
+            self.domains.iter().map(|(domain, _)| domain.clone()).filter(|domain| is_meant(domain)).collect();
+        for domain in meant {
+            let dropped = self.domains.pop(&domain).unwrap_or_default();
+            self.bytes -= dropped.iter().map(KeptCookie::cost).sum::<usize>();
+            self.is_changed = true;
+        }
+    }
+
     /// All cookies that have not ended, from the domain that was asked longest ago.
     fn all(&self, now: i64) -> impl Iterator<Item = &KeptCookie> {
         let all = self.domains.iter().rev().flat_map(|(_, cookies)| cookies);
@@ -305,6 +315,17 @@ impl Cookies {
     #[must_use]
     pub fn has_for(&self, url: &Url, now: i64) -> bool {
         self.jar().field(url, CookieContext::SameSite, now).is_some()
+    }
+
+    /// Whether a cookie of this name is sent to a URL of its own site.
+    pub(super) fn has_named(&self, url: &Url, name: &str, now: i64) -> bool {
+        let field = self.jar().field(url, CookieContext::SameSite, now).unwrap_or_default();
+        field.split("; ").any(|pair| pair.split_once('=').is_some_and(|(own, _)| own == name))
+    }
+
+    /// Drops the cookies of some domains.
+    pub(super) fn drop_of(&self, is_meant: impl Fn(&str) -> bool) {
+        self.jar().drop_of(is_meant);
     }
 
     /// Reads the cookies that an archive keeps; none if there is no file.
@@ -337,12 +358,9 @@ impl Cookies {
     /// # Errors
     /// As [`Cookies::read`] and [`Cookies::write`].
     pub fn forget(archive: &Path, now: i64, is_meant: impl Fn(&str) -> bool) -> Result<(), FileError> {
-        let before = Self::read(archive, now)?;
-        let after = Self::default();
-        after.add(before.jar().all(now).filter(|cookie| !is_meant(&cookie.domain)), now);
-        let is_changed = after.jar().bytes != before.jar().bytes;
-        after.jar().is_changed = is_changed;
-        after.write(archive, now)
+        let cookies = Self::read(archive, now)?;
+        cookies.drop_of(is_meant);
+        cookies.write(archive, now)
     }
 
     /// Keeps the cookies that have not ended for later runs, if any has changed.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{CertificateFault, ProxyFault};
@@ -93,6 +94,12 @@ pub enum FetchError {
     /// The head gives several lengths of the body.
     #[error("the answer gives several lengths of its body")]
     Lengths,
+    /// A log-in by a form does not work: nothing is asked for without it.
+    #[error("{0}")]
+    LogIn(Arc<str>),
+    /// A new session does not open the page, by this sign.
+    #[error("the page asks for a log-in although there is a new session: {0}")]
+    LoggedOut(&'static str),
     /// The body was too long for memory and could not be written to disk.
     #[error("the body could not be kept on disk: {0}")]
     Spool(io::ErrorKind),
@@ -152,6 +159,8 @@ impl FetchError {
                 | Self::Onion
                 | Self::NoSuchAddress
                 | Self::Certificate(_)
+                | Self::LogIn(_)
+                | Self::LoggedOut(_)
                 | Self::HeadTooLong(_)
                 | Self::NotHttp
                 | Self::Lengths

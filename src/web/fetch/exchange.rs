@@ -46,6 +46,8 @@ pub struct Exchange {
     pub status: u16,
     /// Why the body is incomplete, if it is.
     pub truncated: Option<Truncated>,
+    /// Bytes of the body after which the connection was lost, and its rest was asked for.
+    pub resumed: Vec<u64>,
     /// Whether none of the body was received, because its head says that it is too long.
     pub is_unloaded: bool,
     /// Address of the server, if it is known: where a proxy resolves names, it is not.

@@ -18,7 +18,9 @@ use rustls::sign::CertifiedKey;
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use super::LoginForm;
 use super::cookies::KeptCookie;
+use super::login_form::may_send;
 
 /// Name of the file with all log-ins of an archive, in JSON.
 pub const FILE: &str = "logins.json";
@@ -87,9 +89,10 @@ impl LoginHosts {
         self.has(host) && self.port.unwrap_or(443) == port
     }
 
-    fn covers(&self, url: &Url) -> bool {
-        let is_sent = url.scheme() == "https" || self.is_plain && url.scheme() == "http";
-        is_sent && url.port() == self.port && url.host_str().is_some_and(|host| self.has(host))
+    pub(super) fn covers(&self, url: &Url) -> bool {
+        may_send(url, self.is_plain)
+            && url.port() == self.port
+            && url.host_str().is_some_and(|host| self.has(host))
     }
 
     /// A URL there.
@@ -97,6 +100,11 @@ impl LoginHosts {
     pub fn url(&self) -> String {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}://{}{port}/", if self.is_plain { "http" } else { "https" }, self.host)
+    }
+
+    /// Whether it is also shown without TLS.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain
     }
 
     /// Whether hosts below the named one are meant, too.
@@ -181,6 +189,8 @@ pub enum LoginWay {
         /// Password.
         password: String,
     },
+    /// A form that is filled in.
+    Form(Box<LoginForm>),
 }
 
 impl LoginWay {
@@ -194,6 +204,7 @@ impl LoginWay {
             Self::Cookies(_) => "cookies",
             Self::Certificate(_) => "certificate",
             Self::Proxy { .. } => "proxy",
+            Self::Form(_) => "form",
         }
     }
 
@@ -210,14 +221,15 @@ impl LoginWay {
                 names.join(" ")
             }
             Self::Certificate(_) => String::new(),
+            Self::Form(form) => form.name.clone().unwrap_or_default(),
         }
     }
 
-    /// Checks that it can be sent.
+    /// Checks that it can be sent to hosts.
     ///
     /// # Errors
     /// What is wrong, without anything secret.
-    pub fn check(&self) -> Result<(), &'static str> {
+    pub fn check(&self, hosts: &LoginHosts) -> Result<(), &'static str> {
         let is_line = |text: &str| !text.chars().any(char::is_control);
         match self {
             Self::Basic { password, .. } | Self::Digest { password, .. } | Self::Proxy { password, .. }
@@ -246,6 +258,7 @@ impl LoginWay {
                 if is_line(value) { Ok(()) } else { Err("the value of a field has to be one line") }
             }
             Self::Certificate(pem) => certified(pem).map(drop),
+            Self::Form(form) => form.check(hosts.is_plain),
             Self::Cookies(_) => Ok(()),
         }
     }
@@ -299,10 +312,15 @@ impl Logins {
         for login in &all {
             login
                 .way
-                .check()
+                .check(&login.hosts)
                 .map_err(|problem| wrong(format!("the log-in at {}: {problem}", login.hosts)))?;
         }
         Ok(Self(Arc::new(all)))
+    }
+
+    /// These log-ins.
+    pub(super) fn of(all: Vec<Login>) -> Self {
+        Self(Arc::new(all))
     }
 
     /// Writes the log-ins of an archive.
@@ -322,7 +340,7 @@ impl Logins {
     }
 
     /// Those for a URL.
-    fn of(&self, url: &Url) -> impl Iterator<Item = &Login> {
+    fn for_url(&self, url: &Url) -> impl Iterator<Item = &Login> {
         let is_of_server = |login: &&Login| !matches!(login.way, LoginWay::Proxy { .. });
         self.0.iter().filter(is_of_server).filter(move |login| login.hosts.covers(url))
     }
@@ -340,7 +358,7 @@ impl Logins {
     /// Whether there is one for a URL.
     #[must_use]
     pub fn covers(&self, url: &Url) -> bool {
-        self.of(url).next().is_some()
+        self.for_url(url).next().is_some()
     }
 
     /// Whether a URL ends the session of a log-in, by the words in its path and query.
@@ -369,14 +387,15 @@ impl Logins {
             LoginWay::Digest { .. }
             | LoginWay::Cookies(_)
             | LoginWay::Certificate(_)
+            | LoginWay::Form(_)
             | LoginWay::Proxy { .. } => None,
         };
-        self.of(url).filter_map(field).collect()
+        self.for_url(url).filter_map(field).collect()
     }
 
     /// Name and password of which a URL may ask for proof.
     pub(super) fn provable(&self, url: &Url) -> Option<(&str, &str)> {
-        self.of(url).find_map(|login| match &login.way {
+        self.for_url(url).find_map(|login| match &login.way {
             LoginWay::Digest { name, password } => Some((name.as_str(), password.as_str())),
             _ => None,
         })
@@ -495,7 +514,7 @@ mod tests {
             (basic("a", "b\n"), false),
             (LoginWay::Certificate("none".to_owned()), false),
         ] {
-            assert_eq!(way.check().is_ok(), is_right, "{} {}", way.kind(), way.public());
+            assert_eq!(way.check(&hosts("a.test")).is_ok(), is_right, "{} {}", way.kind(), way.public());
         }
     }
 

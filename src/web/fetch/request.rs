@@ -6,6 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use url::{Position, Url};
 
+use super::resume::BodyRest;
 use super::{CookieContext, FetchSettings};
 
 /// Which content codings servers are asked for.
@@ -42,6 +43,8 @@ pub struct FetchRequest {
     pub cookies: CookieContext,
     /// Maximum bytes of the body as received, if less than [`super::ResponseLimits::body_bytes`].
     pub body_bytes_max: Option<u64>,
+    /// The rest of a body that is asked for, if the server still has its version.
+    pub rest: Option<BodyRest>,
     /// Encoded fields of a form to send by POST (`application/x-www-form-urlencoded`).
     pub form: Option<Box<str>>,
 }
@@ -57,6 +60,7 @@ impl FetchRequest {
             referer: None,
             cookies: CookieContext::None,
             body_bytes_max: None,
+            rest: None,
             form: None,
         }
     }
@@ -97,6 +101,9 @@ impl FetchRequest {
         }
         if let Some(date) = &self.if_modified_since {
             put(&["If-Modified-Since: ", date, "\r\n"]);
+        }
+        if let Some(BodyRest { from, validator, .. }) = &self.rest {
+            put(&["Range: bytes=", &from.to_string(), "-\r\nIf-Range: ", validator, "\r\n"]);
         }
         if let Some(form) = &self.form {
             let length = form.len().to_string();

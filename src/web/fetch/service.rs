@@ -10,7 +10,7 @@ use std::time::Duration;
 use archive_storage::Clock;
 use archive_storage::address::host_key;
 use archive_storage::digest::hex;
-use archive_storage::warc::{HttpHead, split};
+use archive_storage::warc::HttpHead;
 use crossbeam::channel::Sender;
 use lru::LruCache;
 use rustls::pki_types::CertificateDer;
@@ -22,6 +22,7 @@ use url::{Position, Url};
 use super::connect::{FetchConnector, HttpVersion, Reached};
 use super::cookies::{REDACTED, without_values};
 use super::digest::Challenge;
+use super::doors::Door;
 use super::exchange::{Exchange, Failed, exchange};
 use super::framing::ResponseHead;
 use super::idle::IdleConnections;
@@ -215,10 +216,12 @@ impl<T: Send + 'static> Fetcher<T> {
     }
 }
 
-struct FetchClient {
-    settings: FetchSettings,
-    memory: BodyMemory,
-    connector: FetchConnector,
+pub(super) struct FetchClient {
+    pub(super) settings: FetchSettings,
+    pub(super) memory: BodyMemory,
+    pub(super) connector: FetchConnector,
+    /// Log-ins by forms, with their sessions.
+    doors: Vec<Door>,
     idle: RefCell<IdleConnections<Reached>>,
     /// What hosts asked for last, by host and port.
     challenges: RefCell<LruCache<String, Challenge>>,
@@ -227,11 +230,12 @@ struct FetchClient {
 }
 
 impl FetchClient {
-    fn new(settings: FetchSettings, memory: BodyMemory) -> Self {
+    pub(super) fn new(settings: FetchSettings, memory: BodyMemory) -> Self {
+        let doors = Door::all(&settings.logins);
         let connector = FetchConnector::new(&settings);
         let challenges = RefCell::new(LruCache::new(CHALLENGES_MAX));
         let versions = RefCell::new(LruCache::new(VERSIONS_MAX));
-        Self { settings, memory, connector, idle: RefCell::default(), challenges, versions }
+        Self { settings, memory, connector, doors, idle: RefCell::default(), challenges, versions }
     }
 
     async fn run(&self, task: FetchTask) -> JobResult {
@@ -245,19 +249,34 @@ impl FetchClient {
         }
     }
 
-    /// Asks for a URL; once more if the server wants proof of a password.
     async fn fetch(&self, endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
+        match self.doors.iter().find(|door| door.is_for(request)) {
+            Some(door) => self.ask_behind(door, endpoint, request).await,
+            None => self.prove(endpoint, request).await,
+        }
+    }
+
+    /// Asks for a URL; once more if the server wants proof of a password, and for the rest of what is cut off.
+    pub(super) async fn prove(
+        &self,
+        endpoint: Endpoint,
+        request: &FetchRequest,
+    ) -> Result<Exchange, FetchError> {
         let has_proof = self.has_challenge(request);
-        let exchange = self.ask(endpoint.clone(), request).await?;
+        let mut exchange = self.ask(endpoint.clone(), request).await?;
         let is_answerable = exchange.status == 401 && exchange.has_login;
         if is_answerable && self.take_challenge(request, &exchange.http, has_proof) {
-            return self.ask(endpoint, request).await;
+            exchange = self.ask(endpoint.clone(), request).await?;
         }
-        Ok(exchange)
+        self.resume(&endpoint, request, exchange).await
     }
 
     /// Asks in HTTP/1.1, and in HTTP/2 only where that is refused.
-    async fn ask(&self, endpoint: Endpoint, request: &FetchRequest) -> Result<Exchange, FetchError> {
+    pub(super) async fn ask(
+        &self,
+        endpoint: Endpoint,
+        request: &FetchRequest,
+    ) -> Result<Exchange, FetchError> {
         let host = host_key(&request.url);
         let known = self.versions.borrow_mut().get(&host).copied();
         let asked = self.ask_in(known.unwrap_or(HttpVersion::Http1), endpoint.clone(), request).await;
@@ -322,6 +341,7 @@ impl FetchClient {
                         held: received.held,
                         status: received.head.status,
                         truncated: received.truncated,
+                        resumed: Vec::new(),
                         is_unloaded: received.is_unloaded,
                         address: reached.address,
                         proxy: reached.proxy.clone(),
@@ -367,10 +387,7 @@ impl FetchClient {
         if self.settings.logins.provable(&request.url).is_none() {
             return false;
         }
-        let head = match answer {
-            HttpMessage::Whole(http) => HttpHead::parse(&split(http).0),
-            HttpMessage::Spooled { head, .. } => HttpHead::parse(head),
-        };
+        let head = answer.head();
         let asked = head.fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case("WWW-Authenticate"));
         let Some(challenge) = asked.filter_map(|(_, value)| Challenge::of(value)).next() else {
             return false;

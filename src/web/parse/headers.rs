@@ -102,6 +102,16 @@ impl HeadFacts {
     }
 }
 
+/// Reads `Content-Range`: `bytes 0-99/200` or `bytes 0-99/*` as the first and the last byte, and the length if it is known.
+pub fn content_range(value: &str) -> Option<(u64, u64, Option<u64>)> {
+    let (range, length) = value.trim().strip_prefix("bytes")?.trim_start().split_once('/')?;
+    let (first, last) = range.split_once('-')?;
+    let (first, last) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+    let length = length.trim().parse().ok();
+    let is_sound = first <= last && last < u64::MAX && length.is_none_or(|length| last < length);
+    is_sound.then_some((first, last, length))
+}
+
 /// Splits off the next link: its target, its parameters, and the rest.
 pub fn split_link(text: &str) -> Option<(&str, &str, &str)> {
     let start = text.find('<')? + 1;

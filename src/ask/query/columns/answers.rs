@@ -23,7 +23,7 @@ fn stored(asked: ResponseField<'_>) -> Option<Stored> {
         ResponseField::Failure => Stored::Failure,
         ResponseField::ResponseTime => Stored::ResponseTime,
         ResponseField::Header(_) => Stored::Head,
-        ResponseField::Session => return None,
+        ResponseField::Session | ResponseField::Robots => return None,
     })
 }
 

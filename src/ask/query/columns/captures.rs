@@ -19,7 +19,7 @@ use chrono::{DateTime, Utc};
 use crate::query::columns::archive::{ArchiveRows, once};
 use crate::query::columns::first::by_block;
 use crate::query::columns::row_set::RowSet;
-use crate::query::language::{CAPTURE_KINDS, Found, Plan, RowsError, Value, yes_no};
+use crate::query::language::{CAPTURE_KINDS, Found, Plan, ROBOTS_IGNORED, RowsError, Value, yes_no};
 use crate::query::rows::{
     CaptureRow, Chosen, Hits, HostRow, PageDetail, PageRow, Record, Row, Rows as _, Unreadable,
 };
@@ -244,6 +244,7 @@ fn read_record(store: &Store, capture: &Capture) -> Result<Record, StoreError> {
         failure: facts.error.or(facts.erased.map(|erased| erased.sentence())),
         hops: facts.hops,
         session: facts.session.map(Session::name),
+        robots: facts.robots_ignored.map(|_| ROBOTS_IGNORED),
         title: facts.title,
         language: facts.language.map(|tag| tag.split('-').next().unwrap_or_default().to_lowercase()),
     })

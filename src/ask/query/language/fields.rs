@@ -40,6 +40,9 @@ pub(crate) const RESOURCE: &str = "resource";
 /// Values of a capture's `kind`, in the order of [`archive_books::prepared::capture_kind`].
 pub(crate) const CAPTURE_KINDS: [&str; 6] = ["response", "identical", NOT_MODIFIED, RESOURCE, FAILED, ERASED];
 
+/// The value of [`Column::Robots`].
+pub(crate) const ROBOTS_IGNORED: &str = "ignored";
+
 /// Values of a capture's `change`.
 pub(crate) const CHANGES: [&str; 2] = ["content", "bytes"];
 
@@ -134,6 +137,7 @@ impl Column {
             Self::Session => {
                 archive_books::ledger::Session::EACH.map(archive_books::ledger::Session::name).to_vec()
             }
+            Self::Robots => vec![ROBOTS_IGNORED],
             Self::Change => CHANGES.to_vec(),
             Self::LinkKind => LINK_KINDS.map(|(name, _)| name).to_vec(),
             Self::Verdict => DecisionVerdict::EACH.map(DecisionVerdict::name).to_vec(),

@@ -26,7 +26,7 @@ pub(crate) use error::{Error, Found, Late, RowsError};
 pub(crate) use expr::{Function, Given, PlannedExpr, Subject};
 pub(crate) use fields::{
     CAPTURE_KINDS, CHANGES, Column, ColumnKind, ERASED, FAILED, FieldPath, LINK_KINDS, NOT_MODIFIED,
-    RESOURCE, Via, plural, yes_no,
+    RESOURCE, ROBOTS_IGNORED, Via, plural, yes_no,
 };
 pub(crate) use filter::{Filter, Ranges, TextTest, TextTestKind};
 pub(crate) use plan::{Context, GroupPlan, Heading, Plan, Scores, Search};

@@ -64,6 +64,7 @@ pub(crate) enum Column {
     ResponseTime,
     Failure,
     Session,
+    Robots,
     Path,
     Root,
     Namespace,
@@ -172,7 +173,7 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [FieldEntry; 98] = {
+pub(crate) const KNOWN: [FieldEntry; 99] = {
     use Column as C;
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
@@ -328,6 +329,14 @@ pub(crate) const KNOWN: [FieldEntry; 98] = {
             Choice,
             Record,
             "what the server knew of its visitor; wall if there was only a redirect without cookies",
+        ),
+        known(
+            C::Robots,
+            "robots",
+            PC,
+            Choice,
+            Record,
+            "whether it was fetched although robots.txt forbade it, by a decision",
         ),
         known(C::Path, "hops", PC, Text, Record, "the kinds of links from a seed, a letter each"),
         known(C::Root, "root", PC, Text, Record, "the name of an XML document's root element"),

@@ -96,6 +96,8 @@ pub enum ResponseField<'a> {
     Failure,
     /// See [`Record::session`].
     Session,
+    /// See [`Record::robots`].
+    Robots,
     /// See [`Record::response_ms`], but in seconds.
     ResponseTime,
     /// The first header of this name.
@@ -115,6 +117,8 @@ pub struct Record {
     pub hops: String,
     /// What the server knew of its visitor.
     pub session: Option<&'static str>,
+    /// `ignored` if it was fetched although robots.txt forbade it.
+    pub robots: Option<&'static str>,
     /// The title.
     pub title: Option<String>,
     /// The language: the primary subtag of its BCP 47 tag.
@@ -143,6 +147,7 @@ impl Record {
             ResponseField::Hops => self.hops.as_str().into(),
             ResponseField::Failure => self.failure.clone().into(),
             ResponseField::Session => self.session.into(),
+            ResponseField::Robots => self.robots.into(),
             ResponseField::ResponseTime => self.response_ms.map_or(Value::Empty, seconds),
             ResponseField::Header(name) => self.header(name).into(),
         }
@@ -186,6 +191,7 @@ impl ResponseField<'static> {
             Column::Path => Some(ResponseField::Hops),
             Column::Failure => Some(ResponseField::Failure),
             Column::Session => Some(ResponseField::Session),
+            Column::Robots => Some(ResponseField::Robots),
             Column::ResponseTime => Some(ResponseField::ResponseTime),
             _ => None,
         }

@@ -6,6 +6,7 @@
 
 mod attributes;
 mod element;
+mod form;
 mod markup;
 mod namespace;
 mod scripts;
@@ -19,6 +20,7 @@ use encoding_rs::Encoding;
 
 pub use self::attributes::{looks_like_reference, value};
 pub use self::element::HtmlElement;
+pub use self::form::{FormFieldKind, PasswordForm, password_forms};
 pub use self::markup::{Attribute, HtmlTag, HtmlToken, Markup};
 pub use self::namespace::Namespaces;
 pub use self::srcset::candidates;

@@ -23,6 +23,7 @@ mod http2;
 mod login_forms;
 mod logins;
 mod long_bodies;
+mod office;
 mod resumed;
 mod secure;
 mod sessions;

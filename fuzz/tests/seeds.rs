@@ -34,6 +34,6 @@ macro_rules! targets {
 }
 
 targets! {
-    answers batch catalogue cdxj css delta dictionary_frame feed graph html http_message query robots segment_recovery sitemap
+    answers batch catalogue cdxj css delta dictionary_frame feed graph html http_message office query robots segment_recovery sitemap
     state topic wacz warc_file warc_head xml
 }

@@ -88,6 +88,7 @@ mod xpath;
 use std::error::Error;
 use std::ffi::OsString;
 use std::num::ParseIntError;
+use std::path::Path;
 use std::process::ExitCode;
 
 use archive_base::access::{Access, FILE as ACCESS_FILE};
@@ -97,6 +98,7 @@ use archive_base::remote;
 use archive_books::ledger::{Credits, name_as_robots_txt};
 use archive_storage::address::{canonical, surt};
 use archive_storage::{Store, UrlId};
+use archive_web::parse::{serve_documents, start_readers_with};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use url::Url;
@@ -168,6 +170,9 @@ enum Command {
     },
 }
 
+/// The command with which this program starts itself to read documents, which people have no use for.
+const READ_DOCUMENTS: &str = "read-documents";
+
 /// Advice when a disk is full.
 const DISK_FULL: &str = "; free some space and run the same command again; nothing that was stored is lost";
 
@@ -188,6 +193,13 @@ fn usage(problem: impl Into<String>) -> Failure {
 /// Parses the command line, runs the command, and converts its outcome to an exit code.
 pub(crate) fn main() -> ExitCode {
     let mut arguments: Vec<OsString> = std::env::args_os().collect();
+    if arguments.get(1).is_some_and(|command| command == READ_DOCUMENTS) {
+        // It starts nothing else before it gives up its rights.
+        serve_documents();
+        return ExitCode::SUCCESS;
+    }
+    // This program, even if another version has taken its place.
+    start_readers_with(Path::new("/proc/self/exe"), &[READ_DOCUMENTS]);
     if arguments.get(1).is_some_and(|command| command == "search") {
         let command = Cli::command();
         let own = command.find_subcommand("search").into_iter().flat_map(clap::Command::get_arguments);

@@ -8,8 +8,8 @@ use super::charset::{self, Charset};
 use super::html::{self, MarkupSyntax, TextMarks};
 use super::outlinks::Outlinks;
 use super::{
-    DocumentKind, FetchedDocument, ParseLimits, ParseProblem, ParsedDocument, css, decode_content, json,
-    language, playlist, signature, xml,
+    DocumentKind, FACT_BYTES_MAX, FetchedDocument, LinkKind, OfficeProblem, ParseLimits, ParseProblem,
+    ParsedDocument, css, decode_content, json, language, office, playlist, signature, xml,
 };
 
 /// A document being read.
@@ -31,6 +31,7 @@ impl Document<'_> {
             DocumentKind::Xml => self.read_xml(body),
             DocumentKind::Text => self.read_text(body),
             DocumentKind::Archive => self.read_compressed_sitemap(body),
+            kind if kind.is_office() => self.read_office(kind, body),
             _ if self.is_text_alone => {}
             DocumentKind::Css => self.read_css(body),
             DocumentKind::Json => self.read_json(body),
@@ -114,6 +115,25 @@ impl Document<'_> {
             self.parsed.signature = signature::of_bytes(body);
         } else {
             self.set_text(text.into_owned(), TextMarks::default());
+        }
+    }
+
+    fn read_office(&mut self, kind: DocumentKind, body: &[u8]) {
+        let read = office::ask(kind, body);
+        self.parsed.title = html::one_line(&read.title, FACT_BYTES_MAX);
+        for target in &read.links {
+            self.outlinks.add(target, LinkKind::Anchor, false);
+        }
+        let language = Some(read.language).filter(|tag| !tag.is_empty());
+        self.parsed.language = language.or(self.parsed.language.take());
+        let has_text = !read.text.trim().is_empty();
+        self.parsed.problems.extend(read.problem.map(|problem| match problem {
+            _ if has_text || problem == OfficeProblem::NoText => ParseProblem::Office(problem),
+            _ => ParseProblem::NotRead(problem.to_string().into()),
+        }));
+        self.set_text(read.text, TextMarks::default());
+        if !has_text {
+            self.parsed.signature = signature::of_bytes(body);
         }
     }
 

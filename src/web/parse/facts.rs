@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::dates::parse_date;
 use super::html::{Attribute, HtmlElement, Markup, decode_entities, one_line, value};
+use super::office::{self, OfficeDocument};
 use super::outlinks::Outlinks;
 use super::{DocumentKind, FetchedDocument, ParseLimits, charset, headers, language, parse, xml};
 
@@ -224,15 +225,20 @@ impl Said {
 /// Reads the facts of a document. Never fails: what cannot be read is not known.
 #[must_use]
 pub fn facts(source: &FetchedDocument<'_>, limits: &ParseLimits) -> DocumentFacts {
-    let parsed = parse(source, limits);
     let body = source.body.get(..limits.body_bytes_max).unwrap_or(source.body);
     let mut links = Outlinks::without_links();
     let head = headers::read(source.headers, source.content_type, source.status, &limits.robot, &mut links);
+    let kind = DocumentKind::of(&head.media_type, body);
     let mut facts = DocumentFacts {
         format: format_of(body),
         size: imagesize::blob_size(body).ok().map(|size| (size.width, size.height)),
         ..DocumentFacts::default()
     };
+    if kind.is_office() {
+        facts.take_office(office::ask(kind, body), limits);
+        return facts;
+    }
+    let parsed = parse(source, limits);
     let is_html = parsed.kind == DocumentKind::Html;
     if !is_html && !parsed.kind.is_xml() && parsed.kind != DocumentKind::Text {
         return facts;
@@ -266,6 +272,17 @@ pub fn facts(source: &FetchedDocument<'_>, limits: &ParseLimits) -> DocumentFact
 }
 
 impl DocumentFacts {
+    fn take_office(&mut self, read: OfficeDocument, limits: &ParseLimits) {
+        let line = |text: &str| one_line(text, FACT_BYTES_MAX);
+        (self.title, self.author) = (line(&read.title), line(&read.author));
+        (self.description, self.keywords) = (line(&read.description), line(&read.keywords));
+        (self.published, self.revised) = (read.published, read.revised);
+        self.declared_language = line(&read.language).to_ascii_lowercase();
+        self.detected_language = language::guess(&read.text).unwrap_or_default();
+        self.text = read.text;
+        self.text.truncate(self.text.floor_char_boundary(limits.text_bytes_max));
+    }
+
     fn read_html(&mut self, html: &str, said: &mut Said) {
         let mut markup = Markup::of(html);
         while let Some(tag) = markup.next_tag() {

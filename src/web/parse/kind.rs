@@ -46,10 +46,12 @@ pub enum DocumentKind {
     Office = 16,
     /// The list of the pieces of a film (HLS).
     Playlist = 17,
+    /// An e-mail.
+    Mail = 18,
 }
 
 /// Every kind with its name.
-const KINDS: [(DocumentKind, &str); 18] = {
+const KINDS: [(DocumentKind, &str); 19] = {
     use DocumentKind::*;
     [
         (Other, "other"),
@@ -70,6 +72,7 @@ const KINDS: [(DocumentKind, &str); 18] = {
         (Archive, "archive"),
         (Office, "office"),
         (Playlist, "playlist"),
+        (Mail, "mail"),
     ]
 };
 
@@ -117,9 +120,13 @@ impl DocumentKind {
             Self::OaiPmh => Self::Xml.name(),
             Self::Css => "style",
             Self::Json => Self::Text.name(),
-            Self::Audio | Self::Video | Self::Font | Self::Archive | Self::Office | Self::Playlist => {
-                Self::Other.name()
-            }
+            Self::Audio
+            | Self::Video
+            | Self::Font
+            | Self::Archive
+            | Self::Office
+            | Self::Playlist
+            | Self::Mail => Self::Other.name(),
             kind => kind.name(),
         }
     }
@@ -133,7 +140,13 @@ impl DocumentKind {
     /// Whether such documents have text to search.
     #[must_use]
     pub fn has_text(self) -> bool {
-        matches!(self, Self::Html | Self::Xml | Self::Feed | Self::OaiPmh | Self::Text)
+        matches!(self, Self::Html | Self::Xml | Self::Feed | Self::OaiPmh | Self::Text) || self.is_office()
+    }
+
+    /// Whether such documents are read in a process of their own.
+    #[must_use]
+    pub fn is_office(self) -> bool {
+        matches!(self, Self::Pdf | Self::Office | Self::Mail)
     }
 
     /// Whether elements of such documents can be queried: XML except sitemaps, which only list URLs.
@@ -146,6 +159,7 @@ impl DocumentKind {
     #[must_use]
     pub(crate) fn is_parsed(self) -> bool {
         self.is_xml()
+            || self.is_office()
             || matches!(
                 self,
                 Self::Html | Self::Css | Self::Text | Self::Json | Self::Archive | Self::Playlist
@@ -172,6 +186,9 @@ impl DocumentKind {
             "text/css" => Self::Css,
             "application/pdf" | "application/x-pdf" => Self::Pdf,
             "application/json" | "text/json" => Self::Json,
+            "message/rfc822" => Self::Mail,
+            // Servers that do not know office files send them as what they are made of.
+            "application/zip" | "application/x-zip-compressed" if is_office_package(body) => Self::Office,
             // Servers use these for anything that they do not know.
             ""
             | "text/plain"
@@ -219,6 +236,21 @@ fn is_archive_name(name: &str) -> bool {
         "java-archive",
     ];
     NAMES.contains(&name)
+}
+
+/// Whether a ZIP file begins with a part with which office files and e-books begin.
+fn is_office_package(body: &[u8]) -> bool {
+    /// Bytes of a part before its name (APPNOTE, section 4.3.7).
+    const NAME_AT: usize = 30;
+    const FIRST: [&[u8]; 5] = [
+        b"mimetypeapplication/epub+zip",
+        b"mimetypeapplication/vnd.oasis.opendocument",
+        b"[Content_Types].xml",
+        b"_rels/.rels",
+        b"docProps/",
+    ];
+    let name = body.get(NAME_AT..).filter(|_| body.starts_with(b"PK\x03\x04")).unwrap_or_default();
+    FIRST.iter().any(|first| name.starts_with(first))
 }
 
 fn is_office_name(name: &str) -> bool {
@@ -280,6 +312,9 @@ fn beginning(body: &[u8]) -> &[u8] {
 /// Determines the kind from the first bytes (WHATWG MIME Sniffing, sections 6 and 7, as far as they matter here).
 fn sniff(body: &[u8], said_to_be_text: bool) -> DocumentKind {
     let head = beginning(body);
+    if is_office_package(head) {
+        return DocumentKind::Office;
+    }
     for (signature, kind) in SIGNATURES {
         if head.starts_with(signature) {
             return *kind;
@@ -402,6 +437,7 @@ mod tests {
             ("application/javascript", "", DocumentKind::Script),
             ("application/ld+json", "", DocumentKind::Json),
             ("application/vnd.oasis.opendocument.text", "", DocumentKind::Office),
+            ("message/rfc822", "Subject: x", DocumentKind::Mail),
             ("application/x-font-ttf", "", DocumentKind::Font),
             ("application/x-other", "<html>", DocumentKind::Other),
             ("gzip", "words", DocumentKind::Text),
@@ -450,6 +486,8 @@ mod tests {
             (b"\x89PNG\r\n\x1A\n", DocumentKind::Image),
             (b"RIFF\0\0\0\0WEBP", DocumentKind::Image),
             (b"PK\x03\x04", DocumentKind::Archive),
+            (b"PK\x03\x04..........................mimetypeapplication/epub+zip", DocumentKind::Office),
+            (b"PK\x03\x04..........................[Content_Types].xml", DocumentKind::Office),
             (b"words", DocumentKind::Text),
             (b"\xFF\xFEw\0", DocumentKind::Text),
             (b"\x01\x02", DocumentKind::Other),

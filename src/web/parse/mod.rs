@@ -10,6 +10,7 @@
 //! | `coding`, `charset` | bytes to text |
 //! | `headers`, `directives`, `refresh` | the HTTP head |
 //! | `html`, `css`, `json`, `xml` | documents |
+//! | `office` | PDF, office files and e-mail, in another process |
 //! | `link`, `outlinks`, `resolve` | references to canonical links |
 //! | `signature`, `language` | what a text is like |
 //! | `facts` | what a document says of itself, and what its bytes are |
@@ -28,6 +29,7 @@ mod json;
 mod kind;
 pub mod language;
 mod link;
+mod office;
 mod outlinks;
 pub mod playlist;
 pub mod refresh;
@@ -49,6 +51,9 @@ use self::document::Document;
 pub use self::facts::{DocumentFacts, FACT_BYTES_MAX, facts};
 pub use self::kind::{DocumentKind, PAGE_TYPES, is_definition};
 pub use self::link::{Link, LinkKind};
+pub use self::office::{
+    OFFICE_TEXT_BYTES_MAX, OfficeDocument, OfficeProblem, read_office, serve_documents, start_readers_with,
+};
 pub use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
 pub use self::signature::{is_alike, is_near};
@@ -231,7 +236,10 @@ pub enum ParseProblem {
     Coding(#[from] CodingProblem),
     /// Nothing was read.
     #[error("not read: {0}")]
-    NotRead(&'static str),
+    NotRead(Cow<'static, str>),
+    /// A part of an office document was not read.
+    #[error(transparent)]
+    Office(#[from] OfficeProblem),
 }
 
 /// Parses a document. Never fails: see [`ParsedDocument::problems`].
@@ -249,13 +257,15 @@ pub fn text(source: &FetchedDocument<'_>, limits: &ParseLimits) -> String {
     parse_for(source, limits, true).text
 }
 
-/// The same, but only for documents read in one pass, as most are; returns none for XML and compressed files.
+/// The same, but only for documents read in one pass, as most are; returns none for XML, compressed files and those that another process
+/// reads.
 #[must_use]
 pub fn text_in_one_pass(source: &FetchedDocument<'_>, limits: &ParseLimits) -> Option<String> {
     let (fields, mut links) = (source.headers, Outlinks::without_links());
     let head = headers::read(fields, source.content_type, source.status, &limits.robot, &mut links);
     let kind = DocumentKind::of(&head.media_type, source.body);
-    (!kind.is_xml() && kind != DocumentKind::Archive).then(|| text(source, limits))
+    let is_simple = !kind.is_xml() && !kind.is_office() && kind != DocumentKind::Archive;
+    is_simple.then(|| text(source, limits))
 }
 
 fn parse_for(source: &FetchedDocument<'_>, limits: &ParseLimits, is_text_alone: bool) -> ParsedDocument {

@@ -61,12 +61,13 @@ pub(crate) enum Unread {
 
 impl From<Unread> for ParseProblem {
     fn from(unread: Unread) -> Self {
-        Self::NotRead(match unread {
+        let why = match unread {
             Unread::TooLong => "reading it takes too long",
             Unread::EndedTheProgram => "the program ended while it was being read",
             Unread::Failed => "reading it failed",
             Unread::TooMany => "too many others take too long to read",
-        })
+        };
+        Self::NotRead(why.into())
     }
 }
 

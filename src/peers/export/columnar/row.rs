@@ -209,6 +209,7 @@ fn detected(name: &str) -> Option<String> {
         DocumentKind::Pdf => "application/pdf",
         DocumentKind::Script => "text/javascript",
         DocumentKind::Json => "application/json",
+        DocumentKind::Mail => "message/rfc822",
         _ => return None,
     };
     Some(mime.to_owned())

@@ -474,6 +474,7 @@ fn index_alone(captures: &[Captured], parsed: Vec<ParsedDocument>, folder: &Path
             title: parsed.title,
             text: parsed.text,
             headings: String::new(),
+            said: archive_web::parse::SaidTexts::default(),
             elements: String::new(),
             structure: None,
             links: Vec::new(),

@@ -186,6 +186,7 @@ fn make_index(folder: &Path, index: &Path, web: &Web) -> Outcomes<u64> {
             title: words[..5].join(" "),
             text: words.join(" "),
             headings: String::new(),
+            said: archive_web::parse::SaidTexts::default(),
             elements: if is_xml { search::elements::terms(Some(elements), true) } else { String::new() },
             structure: None,
             links: Vec::new(),

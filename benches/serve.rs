@@ -128,6 +128,7 @@ fn made(folder: &Path) -> Outcome<PathBuf> {
         checkpoint_every: Duration::from_secs(10),
         memory: Memory::new(Memory::BYTES_MIN),
         keep_cut: true,
+        accept_wrong_signatures: false,
     };
     import::run(&mut store, &options, &Control::default(), &mut |_| {})?;
     prepared::close(&mut store)?;

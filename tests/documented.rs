@@ -403,9 +403,12 @@ fn prepared() -> Place {
     }
     let old = b"http://old.test/ 1.2.3.4 19980102030405 text/html 3\n<p>\n";
     write("crawl-1998.arc.gz", &packed(old));
+    write("old-crawls/1998.arc.gz", &packed(old));
     write("websites/example/hts-cache/new.zip", &[&b"PK\x05\x06"[..], &[0; 18]].concat());
     write("saved/a.mhtml", b"<!-- saved from url=(0016)http://old.test/ --><p>");
     write("mirror/old.test/index.html", b"<p>");
+    let listed = seeds.first().map(|seed| format!("key 20260103100000 {seed} text/html 200 - 9\n"));
+    write("other-archive.cdx.gz", &packed(listed.unwrap().as_bytes()));
     let list = seeds.join("\n");
     for (name, content) in [
         ("list.txt", list.as_str()),

@@ -75,6 +75,7 @@ mod hostile_imports;
 mod imports;
 mod kill_import;
 mod kill_repair;
+mod listed;
 mod readers;
 mod rebuild;
 mod repack;
@@ -82,6 +83,7 @@ mod repack_beside;
 mod repack_year;
 mod repair;
 mod saved_pages;
+mod signed;
 
 // crawl
 mod crawl;

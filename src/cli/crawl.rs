@@ -5,14 +5,16 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use archive::jobs::{self, CrawlJob, CrawlOutcome};
+use archive::jobs::{self, CrawlJob, CrawlOutcome, Failure};
 use archive_books::ledger::ScopeKind;
 use archive_choose::{CrawlOrder, CrawlPolicy, FocusPolicy};
 use archive_crawl::{
-    CopyTo, CrawlOptions, EndReason, HARVEST_PAGES_MAX, HarvestRules, Manners, Seed, Timings, read_seeds,
+    CopyTo, CrawlOptions, EndReason, HARVEST_PAGES_MAX, HarvestRules, Manners, Seed, SeedError, Timings,
+    listed_seeds, read_seeds,
 };
 use archive_math::focus::FocusMode;
 use archive_storage::segment::{CompressionTotals, Shrinking};
+use archive_storage::warc::CaptureList;
 use indicatif::HumanCount;
 
 use super::cash::CashArgs;
@@ -44,6 +46,8 @@ Changes to the file crawl.toml in the archive's folder take effect during the ru
   ignore = ['/print/', '[?&]replytocom=']
   [host.'slow.example.org']
   delay = '30s'
+
+A list of captures (CDX, CDXJ, a CDX server's JSON; gzip or plain) is a seeds file, too: the pages that another archive has.
 
 Each line of the seeds file is a URL, optionally followed by its options; # starts a comment:
   https://www.example.org/
@@ -294,13 +298,17 @@ fn load_seeds(source: &str) -> Result<Vec<Seed>> {
         std::io::read_to_string(std::io::stdin()).within("cannot read the seeds from standard input")?
     } else if source.starts_with("http://") || source.starts_with("https://") {
         super::download::text(source)?
+    } else if let Ok(Some(list)) = CaptureList::open(Path::new(source)) {
+        return listed_seeds(list).map_err(|errors| invalid(source, &errors));
     } else {
         read_file(Path::new(source))?
     };
-    read_seeds(&text).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(|error| format!("{source}, {error}")).collect();
-        usage(lines.join("\narchive: "))
-    })
+    read_seeds(&text).map_err(|errors| invalid(source, &errors))
+}
+
+fn invalid(source: &str, errors: &[SeedError]) -> Failure {
+    let lines: Vec<String> = errors.iter().map(|error| format!("{source}, {error}")).collect();
+    usage(lines.join("\narchive: "))
 }
 
 fn read_file(path: &Path) -> Result<String> {

@@ -13,17 +13,20 @@ use super::messages::Hearing;
 use super::options::{ArchiveArgs, SegmentArgs, VersionsArgs, memory};
 use super::{EXIT_STOPPED, Result, interrupt, output, repack};
 
-/// Import captures from files of other tools: WARC 1.0 and 1.1, ARC 1.0 to 2.0 (gzip, zstd or plain) and WACZ.
+/// Import captures from files of other tools: WARC 1.0 and 1.1, ARC 1.0 to 2.0 (gzip, zstd or plain) and WACZ; compare lists of
+/// captures (CDX, CDXJ) with the archive.
 #[derive(clap::Args)]
 #[command(
     after_help = "Records are stored unchanged; links, titles and texts are extracted as from live captures. Broken records are skipped and reported with file and offset; records without a capture (warcinfo, continuation, a request without its answer, a conversion of a captured record) are counted. Nothing is imported twice: after an interruption, the same command continues. The content of a file tells its format, its name does not matter.
 
-The exit code is 1 if a file or record could not be read; everything else is imported.
+The exit code is 1 if a file or record could not be read, or a list names captures that the archive does not have; everything else is imported.
 
 Examples:
   archive import old/*.warc.gz
   archive import collection.wacz
   archive import crawl-1998.arc.gz
+  archive import old-crawls                      # a folder of files of records and lists
+  archive import other-archive.cdx.gz            # says what the archive lacks of a list of captures
   archive import --as httrack websites/example   # the folder that holds hts-cache
   archive import --as mhtml saved/*.mhtml
   archive import --as folder mirror              # the folder that holds folders of hosts
@@ -31,7 +34,7 @@ Examples:
   archive import --repack histories.warc.gz      # in fewer bytes; takes about twice as long"
 )]
 pub(crate) struct Args {
-    /// WARC and ARC files and WACZ packages, in any order
+    /// WARC and ARC files, WACZ packages, folders of these, and lists of captures (CDX, CDXJ), in any order
     #[arg(required = true, num_args = 1.., value_name = "FILES")]
     files: Vec<PathBuf>,
     /// What else the files are: folders mirrored by HTTrack, pages saved in one file (MHTML, SingleFile, a browser's HTML), or
@@ -42,6 +45,9 @@ pub(crate) struct Args {
     archive: ArchiveArgs,
     #[command(flatten)]
     segments: SegmentArgs,
+    /// Also import signed WACZ packages whose signature, or whose content, is not what was signed
+    #[arg(long)]
+    accept_wrong_signatures: bool,
     /// Number of threads that parse and compress [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -92,6 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             full_text: !args.no_full_text,
             checkpoint_every: CHECKPOINT_EVERY,
             keep_cut: true,
+            accept_wrong_signatures: args.accept_wrong_signatures,
             memory: args.memory,
         },
         segments: args.segments.options(),
@@ -109,7 +116,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let is_complete = complete && (!is_wanted || repack::after(path, &job.segments, args.memory, &stop)?);
     Ok(if !is_complete {
         ExitCode::from(EXIT_STOPPED)
-    } else if status.broken + status.refused_files > 0 {
+    } else if status.broken + status.refused_files + status.lists.missing_or_other() > 0 {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
@@ -131,6 +138,15 @@ fn sum(status: &ImportStatus, complete: bool) -> String {
         (status.revisits, count(status.revisits, "revisit")),
         (status.open_revisits, count(status.open_revisits, "revisit") + " without an original"),
         (status.broken, count(status.broken, "broken place")),
+        (status.lists.listed, count(status.lists.listed, "capture") + " listed"),
+        (
+            status.lists.listed_missing,
+            count(status.lists.listed_missing, "capture") + " listed and not in the archive",
+        ),
+        (
+            status.lists.listed_otherwise,
+            count(status.lists.listed_otherwise, "capture") + " listed with another digest",
+        ),
         (status.erased, count(status.erased, "capture") + " of erased URLs left out"),
     ];
     for (_, part) in parts.into_iter().filter(|(number, _)| *number > 0) {

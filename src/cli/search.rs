@@ -27,10 +27,11 @@ const ALSO_MAX: usize = 5;
 
   \"…\"                  these words as a phrase
   -word, -\"…\"          not this word or phrase
+  author: keywords: description: title:   in what a page says of itself, or in its title
   site: type: language:  of a site or host, of a type such as html or pdf, in a language such as fr
   before: after:         first captured before, last captured after a year, month or day
 
-Pages are found by title, text and URL, and by the text of links to them. Pages with more of the
+Pages are found by title, text and URL, by what they say of themselves, and by the text of links to them. Pages with more of the
 words come first, above all those that the words name. Pages with the same content are one result.
 For other conditions, see `archive query`.")]
 pub(crate) struct Args {

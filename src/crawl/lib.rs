@@ -44,6 +44,6 @@ pub use options::{
     CookieUse, CopyTo, CrawlOptions, CrawlStatus, EndReason, Purpose, TRAINED_LEVEL, WORKERS_MAX,
 };
 pub use pace::{CrawlPace, PacePart};
-pub use seeds::{Seed, SeedError, read_seeds, scope_of};
+pub use seeds::{Seed, SeedError, listed_seeds, read_seeds, scope_of};
 pub use settings_file::{SETTINGS_FILE, SettingsError};
 pub use timings::Timings;

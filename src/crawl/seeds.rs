@@ -1,13 +1,17 @@
 //! The seeds file: where a crawl starts, and how far it may go from there.
 //!
 //! Each line has one URL, then options as `name=value`; `#` starts a comment. The whole file is read before anything is
-//! fetched, so that a mistake in its last line costs nothing.
+//! fetched, so that a mistake in its last line costs nothing. A list of captures (CDX, CDXJ) is one of seeds, too: the pages
+//! that another archive has.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use archive_base::duration::read_duration;
 use archive_base::memory::parse_bytes;
 use archive_books::ledger::{CrawlScope, ScopeKind, ScopeRule};
+use archive_storage::address::canonical;
+use archive_storage::warc::{CaptureList, ListError, ListedCapture, is_list};
 use url::Url;
 
 /// A line of the seeds file.
@@ -37,11 +41,14 @@ pub struct SeedError {
     pub problem: String,
 }
 
-/// Reads a whole seeds file.
+/// Reads a whole seeds file, or a list of captures.
 ///
 /// # Errors
 /// All invalid lines; a file without seeds is one error, too.
 pub fn read_seeds(text: &str) -> Result<Vec<Seed>, Vec<SeedError>> {
+    if is_list(text.as_bytes()) {
+        return listed_seeds(CaptureList::new(text.as_bytes()));
+    }
     let mut seeds = Vec::new();
     let mut errors = Vec::new();
     for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
@@ -55,6 +62,38 @@ pub fn read_seeds(text: &str) -> Result<Vec<Seed>, Vec<SeedError>> {
         errors.push(SeedError { line: 1, column: 1, problem });
     }
     if errors.is_empty() { Ok(seeds) } else { Err(errors) }
+}
+
+/// Returns each URL of the web of which a list names a capture that was no error. Lines that are no entries are logged, and
+/// the others read.
+///
+/// # Errors
+/// When the list cannot be read, or names no such capture.
+pub fn listed_seeds(
+    list: impl Iterator<Item = Result<ListedCapture, ListError>>,
+) -> Result<Vec<Seed>, Vec<SeedError>> {
+    let error = |line: u64, problem| vec![SeedError { line: line as usize, column: 1, problem }];
+    let (mut seeds, mut known) = (Vec::new(), HashSet::new());
+    for entry in list {
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(ListError::Line { line, what }) => {
+                tracing::warn!(line, what, "a line of the list of seeds is no capture");
+                continue;
+            }
+            Err(ListError::Io(source)) => return Err(error(1, format!("the list cannot be read: {source}"))),
+        };
+        let is_page = entry.status.is_none_or(|status| (200..400).contains(&status));
+        if let Some(url) = Some(&entry.url).filter(|_| is_page).and_then(|url| seed_url(url).ok())
+            && known.insert(canonical(&url))
+        {
+            seeds.push(Seed { url, scope: None, max_depth: None, delay: None, bytes: None });
+        }
+    }
+    if seeds.is_empty() {
+        return Err(error(1, "the list names no capture of a page that was there".to_owned()));
+    }
+    Ok(seeds)
 }
 
 /// Returns the scope of `seeds`: their own options, or else those of the crawl.
@@ -138,6 +177,22 @@ fn set_option(seed: &mut Seed, word: &str) -> Result<(), String> {
 mod tests {
     use super::read_seeds;
     use std::time::Duration;
+
+    #[test]
+    fn a_list_of_captures_is_one_of_seeds() {
+        let list = " CDX N b a m s k r M S V g\n\
+            a 20140103030321 http://a.com/ text/html 200 X - - 1 2 f\n\
+            a 20150103030321 http://A.com:80/ warc/revisit - X - - 1 2 f\n\
+            b 20140103030321 http://a.com/gone text/html 404 X - - 1 2 f\n\
+            broken\n\
+            c 20140103030321 dns:a.com text/dns - X - - 1 2 f\n\
+            d 20140103030321 https://b.com/d text/html 301 X - - 1 2 f\n";
+        let seeds = read_seeds(list).unwrap();
+        let urls: Vec<_> = seeds.iter().map(|seed| seed.url.as_str()).collect();
+        assert_eq!(urls, ["http://a.com/", "https://b.com/d"]);
+        let nothing = read_seeds("b 20140103030321 http://a.com/ text/html 404 X 1\n").unwrap_err();
+        assert_eq!(nothing[0].problem, "the list names no capture of a page that was there");
+    }
 
     #[test]
     fn seeds_have_comments_and_options() {

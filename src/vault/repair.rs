@@ -451,6 +451,7 @@ fn bring_back(
             full_text: false,
             checkpoint_every: CHECKPOINT_EVERY,
             keep_cut: false,
+            accept_wrong_signatures: false,
             memory: Memory::default(),
         };
         // Damage in quarantined segments has been reported before.

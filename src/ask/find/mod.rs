@@ -292,8 +292,7 @@ fn meant(view: &IndexView<'_>, typed: &ParsedSearch) -> Result<Vec<(String, Stri
 
 /// Returns the typed words.
 fn typed_words(typed: &ParsedSearch) -> impl Iterator<Item = String> {
-    let texts = [&typed.find.words].into_iter().chain(&typed.find.phrases);
-    texts.flat_map(|text| search::words(text)).take(search::FIND_WORDS_MAX)
+    typed.find.typed().into_iter()
 }
 
 /// Returns the query whose words are marked in the texts of an archive's results.
@@ -301,7 +300,7 @@ fn shown_by(typed: &ParsedSearch, view: &IndexView<'_>) -> Result<TextQuery, Fin
     let mut texts = search::words(&typed.find.words);
     texts.extend(typed.find.phrases.iter().cloned());
     texts.extend(view.forms(&typed.find)?);
-    Ok(TextQuery { all: false, texts })
+    Ok(TextQuery { field: None, all: false, texts })
 }
 
 /// Merges pages with the same content into the best of them.

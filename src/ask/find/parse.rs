@@ -1,13 +1,14 @@
 //! Parses what people type into a search box.
 
-use archive_books::search::Find;
+use archive_books::search::{FieldPhrase, Find, TextField};
 use archive_grammar::TEXT_BYTES_MAX;
 use archive_web::parse::PAGE_TYPES;
 
 /// The minus sign, which marks unwanted words just as `-` does.
 pub const MINUS: char = '\u{2212}';
 
-/// A parsed search: words, `"phrases"`, `-unwanted`, and `site:`, `type:`, `language:`, `before:`, `after:`.
+/// A parsed search: words, `"phrases"`, `-unwanted`, `title:`, `description:`, `keywords:`, `author:`, and `site:`, `type:`,
+/// `language:`, `before:`, `after:`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParsedSearch {
     /// Words and phrases to search for.
@@ -75,6 +76,12 @@ struct SearchTerm<'a> {
     is_quoted: bool,
 }
 
+impl SearchTerm<'_> {
+    fn without_value(&self, name: &str, example: &'static str) -> TypedError {
+        TypedError::NoValue { column: self.column, name: name.to_owned(), example }
+    }
+}
+
 impl ParsedSearch {
     /// Parses a search.
     ///
@@ -86,12 +93,20 @@ impl ParsedSearch {
         }
         let parts = parts(text)?;
         // Without a wanted word nothing can be unwanted: `-version` is then itself a word to search for.
-        let is_wanted =
-            |part: &SearchTerm<'_>| part.name.is_none() && !part.is_unwanted && has_words(part.text);
+        let is_wanted = |part: &SearchTerm<'_>| {
+            part.name.is_none_or(|name| field(name).is_some()) && !part.is_unwanted && has_words(part.text)
+        };
         let nothing_is_wanted = !parts.iter().any(is_wanted);
         let mut typed = Self::default();
         for part in &parts {
             match part.name {
+                Some(name) if let Some(field) = field(name) => {
+                    if !has_words(part.text) {
+                        return Err(part.without_value(name, "garden"));
+                    }
+                    let (text, is_unwanted) = (part.text.to_owned(), part.is_unwanted);
+                    typed.find.within.push(FieldPhrase { field, text, is_unwanted });
+                }
                 Some(name) => typed.conditions.push(condition(name, part)?),
                 None if part.is_unwanted && !nothing_is_wanted => {
                     typed.find.without.extend(has_words(part.text).then(|| part.text.to_owned()));
@@ -105,7 +120,7 @@ impl ParsedSearch {
                 }
             }
         }
-        if !has_words(&typed.find.words) && typed.find.phrases.is_empty() {
+        if typed.find.typed().is_empty() {
             return Err(TypedError::NoWords);
         }
         Ok(typed)
@@ -168,7 +183,19 @@ fn parts(text: &str) -> Result<Vec<SearchTerm<'_>>, TypedError> {
 }
 
 /// Names allowed before a colon; with any other name, the part is a word.
-const NAMES: [&str; 6] = ["site", "type", "language", "lang", "before", "after"];
+const NAMES: [&str; 10] =
+    ["site", "type", "language", "lang", "before", "after", "title", "description", "keywords", "author"];
+
+/// Returns the text of a page that a name stands for.
+fn field(name: &str) -> Option<TextField> {
+    Some(match name {
+        "title" => TextField::Title,
+        "description" => TextField::Description,
+        "keywords" => TextField::Keywords,
+        "author" => TextField::Author,
+        _ => return None,
+    })
+}
 
 /// Translates a part with a name into the query language.
 fn condition(name: &str, part: &SearchTerm<'_>) -> Result<String, TypedError> {
@@ -182,7 +209,7 @@ fn condition(name: &str, part: &SearchTerm<'_>) -> Result<String, TypedError> {
             "before" | "after" => "2026",
             _ => "fr",
         };
-        return Err(TypedError::NoValue { column, name: name.to_owned(), example });
+        return Err(part.without_value(name, example));
     }
     let condition = match name {
         "site" => {
@@ -226,7 +253,12 @@ mod tests {
 
     fn typed(words: &str, phrases: &[&str], without: &[&str], conditions: &[&str]) -> ParsedSearch {
         let owned = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let find = Find { words: words.to_owned(), phrases: owned(phrases), without: owned(without) };
+        let find = Find {
+            words: words.to_owned(),
+            phrases: owned(phrases),
+            without: owned(without),
+            within: Vec::new(),
+        };
         ParsedSearch { find, conditions: owned(conditions) }
     }
 
@@ -249,6 +281,23 @@ mod tests {
         ] {
             assert_eq!(ParsedSearch::parse(text).unwrap(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn fields_are_searched_by_name() {
+        let parsed = ParsedSearch::parse("trees author:\"Ada Lovelace\" -title:draft").unwrap();
+        let within =
+            |field, text: &str, is_unwanted| FieldPhrase { field, text: text.to_owned(), is_unwanted };
+        assert_eq!(
+            parsed.find.within,
+            [within(TextField::Author, "Ada Lovelace", false), within(TextField::Title, "draft", true)]
+        );
+        assert_eq!(parsed.find.typed(), ["trees", "ada", "lovelace"]);
+        assert!(ParsedSearch::parse("keywords:tree").is_ok(), "a field is enough");
+        let alone = ParsedSearch::parse("-author:ada").unwrap_err();
+        assert_eq!(alone, TypedError::NoWords);
+        let error = ParsedSearch::parse("x author:…").unwrap_err().to_string();
+        assert!(error.starts_with("column 3: nothing follows `author:`"), "{error}");
     }
 
     #[test]

@@ -76,6 +76,7 @@ impl Library {
                 title: parsed.title,
                 text: parsed.text,
                 headings: String::new(),
+                said: archive_web::parse::SaidTexts::default(),
                 elements: match parsed.kind.has_elements() {
                     true => elements::terms(parsed.elements, parsed.text_has_all),
                     false => String::new(),

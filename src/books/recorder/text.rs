@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use archive_storage::{State, StateError, UrlId};
-use archive_web::parse::{HashedAlready, ParseProblem, ParsedDocument, Structure};
+use archive_web::parse::{HashedAlready, ParseProblem, ParsedDocument, SaidTexts, Structure};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::search::{IndexedVersion, TEXT_BYTES_MAX, elements, language_term, sign_terms};
@@ -16,6 +16,7 @@ pub struct Text {
     title: String,
     text: String,
     headings: String,
+    said: SaidTexts,
     /// Terms for the language and, of an XML document, for the elements: see [`elements::terms`].
     elements: String,
     /// Terms for signs; none if another reader of the document may find another text.
@@ -68,8 +69,8 @@ impl Text {
         if let Some(language) = &parsed.language {
             elements.extend([" ", &language_term(language)]);
         }
-        let title = parsed.title.clone();
-        Some(Self { title, text, headings, elements, signs, structure, is_searched, links })
+        let (title, said) = (parsed.title.clone(), std::mem::take(&mut parsed.said));
+        Some(Self { title, text, headings, said, elements, signs, structure, is_searched, links })
     }
 
     /// Notes that a reader of the capture finds the document under another media type.
@@ -80,6 +81,8 @@ impl Text {
     /// Approximate bytes of memory.
     pub fn bytes(&self) -> u64 {
         let links: usize = self.links.iter().map(|(url, _, said)| url.len() + said.len() + 64).sum();
+        let SaidTexts { description, keywords, author, headline } = &self.said;
+        let links = links + description.len() + keywords.len() + author.len() + headline.len();
         (self.text.len() + self.headings.len() + self.elements.len() + self.signs.len() + links) as u64
     }
 
@@ -90,16 +93,28 @@ impl Text {
         page: UrlId,
         url: &str,
     ) -> Result<IndexedVersion, StateError> {
-        let Self { title, text, headings, mut elements, signs, structure, is_searched, links } = self;
+        let Self { title, text, headings, said, mut elements, signs, structure, is_searched, links } = self;
         elements.push_str(&signs);
         let mut known = Vec::with_capacity(links.len());
-        for (url, hash, said) in links {
-            known.extend(state.known(&url, hash)?.map(|target| (target, said)));
+        for (url, hash, words) in links {
+            known.extend(state.known(&url, hash)?.map(|target| (target, words)));
         }
         let url = if is_searched { url.to_owned() } else { String::new() };
         let links = known;
         let (replaces, version) = (true, None);
-        Ok(IndexedVersion { page, replaces, version, url, title, text, headings, elements, structure, links })
+        Ok(IndexedVersion {
+            page,
+            replaces,
+            version,
+            url,
+            title,
+            text,
+            headings,
+            said,
+            elements,
+            structure,
+            links,
+        })
     }
 }
 

@@ -49,7 +49,7 @@ impl IndexView<'_> {
     /// When an index or a history cannot be read.
     pub fn passages(&self, text: &str) -> Result<Vec<Vec<UrlId>>, SearchError> {
         let chosen = self.guarded(|| self.chosen(text))?;
-        let with = |passage: String| self.pages_with(&TextQuery { all: true, texts: vec![passage] });
+        let with = |passage: String| self.pages_with(&TextQuery::phrase(passage));
         chosen.into_iter().map(with).collect()
     }
 

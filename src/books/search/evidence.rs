@@ -20,7 +20,8 @@ use super::view::IndexView;
 struct PostingsCursor {
     postings: SegmentPostings,
     word: usize,
-    weight: Option<(Bm25Weight, FieldNormReader)>,
+    /// Its weight, and the lengths of the field, unless all that counts is whether the word is there.
+    weight: Option<(Bm25Weight, Option<FieldNormReader>)>,
     /// If they have another form of it: in which languages that is one.
     form_in: Option<Languages>,
 }
@@ -110,7 +111,9 @@ pub(super) fn read_pages(
             one.open(segment, *field, word, &mut texts)?;
             for cursor in texts.iter_mut().skip(first) {
                 let factor = if cursor.form_in.is_some() { FORM_WEIGHT } else { 1.0 };
-                cursor.weight = Some((weight.boost_by(factor), segment.get_fieldnorms_reader(*field)?));
+                let has_norms = segment.schema().get_field_entry(*field).has_fieldnorms();
+                let norms = has_norms.then(|| segment.get_fieldnorms_reader(*field)).transpose()?;
+                cursor.weight = Some((weight.boost_by(factor), norms));
             }
         }
         one.open(segment, fields.labels, word, &mut labels)?;
@@ -128,7 +131,10 @@ pub(super) fn read_pages(
         for cursor in texts.iter_mut().filter(|cursor| cursor.postings.doc() == document) {
             let counts = cursor.counts(document, &mut languages);
             if let Some((weight, norms)) = cursor.weight.as_ref().filter(|_| counts) {
-                let score = weight.score(norms.fieldnorm_id(document), cursor.postings.term_freq());
+                let score = match norms {
+                    Some(norms) => weight.score(norms.fieldnorm_id(document), cursor.postings.term_freq()),
+                    None => weight.max_score(),
+                };
                 if cursor.form_in.is_none() {
                     evidence.bm25 += score;
                     evidence.words |= 1 << cursor.word;

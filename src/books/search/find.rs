@@ -4,7 +4,8 @@
 //! score = BM25 + 16 c + 4 [c = 1] + 20 l + 8 h + 8 [l exact] + 5 [h exact] + 8 [phrase]
 //! ```
 //!
-//! BM25 (k1 = 1.2, b = 0.75) is summed over words and over title, body and URL (half weight). c is the share of the
+//! BM25 (k1 = 1.2, b = 0.75) is summed over words and over title, body and URL (half weight), and over keywords, where
+//! a word counts half of what it can count at most, however often it is there. c is the share of the
 //! words that the page has anywhere, weighted by rarity (inverse document frequency). A label is a text that names
 //! something: a link text is a label of the link's target, a title or heading a label of its own page. A label scores
 //! the weighted share of the words that it has times the share of its own words that these are; l is the best score
@@ -24,13 +25,13 @@ use tantivy::Term;
 use tantivy::query::{Bm25StatisticsProvider, Bm25Weight, FuzzyTermQuery};
 use tantivy::schema::Field;
 
-use super::TextQuery;
 use super::error::SearchError;
 use super::evidence::read_pages;
 use super::forms::WordForm;
 use super::schema::IndexSchema;
 use super::view::{IndexView, shown_with};
 use super::words::words;
+use super::{TextField, TextQuery};
 
 /// Maximum number of words of a search; further words are ignored.
 pub const FIND_WORDS_MAX: usize = 32;
@@ -39,6 +40,10 @@ pub const FIND_WORDS_MAX: usize = 32;
 const LONG_WORD: usize = 6;
 
 const URL_WEIGHT: f32 = 0.5;
+const KEYWORDS_WEIGHT: f32 = 0.5;
+/// Descriptions say what the text says, and whoever looks for an author names the field: their words count in the share alone.
+const DESCRIPTION_WEIGHT: f32 = 0.0;
+const AUTHOR_WEIGHT: f32 = 0.0;
 const COVERAGE_WEIGHT: f32 = 16.0;
 const ALL_WEIGHT: f32 = 4.0;
 const LINK_WEIGHT: f32 = 20.0;
@@ -59,13 +64,28 @@ pub struct Find {
     pub phrases: Vec<String>,
     /// Words and phrases that a page must not have.
     pub without: Vec<String>,
+    /// Phrases that a page must or must not have in a field.
+    pub within: Vec<FieldPhrase>,
+}
+
+/// A phrase in a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldPhrase {
+    /// The field.
+    pub field: TextField,
+    /// The phrase.
+    pub text: String,
+    /// Whether a page must not have it.
+    pub is_unwanted: bool,
 }
 
 impl Find {
-    /// Returns all words that a page should have.
-    pub(super) fn typed(&self) -> Vec<String> {
-        let texts = [self.words.as_str()].into_iter().chain(self.phrases.iter().map(String::as_str));
-        texts.flat_map(words).take(FIND_WORDS_MAX).collect()
+    /// Returns all words that a page should have, at most [`FIND_WORDS_MAX`].
+    #[must_use]
+    pub fn typed(&self) -> Vec<String> {
+        let within = self.within.iter().filter(|phrase| !phrase.is_unwanted).map(|phrase| &phrase.text);
+        let texts = [&self.words].into_iter().chain(&self.phrases).chain(within);
+        texts.flat_map(|text| words(text)).take(FIND_WORDS_MAX).collect()
     }
 }
 
@@ -246,9 +266,18 @@ impl IndexView<'_> {
         let in_a_row =
             if typed.len() > 1 { self.set_of(vec![typed.join(" ")], true)? } else { HashSet::new() };
         let has_phrases = !find.phrases.is_empty();
-        let with = has_phrases.then(|| self.set_of(find.phrases.clone(), true)).transpose()?;
-        let without =
+        let mut with = has_phrases.then(|| self.set_of(find.phrases.clone(), true)).transpose()?;
+        let mut without =
             if find.without.is_empty() { HashSet::new() } else { self.set_of(find.without.clone(), false)? };
+        for FieldPhrase { field, text, is_unwanted } in &find.within {
+            let query = TextQuery { field: Some(*field), ..TextQuery::phrase(text) };
+            let found: HashSet<_> = self.pages_with(&query)?.into_iter().collect();
+            if *is_unwanted {
+                without.extend(found);
+            } else {
+                with = Some(with.map_or_else(|| found.clone(), |with| &with & &found));
+            }
+        }
         Ok(Evidences { wanted, pages, linked, in_a_row, with, without })
     }
 
@@ -272,7 +301,15 @@ impl IndexView<'_> {
 
     fn like_unguarded(&self, word: &str) -> tantivy::Result<Option<HashMap<String, u64>>> {
         let (whole, (_, fields)) = (self.whole(), IndexSchema::schema(false));
-        for field in [fields.body, fields.title, fields.labels, fields.links] {
+        for field in [
+            fields.body,
+            fields.title,
+            fields.labels,
+            fields.links,
+            fields.description,
+            fields.keywords,
+            fields.author,
+        ] {
             if whole.doc_freq(&Term::from_field_text(field, word))? > 0 {
                 return Ok(None);
             }
@@ -301,7 +338,7 @@ impl IndexView<'_> {
     }
 
     fn set_of(&self, texts: Vec<String>, all: bool) -> Result<HashSet<UrlId>, SearchError> {
-        Ok(self.pages_with(&TextQuery { all, texts })?.into_iter().collect())
+        Ok(self.pages_with(&TextQuery { field: None, all, texts })?.into_iter().collect())
     }
 }
 
@@ -326,13 +363,21 @@ pub(super) fn wanted(
             continue;
         }
         let mut frequency = 0;
-        for field in [fields.title, fields.body, fields.url, fields.labels, fields.links] {
+        let texts = [fields.title, fields.body, fields.url, fields.labels, fields.links];
+        for field in texts.into_iter().chain([fields.description, fields.keywords, fields.author]) {
             frequency = frequency.max(whole.doc_freq(&Term::from_field_text(field, word))?);
         }
         let frequency = frequency as f32;
         let rarity = ((documents - frequency).max(0.0) + 0.5) / (frequency + 0.5);
         let mut weights = Vec::new();
-        for (field, weight) in [(fields.title, 1.0), (fields.body, 1.0), (fields.url, URL_WEIGHT)] {
+        for (field, weight) in [
+            (fields.title, 1.0),
+            (fields.body, 1.0),
+            (fields.url, URL_WEIGHT),
+            (fields.description, DESCRIPTION_WEIGHT),
+            (fields.keywords, KEYWORDS_WEIGHT),
+            (fields.author, AUTHOR_WEIGHT),
+        ] {
             let bm25 = Bm25Weight::for_terms(whole, &[Term::from_field_text(field, word)])?;
             weights.push((field, bm25.boost_by(weight)));
         }

@@ -41,7 +41,7 @@ mod tests;
 
 pub use error::SearchError;
 pub use files::{check, is_unsealed};
-pub use find::{Evidences, FIND_WORDS_MAX, Find, Fit, FoundPage, most_like};
+pub use find::{Evidences, FIND_WORDS_MAX, FieldPhrase, Find, Fit, FoundPage, most_like};
 pub(crate) use forms::language_term;
 pub use needs::Needs;
 pub(crate) use needs::terms as sign_terms;
@@ -95,9 +95,24 @@ pub fn snapshot(from: &Path, to: &Path) -> Result<(), SearchError> {
     error::guarded(from, || files::snapshot(from, to).map_err(|source| SearchError::of(from, source)))
 }
 
+/// A text of a page that can be searched by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextField {
+    /// The title.
+    Title,
+    /// The description, and the headline by which the page is shared.
+    Description,
+    /// The keywords.
+    Keywords,
+    /// The authors.
+    Author,
+}
+
 /// What to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextQuery {
+    /// Where; `None` for title, body and URL.
+    pub field: Option<TextField>,
     /// Whether a page must have all of the texts, or just one.
     pub all: bool,
     /// Phrases; a last word that ends in `*` is a prefix.
@@ -107,6 +122,6 @@ pub struct TextQuery {
 impl TextQuery {
     /// A search for one phrase.
     pub fn phrase(text: impl Into<String>) -> Self {
-        Self { all: true, texts: vec![text.into()] }
+        Self { field: None, all: true, texts: vec![text.into()] }
     }
 }

@@ -8,7 +8,7 @@ use tantivy::{Index, IndexSettings};
 
 use super::elements::Terms;
 use super::labels::Labels;
-use super::{structures, words};
+use super::{TextField, structures, words};
 
 /// Name of our tokenizer in the index. It changes whenever the words of a text would change, so that an older index is
 /// refused rather than searched wrongly.
@@ -31,6 +31,10 @@ pub(crate) struct IndexSchema {
     pub(crate) title: Field,
     pub(crate) body: Field,
     pub(crate) url: Field,
+    /// What the page says of itself beside its text.
+    pub(crate) description: Field,
+    pub(crate) keywords: Field,
+    pub(crate) author: Field,
     /// Names of the page and its parts: title and headings, one label per line.
     pub(crate) labels: Field,
     /// Elements of an XML document: see `elements`.
@@ -54,6 +58,8 @@ impl IndexSchema {
             TextFieldIndexing::default().set_tokenizer(tokenizer).set_index_option(positions)
         };
         let text = TextOptions::default().set_indexing_options(indexing(TOKENIZER));
+        // They are short and few pages have them, so their lengths say little.
+        let said = TextOptions::default().set_indexing_options(indexing(TOKENIZER).set_fieldnorms(false));
         let places = indexing(PLACE_TOKENIZER).set_fieldnorms(false);
         let places = TextOptions::default().set_indexing_options(places);
         let labels = indexing(LABEL_TOKENIZER).set_fieldnorms(false);
@@ -66,6 +72,9 @@ impl IndexSchema {
             title: schema.add_text_field("title", text.clone()),
             body: schema.add_text_field("body", text.clone()),
             url: schema.add_text_field("url", text),
+            description: schema.add_text_field("description", said.clone()),
+            keywords: schema.add_text_field("keywords", said.clone()),
+            author: schema.add_text_field("author", said),
             labels: schema.add_text_field("labels", labels.clone()),
             elements: schema.add_text_field("elements", elements),
             places: schema.add_text_field("places", places),
@@ -77,6 +86,16 @@ impl IndexSchema {
             schema.add_u64_field(VERSION, NumericOptions::default() | FAST);
         }
         (schema.build(), fields)
+    }
+
+    /// The field of the index that has a text of a page.
+    pub(crate) fn of(&self, field: TextField) -> Field {
+        match field {
+            TextField::Title => self.title,
+            TextField::Description => self.description,
+            TextField::Keywords => self.keywords,
+            TextField::Author => self.author,
+        }
     }
 }
 

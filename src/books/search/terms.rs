@@ -4,9 +4,9 @@ use tantivy::Term;
 use tantivy::query::{BooleanQuery, BoostQuery, PhrasePrefixQuery, PhraseQuery, Query, TermQuery};
 use tantivy::schema::{Field, IndexRecordOption};
 
-use super::TextQuery;
 use super::schema::IndexSchema;
 use super::words::positions;
+use super::{TextField, TextQuery};
 
 /// Weight of a word in the title and in the URL, relative to the body.
 const TITLE_BOOST: f32 = 2.0;
@@ -17,7 +17,8 @@ const EXPANSIONS_MAX: u32 = 50_000;
 
 /// Returns the engine's query for `query`; it finds nothing if there is no word to search for.
 pub(crate) fn compile(query: &TextQuery, fields: IndexSchema) -> Box<dyn Query> {
-    let mut parts: Vec<Box<dyn Query>> = query.texts.iter().map(|text| anywhere(text, fields)).collect();
+    let mut parts: Vec<Box<dyn Query>> =
+        query.texts.iter().map(|text| found_in(query.field, text, fields)).collect();
     match parts.pop() {
         Some(only) if parts.is_empty() => only,
         Some(last) => {
@@ -28,10 +29,13 @@ pub(crate) fn compile(query: &TextQuery, fields: IndexSchema) -> Box<dyn Query> 
     }
 }
 
-/// Finds `text` in the title, the body or the URL.
-fn anywhere(text: &str, fields: IndexSchema) -> Box<dyn Query> {
+/// Finds `text` in a field, or in the title, the body or the URL.
+fn found_in(field: Option<TextField>, text: &str, fields: IndexSchema) -> Box<dyn Query> {
     let words = positions(text);
     let prefix = ends_in_prefix(text);
+    if let Some(field) = field {
+        return phrase(fields.of(field), words.into_iter(), prefix);
+    }
     let weights = [(fields.title, TITLE_BOOST), (fields.body, 1.0), (fields.url, URL_BOOST)];
     let parts = weights.into_iter().map(|(field, boost)| {
         let query = phrase(field, words.iter().cloned(), prefix);

@@ -3,11 +3,13 @@
 use std::path::Path;
 
 use archive_storage::UrlId;
+use archive_web::parse::SaidTexts;
 use proptest::prelude::*;
 
 use super::{
-    FIND_WORDS_MAX, Find, IndexOptions, IndexView, IndexWriterOwner, IndexedVersion, Needs, Readers,
-    SearchError, SearchReader, TEXT_BYTES_MAX, TextQuery, check, language_term, sign_terms,
+    FIND_WORDS_MAX, FieldPhrase, Find, IndexOptions, IndexView, IndexWriterOwner, IndexedVersion, Needs,
+    Readers, SearchError, SearchReader, TEXT_BYTES_MAX, TextField, TextQuery, check, language_term,
+    sign_terms,
 };
 
 fn document(page: u32, title: &str, text: &str) -> IndexedVersion {
@@ -19,6 +21,7 @@ fn document(page: u32, title: &str, text: &str) -> IndexedVersion {
         title: title.to_owned(),
         text: text.to_owned(),
         headings: String::new(),
+        said: SaidTexts::default(),
         elements: String::new(),
         structure: None,
         links: Vec::new(),
@@ -81,9 +84,9 @@ fn finds_phrases_prefixes_and_combinations() {
         assert_eq!(found(&reader, &TextQuery::phrase(text)), pages, "{text}");
     }
     let texts = vec!["open access".to_owned(), "journals".to_owned(), "money".to_owned()];
-    assert_eq!(found(&reader, &TextQuery { all: true, texts: texts.clone() }), [2]);
-    assert_eq!(found(&reader, &TextQuery { all: false, texts }), [1, 2]);
-    assert_eq!(found(&reader, &TextQuery { all: true, texts: Vec::new() }), [0; 0]);
+    assert_eq!(found(&reader, &TextQuery { field: None, all: true, texts: texts.clone() }), [2]);
+    assert_eq!(found(&reader, &TextQuery { field: None, all: false, texts }), [1, 2]);
+    assert_eq!(found(&reader, &TextQuery { field: None, all: true, texts: Vec::new() }), [0; 0]);
 }
 
 #[test]
@@ -110,7 +113,8 @@ fn finds_the_same_pages_and_scores_one_by_one() {
     writer.commit(43).unwrap();
     writer.close().unwrap();
     let view = IndexView::from(SearchReader::open(folder.path()).unwrap());
-    let any = TextQuery { all: false, texts: vec!["libraries".to_owned(), "open access".to_owned()] };
+    let any =
+        TextQuery { field: None, all: false, texts: vec!["libraries".to_owned(), "open access".to_owned()] };
     let queries = ["open access", "access", "acc*", "librar*", "page 3", "page"].map(TextQuery::phrase);
     for query in queries.iter().chain([&any]) {
         let (mut scored, mut pages) = (view.search(query).unwrap(), view.pages_with(query).unwrap());
@@ -314,6 +318,54 @@ fn a_wrong_bit_in_any_file_is_found() {
     std::fs::write(folder.path().join("files.xxh3.new"), "0").unwrap();
     writer(folder.path()).close().unwrap();
     assert_eq!(check(folder.path(), 7), [] as [String; 0]);
+}
+
+#[test]
+fn finds_what_pages_say_of_themselves() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = writer(folder.path());
+    let text = |text: &str| text.to_owned();
+    let said = [
+        SaidTexts { author: text("Ada Lovelace"), ..SaidTexts::default() },
+        SaidTexts { keywords: text("engines, sketches"), ..SaidTexts::default() },
+        SaidTexts {
+            description: text("About engines"),
+            headline: text("Ada speaks"),
+            ..SaidTexts::default()
+        },
+        SaidTexts::default(),
+    ];
+    for (page, said) in (1..).zip(said) {
+        writer.add(&IndexedVersion { said, ..document(page, "Notes", "Numbers.") }).unwrap();
+    }
+    writer.add(&document(5, "Ada", "Of engines and of Ada Lovelace, who wrote notes.")).unwrap();
+    writer.commit(1).unwrap();
+    writer.close().unwrap();
+    let view = IndexView::from(SearchReader::open(folder.path()).unwrap());
+    let found = |find: &Find| {
+        let mut pages: Vec<u32> = view.find(find).unwrap().judge().iter().map(|found| found.page.0).collect();
+        pages.sort_unstable();
+        pages
+    };
+    assert_eq!(found(&typed("ada")), [1, 3, 5]);
+    assert_eq!(found(&typed("engines")), [2, 3, 5]);
+    let within = |field, text: &str, is_unwanted| FieldPhrase { field, text: text.to_owned(), is_unwanted };
+    let only = |phrase| Find { within: vec![phrase], ..Find::default() };
+    assert_eq!(found(&only(within(TextField::Author, "ada lovelace", false))), [1]);
+    assert_eq!(found(&only(within(TextField::Author, "lovelace ada", false))), [0; 0]);
+    assert_eq!(found(&only(within(TextField::Keywords, "sketches", false))), [2]);
+    assert_eq!(found(&only(within(TextField::Description, "speaks", false))), [3]);
+    assert_eq!(found(&only(within(TextField::Title, "ada", false))), [5]);
+    let without = Find { within: vec![within(TextField::Title, "ada", true)], ..typed("engines") };
+    assert_eq!(found(&without), [2, 3]);
+    // A headline is a name of the page.
+    let best = view.find(&typed("ada speaks")).unwrap().judge();
+    assert_eq!(best.iter().max_by(|left, right| left.score.total_cmp(&right.score)).unwrap().page.0, 3);
+    // A query for text finds what pages show.
+    let shown: Vec<u32> =
+        view.search(&TextQuery::phrase("ada")).unwrap().iter().map(|(page, _)| page.0).collect();
+    assert_eq!(shown, [5]);
+    assert!(view.like("sketches").unwrap().is_none(), "a page has it");
 }
 
 fn typed(words: &str) -> Find {

@@ -4,12 +4,13 @@
 //! after the last commit; this is added again from the watermark on. There is one document per page or, in an index of
 //! older versions, one per older version.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use archive_base::files::make_folder;
 use archive_storage::UrlId;
-use archive_web::parse::Structure;
+use archive_web::parse::{SaidTexts, Structure};
 use tantivy::indexer::{IndexWriterOptions, LogMergePolicy, NoMergePolicy};
 use tantivy::schema::{TantivyDocument, Term};
 use tantivy::{Directory, Index, IndexWriter};
@@ -76,6 +77,8 @@ pub struct IndexedVersion {
     pub text: String,
     /// Headings and other names of its parts, one per line.
     pub headings: String,
+    /// What the page says of itself beside its text.
+    pub said: SaidTexts,
     /// Terms for the document's language and, of an XML document, for its elements: see [`super::elements::terms`].
     pub elements: String,
     /// Document-level properties of an XML document.
@@ -166,7 +169,14 @@ impl IndexWriterOwner {
         if document.replaces {
             self.remove(document.page);
         }
-        let labels = format!("{}\n{}", cut(&document.title), document.headings);
+        let SaidTexts { description, keywords, author, headline } = &document.said;
+        let mut labels = format!("{}\n{}", cut(&document.title), document.headings);
+        let mut about = Cow::Borrowed(description.as_str());
+        if !headline.is_empty() && *headline != document.title {
+            labels.extend(["\n", headline]);
+            // What is a label is also a text.
+            about = format!("{headline}\n{description}").into();
+        }
         let mut links = String::with_capacity(document.links.iter().map(|(_, text)| text.len() + 1).sum());
         for (_, text) in &document.links {
             links.push_str(text);
@@ -176,6 +186,9 @@ impl IndexWriterOwner {
             (self.fields.url, document.url.as_str()),
             (self.fields.title, cut(&document.title)),
             (self.fields.body, cut(&document.text)),
+            (self.fields.description, &*about),
+            (self.fields.keywords, keywords),
+            (self.fields.author, author),
             (self.fields.elements, &document.elements),
             (self.fields.places, &document.elements),
             (self.fields.labels, &labels),
@@ -185,7 +198,8 @@ impl IndexWriterOwner {
         // Including the numbers of the page and its version.
         let numbers = texts.len() + document.links.len() + 2;
         let mut entry = TantivyDocument::with_capacity(bytes + NUMBER_BYTES * numbers);
-        texts.iter().for_each(|(field, text)| entry.add_text(*field, text));
+        let texts = texts.iter().filter(|(_, text)| !text.is_empty());
+        texts.for_each(|(field, text)| entry.add_text(*field, text));
         entry.add_u64(self.fields.page, u64::from(document.page.0));
         document.links.iter().for_each(|(target, _)| entry.add_u64(self.fields.targets, target.0.into()));
         if let Some(structure) = &document.structure {

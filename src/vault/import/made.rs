@@ -96,9 +96,7 @@ pub(super) type MadeFile = (PathBuf, Result<MadeHead, String>);
 /// # Errors
 /// If the folder cannot be read or has too many files.
 pub(super) fn of_mirror(folder: &Path) -> io::Result<Vec<MadeFile>> {
-    let mut found = Vec::new();
-    collect(folder, 0, &mut found)?;
-    let each = found.into_iter().map(|path| {
+    let each = files_of(folder)?.into_iter().map(|path| {
         let head = url_of(folder, &path)
             .ok_or_else(|| "its path is no URL: give the folder that holds the folders of hosts".to_owned());
         let head = head.and_then(|url| {
@@ -108,6 +106,16 @@ pub(super) fn of_mirror(folder: &Path) -> io::Result<Vec<MadeFile>> {
         (path, head)
     });
     Ok(each.collect())
+}
+
+/// Returns the files of a folder and the folders in it, in the order of their names.
+///
+/// # Errors
+/// If it cannot be read or has too many files.
+pub(super) fn files_of(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    collect(folder, 0, &mut found)?;
+    Ok(found)
 }
 
 /// When a file was last changed: mirrors set what the server said, or else when they wrote it.

@@ -9,11 +9,13 @@ mod digests;
 mod gather;
 mod known;
 mod left_out;
+mod listed;
 mod made;
 mod prepare;
 mod read;
 mod room;
 mod saved;
+mod signed;
 mod sources;
 mod store;
 
@@ -24,6 +26,7 @@ use archive_books::recorder::Memory;
 use serde::Serialize;
 
 pub use left_out::LeftOut;
+pub use listed::ListedCaptures;
 pub use store::run;
 
 /// The form of what is imported.
@@ -43,7 +46,8 @@ pub enum ImportForm {
 /// What to import, and how.
 #[derive(Debug, Clone)]
 pub struct ImportOptions {
-    /// WARC and ARC files and WACZ packages; they are read in the order of the dates of their first records.
+    /// WARC and ARC files and WACZ packages, and folders of these; they are read in the order of the dates of their first
+    /// records. Lists of captures (CDX, CDXJ) among them are compared with the archive afterwards.
     pub files: Vec<PathBuf>,
     /// What these files are.
     pub form: ImportForm,
@@ -57,6 +61,8 @@ pub struct ImportOptions {
     pub memory: Memory,
     /// Whether the last record of a file that ends too early is imported as far as it is there.
     pub keep_cut: bool,
+    /// Whether signed packages are imported whose signature or content is not what was signed.
+    pub accept_wrong_signatures: bool,
 }
 
 /// Progress of an import and, at its end, the result.
@@ -91,6 +97,9 @@ pub struct ImportStatus {
     pub left_out: LeftOut,
     /// Files that could not be read, or are not files of records.
     pub refused_files: u64,
+    /// What lists of captures name.
+    #[serde(flatten)]
+    pub lists: ListedCaptures,
 }
 
 /// The subject of a note.
@@ -115,6 +124,12 @@ pub enum NoteKind {
     Date,
     /// A URL has control characters, which were removed or escaped.
     Url,
+    /// A package is signed: by whom, and whether it is what was signed.
+    Signature,
+    /// The archive does not have a capture that a list names, or has it with another digest.
+    Listed,
+    /// What a list and the archive have in common.
+    List,
 }
 
 /// A message for the user.

@@ -15,8 +15,8 @@ use crossbeam::channel::Sender;
 
 use super::gather::{CaptureRecords, Gatherer, ImportYield};
 use super::room::{Bytes, Room, RoomLease};
-use super::sources::{ImportSource, in_order};
-use super::{ImportForm, ImportNote, NoteKind};
+use super::sources::{ImportSource, SourceOptions, in_order};
+use super::{ImportNote, NoteKind};
 
 /// Maximum bytes on disk of contents that are too long for memory, between reading and storing.
 const SPOOLED_BYTES_MAX: u64 = 4 << 30;
@@ -66,8 +66,7 @@ impl ReadItem {
 
 /// The inputs of the reading thread.
 pub(super) struct ImportReader<'a> {
-    pub(super) files: &'a [PathBuf],
-    pub(super) form: ImportForm,
+    pub(super) sources: SourceOptions<'a>,
     /// Whether a record that is cut by the end of its file is read.
     pub(super) keep_cut: bool,
     /// Compressed bytes read so far.
@@ -92,7 +91,7 @@ impl ImportReader<'_> {
             number += 1;
             !self.stop.is_stopped() && items.send(queued).is_ok()
         };
-        for source in in_order(self.files, self.form) {
+        for source in in_order(self.sources) {
             if !self.read_file(&source, &mut send) {
                 return;
             }
@@ -115,6 +114,12 @@ impl ImportReader<'_> {
         let note = |offset, kind, what: String| {
             ReadItem::Note(ImportNote { file: name.to_string(), offset, kind, what })
         };
+        for (package, what) in &source.seals {
+            let (file, kind, what) = (package.clone(), NoteKind::Signature, what.clone());
+            if !send(ReadItem::Note(ImportNote { file, offset: None, kind, what })) {
+                return false;
+            }
+        }
         let counted = |file| Counted { file, bytes: self.bytes.clone() };
         let source = match source.open().and_then(|file| source.unpacked(counted(file))) {
             Ok(source) => source,

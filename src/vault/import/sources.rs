@@ -19,6 +19,7 @@ use zip::{CompressionMethod, ZipArchive};
 use super::ImportForm;
 use super::made::{self, HttrackMirror, MadeHead};
 use super::saved::{self, SavedPage};
+use super::signed;
 
 /// Number of records at the start of a file that are searched for a date.
 const DATED_WITHIN: usize = 4;
@@ -41,6 +42,32 @@ const DIRECTORY_BYTES_MAX: u64 = 8 << 20;
 /// Bytes of a record's content that are decompressed to find its date.
 const DATED_BYTES_MAX: u64 = 64 << 10;
 
+/// Endings of the files of a folder that are imported; what is in them is told by their content.
+const ENDINGS: [&str; 9] =
+    [".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz", PACKAGE_ENDING, ".cdx", ".cdxj", ".cdx.gz"];
+
+/// What is read, and how.
+#[derive(Clone, Copy)]
+pub(super) struct SourceOptions<'a> {
+    pub(super) files: &'a [PathBuf],
+    pub(super) form: ImportForm,
+    /// Whether signed packages are read that are not what was signed.
+    pub(super) accept_wrong_signatures: bool,
+}
+
+/// Replaces folders by the files of records, packages and lists in them. A folder that cannot be read, or has none, stays.
+pub(super) fn with_folders(files: &[PathBuf]) -> Vec<PathBuf> {
+    let of = |path: &PathBuf| {
+        let mut within = if path.is_dir() { made::files_of(path).unwrap_or_default() } else { Vec::new() };
+        within.retain(|file| {
+            let name = file.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase());
+            name.is_some_and(|name| ENDINGS.iter().any(|ending| name.ends_with(ending)))
+        });
+        if within.is_empty() { vec![path.clone()] } else { within }
+    };
+    files.iter().flat_map(of).collect()
+}
+
 /// A file of records, or one that cannot be read.
 pub(super) struct ImportSource {
     /// Name in notes: the path, followed by the path within the package.
@@ -50,6 +77,8 @@ pub(super) struct ImportSource {
     bytes: Result<Range<u64>, String>,
     is_deflated: bool,
     made: SourceKind,
+    /// Signed packages that the file is in and that no source before has told of, with what is to be told of each.
+    pub(super) seals: Vec<(String, String)>,
 }
 
 /// What the bytes of a source are.
@@ -66,7 +95,7 @@ impl ImportSource {
     /// A file that cannot be read, and why.
     fn refused(path: &Path, why: String) -> Self {
         let (name, made) = (path.display().to_string().into(), SourceKind::Records);
-        Self { name, path: path.to_owned(), bytes: Err(why), is_deflated: false, made }
+        Self { name, path: path.to_owned(), bytes: Err(why), is_deflated: false, made, seals: Vec::new() }
     }
 
     /// A file that is the end of a block.
@@ -130,14 +159,14 @@ impl ImportSource {
 
 /// Returns the sources in the order of the dates of their first records. Those without a date come first and are
 /// reported.
-pub(super) fn in_order(files: &[PathBuf], form: ImportForm) -> Vec<ImportSource> {
-    let of = |file: &PathBuf| match form {
-        ImportForm::Records => sources(file),
+pub(super) fn in_order(options: SourceOptions<'_>) -> Vec<ImportSource> {
+    let of = |file: &PathBuf| match options.form {
+        ImportForm::Records => sources(file, options.accept_wrong_signatures),
         ImportForm::Folder => or_refused(file, of_folder(file)),
         ImportForm::Httrack => or_refused(file, of_httrack(file)),
         ImportForm::Mhtml => or_refused(file, of_saved(file)),
     };
-    let mut sources: Vec<_> = files.iter().flat_map(of).collect();
+    let mut sources: Vec<_> = options.files.iter().flat_map(of).collect();
     sources.sort_by_cached_key(ImportSource::first_date);
     sources
 }
@@ -187,6 +216,7 @@ fn of_httrack(folder: &Path) -> io::Result<Vec<ImportSource>> {
                 bytes: Ok(bytes),
                 is_deflated: packing == PackageContent::Deflated,
                 made: SourceKind::Block((head, length)),
+                seals: Vec::new(),
             },
             Err(why) => ImportSource { name: name.into(), ..ImportSource::refused(&cache, why) },
         })
@@ -216,22 +246,28 @@ fn of_saved(path: &Path) -> io::Result<Vec<ImportSource>> {
     Ok(vec![source])
 }
 
-fn sources(path: &Path) -> Vec<ImportSource> {
+fn sources(path: &Path, accepts_all: bool) -> Vec<ImportSource> {
     let name = path.display().to_string();
     let source = |name: String, packed: Result<(Range<u64>, PackageContent), String>| {
         let is_deflated = packed.as_ref().is_ok_and(|(_, packing)| *packing == PackageContent::Deflated);
         let bytes = packed.map(|(bytes, _)| bytes);
-        let made = SourceKind::Records;
-        ImportSource { name: name.into(), path: path.to_owned(), bytes, is_deflated, made }
+        let (made, seals) = (SourceKind::Records, Vec::new());
+        ImportSource { name: name.into(), path: path.to_owned(), bytes, is_deflated, made, seals }
     };
-    match package(path, &(0..u64::MAX), 0) {
+    match package(path, &(0..u64::MAX), accepts_all, 0) {
         Ok(None) => vec![source(name, Ok((0..u64::MAX, PackageContent::Stored)))],
-        Ok(Some(records)) if records.is_empty() => {
+        Ok(Some(PackagedRecords { files, .. })) if files.is_empty() => {
             let what = "this ZIP file is not a WACZ package: it has no WARC files in a folder `archive`";
             vec![source(name, Err(what.to_owned()))]
         }
-        Ok(Some(records)) => {
-            records.into_iter().map(|(within, packed)| source(format!("{name}/{within}"), packed)).collect()
+        Ok(Some(PackagedRecords { files, seals })) => {
+            let within = |within: &str| format!("{name}/{within}").trim_end_matches('/').to_owned();
+            let each = files.into_iter().map(|(file, packed)| source(within(&file), packed));
+            let mut sources: Vec<_> = each.collect();
+            if let Some(first) = sources.first_mut() {
+                first.seals = seals.into_iter().map(|(package, what)| (within(&package), what)).collect();
+            }
+            sources
         }
         Err(error) => vec![source(name, Err(unreadable(error)))],
     }
@@ -251,9 +287,22 @@ enum PackageContent {
 /// A file within a package: its name, and where it is or why it cannot be read.
 type PackagedFile = (String, Result<(Range<u64>, PackageContent), String>);
 
+/// The files of records in a package.
+#[derive(Default)]
+struct PackagedRecords {
+    files: Vec<PackagedFile>,
+    /// What is to be told of the signatures of the package and those in it, each with its name in the package.
+    seals: Vec<(String, String)>,
+}
+
 /// Returns the files of records in a package that lies within a file, and those of the packages in it; `None` if it is not
 /// a ZIP file. `depth` is the number of packages around it.
-fn package(path: &Path, within: &Range<u64>, depth: usize) -> io::Result<Option<Vec<PackagedFile>>> {
+fn package(
+    path: &Path,
+    within: &Range<u64>,
+    accepts_all: bool,
+    depth: usize,
+) -> io::Result<Option<PackagedRecords>> {
     let mut start = Vec::new();
     part(path, within)?.take(ZIP_START.len() as u64).read_to_end(&mut start)?;
     if start != ZIP_START {
@@ -276,28 +325,47 @@ fn package(path: &Path, within: &Range<u64>, depth: usize) -> io::Result<Option<
             _ => None,
         };
         let packed = packing.zip(file.data_start()).map(|(packing, start)| {
-            let start = within.start.saturating_add(start);
-            (start..start.saturating_add(file.compressed_size()).min(within.end).max(start), packing)
+            (absolute(within, &(start..start.saturating_add(file.compressed_size()))), packing)
         });
         let why = "is compressed or encrypted by the package, which WACZ forbids; unzip the package and import the files of \
                    its folder `archive`";
         files.push((name, packed.ok_or_else(|| why.to_owned())));
     }
     refuse_overlaps(&mut files);
-    let mut records = Vec::with_capacity(files.len());
+    let mut records = PackagedRecords::default();
+    let names = files.iter().map(|(name, _)| name.as_str());
+    match signed::examine(&mut zip, names, |range| part(path, &absolute(within, &range))) {
+        None => {}
+        Some(Ok(who)) => records.seals.push((String::new(), who)),
+        Some(Err(why)) if accepts_all => {
+            records.seals.push((String::new(), format!("{why}; imported all the same")));
+        }
+        Some(Err(why)) => {
+            let what = format!("{why}; nothing of it is imported without --accept-wrong-signatures");
+            return Ok(Some(PackagedRecords { files: vec![(String::new(), Err(what))], ..records }));
+        }
+    }
     for (name, packed) in files {
         match packed {
-            Ok((range, PackageContent::Package)) => match package(path, &range, depth + 1) {
+            Ok((range, PackageContent::Package)) => match package(path, &range, accepts_all, depth + 1) {
                 Ok(inner) => {
-                    let inner = inner.unwrap_or_default().into_iter();
-                    records.extend(inner.map(|(within, packed)| (format!("{name}/{within}"), packed)));
+                    let PackagedRecords { files, seals } = inner.unwrap_or_default();
+                    let in_it = |within: String| format!("{name}/{within}");
+                    records.files.extend(files.into_iter().map(|(within, packed)| (in_it(within), packed)));
+                    records.seals.extend(seals.into_iter().map(|(within, what)| (in_it(within), what)));
                 }
-                Err(error) => records.push((name, Err(unreadable(error)))),
+                Err(error) => records.files.push((name, Err(unreadable(error)))),
             },
-            packed => records.push((name, packed)),
+            packed => records.files.push((name, packed)),
         }
     }
     Ok(Some(records))
+}
+
+/// Returns where a range of a part of a file is in the file.
+fn absolute(part: &Range<u64>, range: &Range<u64>) -> Range<u64> {
+    let place = |at: u64| part.start.saturating_add(at).min(part.end);
+    place(range.start)..place(range.end)
 }
 
 /// Refuses files that overlap another file, which could make a package yield far more bytes than it has.
@@ -317,7 +385,7 @@ fn refuse_overlaps(files: &mut [PackagedFile]) {
 }
 
 /// A range of a file as a file of its own.
-struct FileRange {
+pub(super) struct FileRange {
     file: File,
     range: Range<u64>,
     /// Position in the range.
@@ -357,7 +425,7 @@ impl Seek for FileRange {
 }
 
 /// A file from which only a limited number of bytes is read.
-struct Metered {
+pub(super) struct Metered {
     file: BufReader<FileRange>,
     left: u64,
 }

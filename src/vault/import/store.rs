@@ -23,10 +23,12 @@ use crossbeam::channel::{Receiver, RecvTimeoutError, bounded};
 use super::gather::CaptureRecords;
 use super::known::{ImportMatch, ImportedCaptures};
 use super::left_out::LeftOut;
+use super::listed::{compare, divided};
 use super::prepare::{ImportRefusal, PreparedCapture, RecordReading, RejectionReason, prepare};
 use super::read::{ImportReader, QueuedItem, ReadItem};
 use super::room::RoomLease;
-use super::{HearImport, ImportEvent, ImportNote, ImportOptions, ImportStatus, NoteKind};
+use super::sources::{SourceOptions, with_folders};
+use super::{HearImport, ImportEvent, ImportForm, ImportNote, ImportOptions, ImportStatus, NoteKind};
 
 /// Interval between two progress reports.
 const REPORT_EVERY: Duration = Duration::from_millis(200);
@@ -59,6 +61,10 @@ pub fn run(
     hear: &mut HearImport<'_>,
 ) -> Result<(bool, ImportStatus), RecorderError> {
     let memory = options.memory;
+    let (files, lists) = match options.form {
+        ImportForm::Records => divided(with_folders(&options.files)),
+        _ => (options.files.clone(), Vec::new()),
+    };
     let threads = options.threads.clamp(1, memory.documents());
     let (item_sender, items) = bounded(threads * WAITING_PER_THREAD);
     let (ready_sender, ready) = bounded(threads * READY_PER_THREAD);
@@ -69,9 +75,9 @@ pub fn run(
     let body_bytes_max = memory.document().min(ParseLimits::default().body_bytes_max);
     thread::scope(|scope| {
         let spools = recorder.store().path().join(segment::FOLDER);
-        let ImportOptions { files, form, keep_cut, .. } = options;
-        let (form, keep_cut) = (*form, *keep_cut);
-        let reader = ImportReader { files, form, keep_cut, bytes: Arc::clone(&bytes), stop, memory, spools };
+        let ImportOptions { form, keep_cut, accept_wrong_signatures, .. } = *options;
+        let sources = SourceOptions { files: &files, form, accept_wrong_signatures };
+        let reader = ImportReader { sources, keep_cut, bytes: Arc::clone(&bytes), stop, memory, spools };
         let thread = thread::Builder::new().name("read".to_owned());
         thread.spawn_scoped(scope, move || reader.run(&item_sender)).map_err(RecorderError::Thread)?;
         let encoder = recorder.store().encoder()?;
@@ -95,6 +101,7 @@ pub fn run(
         // `drive` drops the receiver when it ends, so no thread waits for it.
         import.drive(ready, &bytes, hear)?;
         import.finish(hear)?;
+        compare(import.recorder.store(), &lists, &mut import.status, stop, hear)?;
         Ok((!stop.is_stopped(), import.status))
     })
 }

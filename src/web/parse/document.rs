@@ -9,7 +9,7 @@ use super::html::{self, MarkupSyntax, TextMarks};
 use super::outlinks::Outlinks;
 use super::{
     DocumentKind, FACT_BYTES_MAX, FetchedDocument, LinkKind, OfficeProblem, ParseLimits, ParseProblem,
-    ParsedDocument, css, decode_content, json, language, office, playlist, signature, xml,
+    ParsedDocument, SaidTexts, css, decode_content, json, language, office, playlist, signature, xml,
 };
 
 /// A document being read.
@@ -77,6 +77,7 @@ impl Document<'_> {
         self.parsed.robots = self.parsed.robots | facts.robots;
         self.parsed.canonical = facts.canonical;
         self.parsed.language = facts.language.or(self.parsed.language.take());
+        self.parsed.said = facts.said;
         self.set_text(facts.text, facts.marks);
     }
 
@@ -120,7 +121,11 @@ impl Document<'_> {
 
     fn read_office(&mut self, kind: DocumentKind, body: &[u8]) {
         let read = office::ask(kind, body);
-        self.parsed.title = html::one_line(&read.title, FACT_BYTES_MAX);
+        let line = |text: &str| html::one_line(text, FACT_BYTES_MAX);
+        self.parsed.title = line(&read.title);
+        let [description, keywords, author] =
+            [&read.description, &read.keywords, &read.author].map(|text| line(text));
+        self.parsed.said = SaidTexts { description, keywords, author, headline: String::new() };
         for target in &read.links {
             self.outlinks.add(target, LinkKind::Anchor, false);
         }

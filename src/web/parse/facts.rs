@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use encoding_rs::Encoding;
 use roxmltree::Node;
-use serde_json::Value;
 
 use super::dates::parse_date;
 use super::html::{Attribute, HtmlElement, Markup, decode_entities, one_line, value};
 use super::office::{self, OfficeDocument};
 use super::outlinks::Outlinks;
-use super::{DocumentKind, FetchedDocument, ParseLimits, charset, headers, language, parse, xml};
+use super::said::{CREATIVE_COMMONS, JSON_LD, LANGUAGES, LICENCES, Said};
+use super::{DocumentKind, FetchedDocument, ParseLimits, charset, headers, language, parse, pronom, xml};
 
 /// Maximum bytes of a text that a document says of itself, such as its description; longer ones are cut.
 pub const FACT_BYTES_MAX: usize = 2048;
@@ -58,168 +58,8 @@ pub struct DocumentFacts {
     pub size: Option<(usize, usize)>,
     /// What the bytes are, as `pdf 1.4`; empty if that is not known.
     pub format: String,
-}
-
-/// A text with the rank of the name by which it was found: names with lower ranks are preferred.
-#[derive(Default)]
-struct Named(Option<(usize, String)>);
-
-impl Named {
-    /// Takes a text if `name` is one of `names`, in lower case; several of one name are joined.
-    fn take(&mut self, names: &[&str], name: &str, text: &str) {
-        let text = one_line(text, FACT_BYTES_MAX);
-        let Some(rank) = names.iter().position(|known| *known == name).filter(|_| !text.is_empty()) else {
-            return;
-        };
-        match &mut self.0 {
-            Some((known, _)) if *known < rank => {}
-            Some((known, all)) if *known == rank => {
-                if all.len() + text.len() <= FACT_BYTES_MAX {
-                    all.push_str(", ");
-                    all.push_str(&text);
-                }
-            }
-            found => *found = Some((rank, text)),
-        }
-    }
-
-    fn text(self) -> String {
-        self.0.map(|(_, text)| text).unwrap_or_default()
-    }
-}
-
-/// What a document says of itself.
-#[derive(Default)]
-struct Said {
-    description: Named,
-    keywords: Named,
-    author: Named,
-    licence: Named,
-    headline: Named,
-    published: Named,
-    revised: Named,
-    language: Named,
-}
-
-/// Maximum bytes of a JSON-LD script that is read.
-const JSON_BYTES_MAX: usize = 1 << 20;
-
-/// Maximum number of lists and objects of a JSON-LD script in one another that are read.
-const JSON_DEPTH_MAX: usize = 4;
-
-/// Names in HTML, in lower case and with a point after a prefix, in JSON-LD, with `ld.` before them, and of elements of XML, the
-/// preferred ones first.
-const DESCRIPTIONS: [&str; 8] = [
-    "description",
-    "dc.description",
-    "dcterms.description",
-    "og.description",
-    "subtitle",
-    "abstract",
-    "summary",
-    "ld.description",
-];
-const KEYWORDS: [&str; 6] =
-    ["keywords", "dc.subject", "dcterms.subject", "subject", "category", "ld.keywords"];
-const AUTHORS: [&str; 7] =
-    ["author", "dc.creator", "dcterms.creator", "ld.author", "article.author", "creator", "managingeditor"];
-const LICENCES: [&str; 10] = [
-    "rel",
-    "creativecommons",
-    "license",
-    "dcterms.license",
-    "dc.rights",
-    "dcterms.rights",
-    "rights",
-    "dc.rights.license",
-    "copyright",
-    "ld.license",
-];
-const HEADLINES: [&str; 6] =
-    ["ld.headline", "headline", "og.title", "dc.title", "dcterms.title", "twitter.title"];
-const PUBLISHED: [&str; 10] = [
-    "ld.datepublished",
-    "datepublished",
-    "article.published_time",
-    "dcterms.issued",
-    "dc.date.issued",
-    "dcterms.created",
-    "dcterms.date",
-    "dc.date",
-    "date",
-    "pubdate",
-];
-const REVISED: [&str; 7] = [
-    "ld.datemodified",
-    "datemodified",
-    "article.modified_time",
-    "og.updated_time",
-    "dcterms.modified",
-    "updated",
-    "lastbuilddate",
-];
-/// Media type of scripts that describe the document.
-const JSON_LD: &str = "application/ld+json";
-const LANGUAGES: [&str; 4] = ["lang", "xml:lang", "language", "content-language"];
-
-/// Where Creative Commons has its licences, which say the same without `rel="license"`.
-const CREATIVE_COMMONS: [&str; 2] = ["creativecommons.org/licenses/", "creativecommons.org/publicdomain/"];
-
-impl Said {
-    fn take(&mut self, name: &str, text: &str) {
-        let name = name.trim().to_ascii_lowercase().replace(':', ".");
-        self.description.take(&DESCRIPTIONS, &name, text);
-        self.keywords.take(&KEYWORDS, &name, text);
-        self.author.take(&AUTHORS, &name, text);
-        self.licence.take(&LICENCES, &name, text);
-        self.headline.take(&HEADLINES, &name, text);
-        // Only what is a date counts, and of several dates of one name the first.
-        for (dates, names) in [(&mut self.published, &PUBLISHED[..]), (&mut self.revised, &REVISED)] {
-            let rank = names.iter().position(|known| *known == name).filter(|_| parse_date(text).is_some());
-            let is_better = |rank: &usize| dates.0.as_ref().is_none_or(|(known, _)| rank < known);
-            if let Some(rank) = rank.filter(is_better) {
-                dates.0 = Some((rank, text.to_owned()));
-            }
-        }
-    }
-
-    /// Takes what a JSON-LD script says of the document (schema.org): its objects with a headline or a date, at the top or in a
-    /// `@graph`; other objects are about publishers, parts and products.
-    fn take_json(&mut self, json: &Value, depth: usize) {
-        let object = match json {
-            Value::Array(all) if depth < JSON_DEPTH_MAX => {
-                all.iter().for_each(|one| self.take_json(one, depth + 1));
-                return;
-            }
-            Value::Object(object) => object,
-            _ => return,
-        };
-        if let Some(graph) = object.get("@graph").filter(|_| depth < JSON_DEPTH_MAX) {
-            self.take_json(graph, depth + 1);
-        }
-        if ["headline", "datePublished", "dateModified"].iter().any(|name| object.contains_key(*name)) {
-            for name in
-                ["headline", "description", "keywords", "author", "license", "datePublished", "dateModified"]
-            {
-                object.get(name).into_iter().for_each(|said| self.take_value(name, said, depth));
-            }
-        }
-    }
-
-    /// Takes a text, the name or address of an object, or a list of these.
-    fn take_value(&mut self, name: &str, value: &Value, depth: usize) {
-        match value {
-            Value::String(text) => self.take(&format!("ld.{name}"), &decode_entities(text)),
-            Value::Array(all) if depth < JSON_DEPTH_MAX => {
-                all.iter().for_each(|one| self.take_value(name, one, depth + 1));
-            }
-            Value::Object(object) if depth < JSON_DEPTH_MAX => {
-                let called = object.get("name").or_else(|| object.get("url")).or_else(|| object.get("@id"));
-                called.into_iter().for_each(|called| self.take_value(name, called, depth + 1));
-            }
-            _ => {}
-        }
-    }
+    /// Identifier of the format in PRONOM, as `fmt/18`; empty if that is not known.
+    pub pronom: &'static str,
 }
 
 /// Reads the facts of a document. Never fails: what cannot be read is not known.
@@ -234,6 +74,7 @@ pub fn facts(source: &FetchedDocument<'_>, limits: &ParseLimits) -> DocumentFact
         size: imagesize::blob_size(body).ok().map(|size| (size.width, size.height)),
         ..DocumentFacts::default()
     };
+    facts.pronom = pronom::identifier(&facts.format, body);
     if kind.is_office() {
         facts.take_office(office::ask(kind, body), limits);
         return facts;
@@ -294,9 +135,8 @@ impl DocumentFacts {
             let is_json = element == HtmlElement::Script
                 && value(tag.attributes, "type")
                     .is_some_and(|kind| kind.trim().eq_ignore_ascii_case(JSON_LD));
-            let raw = markup.raw_text_of(element).filter(|raw| is_json && raw.len() <= JSON_BYTES_MAX);
-            if let Some(json) = raw.and_then(|raw| serde_json::from_str(raw).ok()) {
-                said.take_json(&json, 0);
+            if let Some(raw) = markup.raw_text_of(element).filter(|_| is_json) {
+                said.take_script(raw);
             }
         }
     }
@@ -408,6 +248,7 @@ fn is_text(body: &[u8]) -> bool {
 mod tests {
     use url::Url;
 
+    use super::super::said::{JSON_BYTES_MAX, JSON_DEPTH_MAX};
     use super::*;
 
     fn of(content_type: &str, body: &[u8]) -> DocumentFacts {
@@ -508,20 +349,24 @@ mod tests {
     fn files_are_what_their_bytes_are() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x01\0\0\0\0\x80\x08\x02\0\0\0";
         let gif = b"GIF89a\x0A\0\x05\0\x80\0\0";
-        for (body, format, size) in [
-            (&png[..], "png", Some((256, 128))),
-            (&gif[..], "gif", Some((10, 5))),
-            (b"%PDF-1.4\n%", "pdf 1.4", None),
-            (b"PK\x03\x04\x14\0\0\0\0\0 and more that is no office document", "zip", None),
-            (b"<!doctype html><p>x", "html", None),
-            (b"<?xml version='1.0'?><a/>", "xml", None),
-            (b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>", "svg", None),
-            (b"only words", "text", None),
-            (b"\x01\x02\x03", "", None),
-            (b"", "", None),
+        for (body, format, pronom, size) in [
+            (&png[..], "png", "fmt/11", Some((256, 128))),
+            (&gif[..], "gif", "fmt/4", Some((10, 5))),
+            (b"%PDF-1.4\n%", "pdf 1.4", "fmt/18", None),
+            (b"\xFF\xD8\xFF\xE0\0\x10JFIF\0\x01\x01\0", "jpg", "fmt/43", None),
+            (b"\xFF\xD8\xFF\xE1\0\x10Exif", "jpg", "", None),
+            (b"PK\x03\x04\x14\0\0\0\0\0 and more that is no office document", "zip", "x-fmt/263", None),
+            (b"<!doctype html><p>x", "html", "fmt/471", None),
+            (b"<html><p>x", "html", "fmt/96", None),
+            (b"<?xml version='1.0'?><a/>", "xml", "fmt/101", None),
+            (b"<?xml version='1.0'?><svg xmlns='http://www.w3.org/2000/svg'/>", "svg", "fmt/91", None),
+            (b"only words", "text", "x-fmt/111", None),
+            (b"\x01\x02\x03", "", "", None),
+            (b"", "", "", None),
         ] {
             let facts = of("image/jpeg", body);
-            assert_eq!((&*facts.format, facts.size), (format, size), "{body:?}");
+            let found = (&*facts.format, facts.pronom, facts.size);
+            assert_eq!(found, (format, pronom, size), "{body:?}");
         }
     }
 }

@@ -13,7 +13,7 @@
 //! | `office` | PDF, office files and e-mail, in another process |
 //! | `link`, `outlinks`, `resolve` | references to canonical links |
 //! | `signature`, `language` | what a text is like |
-//! | `facts` | what a document says of itself, and what its bytes are |
+//! | `said`, `facts`, `pronom` | what a document says of itself, and what its bytes are |
 //! | `sent` | requests with other methods than `GET` |
 
 pub mod charset;
@@ -32,8 +32,10 @@ mod link;
 mod office;
 mod outlinks;
 pub mod playlist;
+mod pronom;
 pub mod refresh;
 pub mod resolve;
+mod said;
 mod signature;
 mod xml;
 
@@ -56,6 +58,7 @@ pub use self::office::{
 };
 pub use self::outlinks::HashedAlready;
 use self::outlinks::Outlinks;
+pub use self::said::SaidTexts;
 pub use self::signature::{is_alike, is_near};
 pub use self::xml::readable::{FeedItem, NotReadable, Readable, ReadableElement, SitemapUrl, readable};
 pub use self::xml::{
@@ -137,6 +140,8 @@ pub struct ParsedDocument {
     pub links: Vec<Link>,
     /// Texts of links, in order; each is a part of the text.
     pub link_texts: Vec<LinkText>,
+    /// What an HTML page or an office document says of itself beside its text.
+    pub said: SaidTexts,
     /// Directives to robots.
     pub robots: RobotsDirectives,
     /// URL that the document prefers for itself.

@@ -23,6 +23,7 @@ mod chunks;
 mod header;
 mod http;
 mod input;
+mod listed;
 mod members;
 mod reader;
 mod record;
@@ -38,6 +39,7 @@ pub use http::{
     HttpHead, MEDIA_TYPE_BYTES_MAX, begins_with_chunk, dechunk, head_length, http_head, is_http, media_type,
     payload, split,
 };
+pub use listed::{CaptureList, LIST_LINE_BYTES_MAX, ListError, ListedCapture, is_list};
 pub use reader::RecordReader;
 pub use record::{Broken, ReadLimits, Record, RecordError};
 pub use sent::{SentRequest, page_of_request};

@@ -198,6 +198,7 @@ impl Column {
                     | Self::Width
                     | Self::Height
                     | Self::Format
+                    | Self::Pronom
             )
     }
 

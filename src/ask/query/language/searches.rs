@@ -23,6 +23,7 @@ impl Checker<'_> {
         };
         self.expect_words(texts)?;
         let query = TextQuery {
+            field: None,
             all: *quantifier == Quantifier::All,
             texts: texts.iter().map(|text| text.value.clone()).collect(),
         };

@@ -91,6 +91,7 @@ pub(crate) enum Column {
     Width,
     Height,
     Format,
+    Pronom,
     LostTitle,
     LostText,
     LostPictures,
@@ -173,7 +174,7 @@ const fn known(
 }
 
 /// All fields except `Column::Named`.
-pub(crate) const KNOWN: [FieldEntry; 99] = {
+pub(crate) const KNOWN: [FieldEntry; 100] = {
     use Column as C;
     use ColumnKind::{Choice, Number, Span, Text, Time};
     use Cost::{Look, Record, Row};
@@ -433,6 +434,7 @@ pub(crate) const KNOWN: [FieldEntry; 99] = {
             Record,
             "what its bytes are, whatever the server says, as in `png`, `zip` or `pdf 1.4`",
         ),
+        known(C::Pronom, "pronom", PC, Text, Record, "its format's identifier in PRONOM, as in `fmt/18`"),
         known(
             C::LostTitle,
             "lost_title",

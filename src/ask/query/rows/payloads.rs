@@ -85,7 +85,7 @@ impl World<'_> {
     /// The same of a page's newest content; what documents of a kind never have is not read.
     pub(crate) fn of_newest_payload(&self, page: &PageRow, column: Column) -> Found<Value> {
         let may_have = |kind: DocumentKind| match column {
-            Column::Format | Column::Width | Column::Height => true,
+            Column::Format | Column::Pronom | Column::Width | Column::Height => true,
             Column::Alt | Column::Pictures | Column::PicturesWithoutAlt | Column::LostPictures => {
                 kind == DocumentKind::Html
             }
@@ -173,6 +173,7 @@ fn value(facts: &DocumentFacts, column: Column) -> Value {
         Column::Width => facts.size.map_or(Value::Empty, |(width, _)| (width as u64).into()),
         Column::Height => facts.size.map_or(Value::Empty, |(_, height)| (height as u64).into()),
         Column::Format => text(&facts.format),
+        Column::Pronom => text(facts.pronom),
         _ => Value::Empty,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::super::said::JSON_LD;
 use super::super::{LinkKind, RobotsDirectives, refresh};
 use super::element::HtmlElement;
 use super::table::{ReferenceForm, kind_of_relation, role, role_of_property};
@@ -33,7 +34,7 @@ impl<'a> HtmlReader<'a, '_> {
             HtmlElement::Input if has_value(attributes, "type", "image") => {
                 self.one(attributes, "src", LinkKind::Image);
             }
-            HtmlElement::Script => self.script_is_data = has_value(attributes, "type", "application/ld+json"),
+            HtmlElement::Script => self.script_is_data = has_value(attributes, "type", JSON_LD),
             HtmlElement::Base => {
                 if let Some(href) = value(attributes, "href") {
                     self.rebase(&self.decode(href));
@@ -186,6 +187,7 @@ impl<'a> HtmlReader<'a, '_> {
             self.robots = self.robots | RobotsDirectives::parse(content);
         }
         for name in ["property", "name", "itemprop"].iter().filter_map(|name| value(attributes, name)) {
+            self.said.take(name, &self.decode(content));
             if name.eq_ignore_ascii_case("og:title") && self.title_of_card.is_none() {
                 self.title_of_card = Some(self.decode(content).into_owned());
             } else if let Some(kind) = role_of_property(name).filter(|_| looks_like_reference(content)) {

@@ -28,6 +28,7 @@ pub use self::table::{ReferenceForm, kind_of_relation, role, role_of_property};
 use self::text::TextRole;
 pub(crate) use self::text::{TextBuilder, TextMarks};
 use super::outlinks::Outlinks;
+use super::said::{Said, SaidTexts};
 use super::{LinkKind, RobotsDirectives, css, json};
 
 /// Maximum bytes of a title; longer ones are cut.
@@ -42,6 +43,7 @@ pub(crate) struct HtmlFacts {
     pub(crate) robots: RobotsDirectives,
     pub(crate) canonical: Option<String>,
     pub(crate) language: Option<String>,
+    pub(crate) said: SaidTexts,
 }
 
 /// Syntax rules of a document.
@@ -98,6 +100,7 @@ struct HtmlReader<'a, 'o> {
     robots: RobotsDirectives,
     canonical: Option<String>,
     language: Option<String>,
+    said: Said,
     /// References before the body, as long as a `base` element may still follow.
     early: Vec<(Cow<'a, str>, LinkKind, bool)>,
     base_may_come: bool,
@@ -131,6 +134,7 @@ impl<'a, 'o> HtmlReader<'a, 'o> {
             robots: RobotsDirectives::default(),
             canonical: None,
             language: None,
+            said: Said::default(),
             early: Vec::new(),
             base_may_come: true,
             syntax: MarkupSyntax::Html,
@@ -233,6 +237,7 @@ impl<'a, 'o> HtmlReader<'a, 'o> {
     /// Reads what a script reveals without being run.
     fn script(&mut self, text: &str) {
         if std::mem::take(&mut self.script_is_data) {
+            self.said.take_script(text);
             json::urls(text, |url, kind| {
                 self.link(Cow::Owned(url.to_owned()), kind, false);
             });
@@ -321,6 +326,7 @@ impl<'a, 'o> HtmlReader<'a, 'o> {
             robots: self.robots,
             canonical: self.canonical,
             language: self.language,
+            said: self.said.texts(),
         }
     }
 }

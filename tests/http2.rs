@@ -24,14 +24,14 @@ const HOST: &str = "https://two.faults.test";
 type Asked = (String, Vec<(String, String)>);
 
 /// A server that speaks HTTP/2 to those who begin so, and answers others with `refusal`.
-struct Http2Server {
-    address: SocketAddr,
+pub(crate) struct Http2Server {
+    pub(crate) address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
     connections: Arc<AtomicU32>,
 }
 
 impl Http2Server {
-    fn start(refusal: &'static [u8]) -> Self {
+    pub(crate) fn start(refusal: &'static [u8]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let (address, asked) = (listener.local_addr().unwrap(), Arc::<Mutex<Vec<Asked>>>::default());
         let connections = Arc::<AtomicU32>::default();

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use archive_storage::digest::hex;
 use archive_testweb::proxy::{Proxy, Speech};
-use archive_testweb::tls::{AUTHORITY, Certificate, serve_with_tls};
+use archive_testweb::tls::{AUTHORITY, Certificate, serve_protocols_with_tls, serve_with_tls};
 
 use md5::{Digest as _, Md5};
 
+use crate::http2::Http2Server;
 use crate::logins::add;
 use crate::sessions::exported;
 use crate::support::Archive;
@@ -21,7 +22,7 @@ use crate::support::program::start;
 use crate::support::served::Served;
 
 /// All that nobody may find: passwords, values and cookies, as they are given and as they are sent.
-const SECRETS: [&str; 10] = [
+const SECRETS: [&str; 12] = [
     "d1gest-s3cret",
     "b4sic-s3cret",
     "YW5uYTpiNHNpYy1zM2NyZXQ=",
@@ -31,17 +32,20 @@ const SECRETS: [&str; 10] = [
     "pr0xy-s3cret",
     "YW5uYTpwcjB4eS1zM2NyZXQ=",
     "s0cks-s3cret",
+    "f0rm-s3cret",
+    "m3mber-s3cret",
     "O7Hr+yf0FRo7E/qHcmI4T6YaTKmhRANCAATiFwAaHHV34eZHK18Qtuqmk1r8EGtE",
 ];
 
 /// Hosts with a wall each, below `faults.test`: first those that a log-in opens. A further one has its name here, what it
 /// answers in `doors`, and what opens it in the test.
-const WALLS: [&str; 11] = [
+const WALLS: [&str; 12] = [
     "cookies",
     "basic",
     "digest",
     "field",
     "certificate",
+    "form",
     "referer",
     "wall",
     "slow",
@@ -50,8 +54,11 @@ const WALLS: [&str; 11] = [
     "socks",
 ];
 
+/// A page of a server that speaks HTTP/2 alone.
+const TWO: &str = "https://two.faults.test/";
+
 /// How many of them a log-in opens.
-const LOG_INS: usize = 5;
+const LOG_INS: usize = 6;
 
 /// How long the slow host thinks.
 const SLOW: Duration = Duration::from_millis(400);
@@ -69,6 +76,7 @@ fn doors() -> (Answers, Log) {
             "cookies" => cookies.contains("sid=c00kie-s3cret") || cookies.contains("sid=r3newed-s3cret"),
             "basic" => field(head, "Authorization") == "Basic YW5uYTpiNHNpYy1zM2NyZXQ=",
             "digest" => has_proof(field(head, "Authorization"), path),
+            "form" => cookies.contains("member=m3mber-s3cret"),
             "field" => field(head, "X-Api-Key") == "f1eld-s3cret",
             "referer" => path == "/" || field(head, "Referer").contains(host),
             "wall" => cookies.contains("seen=1"),
@@ -94,6 +102,12 @@ fn doors() -> (Answers, Log) {
         match path {
             "/robots.txt" if cookies.is_empty() && head.find("Authorization").is_none() => {
                 plain("User-agent: *\nAllow: /")
+            }
+            "/login" => html(
+                "<form action=/session method=post><input name=user><input type=password name=word></form>",
+            ),
+            "/session" if head.ends_with("user=anna&word=f0rm-s3cret") => {
+                whole(303, "Location: /\r\nSet-Cookie: member=m3mber-s3cret; Path=/\r\n", b"")
             }
             _ if !is_open && door == "wall" => {
                 whole(302, &format!("Location: {path}\r\nSet-Cookie: seen=1; Path=/\r\n"), b"")
@@ -167,12 +181,16 @@ fn a_web_of_walls_is_crawled_whole_and_nothing_secret_is_left_anywhere() {
     let (http_at, socks_at) = (http.address.to_string(), socks.address.to_string());
     let ways =
         [format!("proxy.faults.test=http://{http_at}"), format!("socks.faults.test=socks5h://{socks_at}")];
+    let two = Http2Server::start(b"HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Length: 0\r\n\r\n");
+    let two_at = format!("two.faults.test:443:{}", serve_protocols_with_tls(two.address, &["h2"]).unwrap());
     let log_file = archive.folder().join("run.log").display().to_string();
     let options = [
         "--cacert",
         &authority,
         "--connect-to",
         &certificate,
+        "--connect-to",
+        &two_at,
         "--connect-to",
         &port_443,
         "--proxy",
@@ -185,7 +203,7 @@ fn a_web_of_walls_is_crawled_whole_and_nothing_secret_is_left_anywhere() {
     let crawl =
         [&options[..], &["--delay", "0", "--patience", "9s", "--log", &log_file, "--cookies", "kept"]]
             .concat();
-    let seeds = WALLS.map(url);
+    let seeds = [&WALLS.map(url)[..], &[TWO.to_owned()]].concat();
     let jar = "# Netscape HTTP Cookie File\ncookies.faults.test\tFALSE\t/\tTRUE\t0\tsid\tc00kie-s3cret\n\
                elsewhere.test\tFALSE\t/\tTRUE\t0\tother\tc00kie-s3cret\n";
     let jar = archive.file("cookies.txt", jar).display().to_string();
@@ -197,6 +215,7 @@ fn a_web_of_walls_is_crawled_whole_and_nothing_secret_is_left_anywhere() {
         ("digest", "--digest", "anna", "d1gest-s3cret\n"),
         ("field", "--field", "X-Api-Key", "f1eld-s3cret"),
         ("certificate", "--certificate", &key, ""),
+        ("form", "--name=anna", "--form=https://form.faults.test/login", "f0rm-s3cret"),
     ] {
         let said = add(&archive, &[&format!("{door}.faults.test"), way, value], secret).succeeded().errors;
         assert!(
@@ -212,7 +231,7 @@ fn a_web_of_walls_is_crawled_whole_and_nothing_secret_is_left_anywhere() {
     assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     let listed = archive.json::<&str>("login list", &[]);
     let kinds: Vec<&str> = listed.iter().map(|login| login["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["cookies", "basic", "digest", "field", "certificate", "proxy", "proxy"]);
+    assert_eq!(kinds, ["cookies", "basic", "digest", "field", "certificate", "form", "proxy", "proxy"]);
     assert_eq!([&listed[0]["name"], &listed[1]["name"]], ["sid", "anna"]);
 
     let crawl = start(&mut archive.crawl(&seeds, &crawl)).wait().succeeded();
@@ -255,6 +274,8 @@ fn a_web_of_walls_is_crawled_whole_and_nothing_secret_is_left_anywhere() {
     }
     let shown = archive.json("query", &[query]);
     assert_eq!(shown.len(), WALLS.len() - LOG_INS, "{shown:?}");
+    let spoken = archive.json("query", &[&format!("page url = '{TWO}' and status = 200")]);
+    assert_eq!(spoken.len(), 1, "{}", crawl.errors);
 
     // No byte of what was given is anywhere but in the folder of secrets.
     let copy = archive.folder().join("copy");

@@ -188,11 +188,14 @@ pub struct CaptureList<R> {
 }
 
 impl CaptureList<Box<dyn BufRead + Send>> {
-    /// Opens a file, plain or gzip; none if it is not a list.
+    /// Opens a file, plain or gzip; none if it is not a list, or is a pipe, which can be read but once.
     ///
     /// # Errors
     /// When it cannot be read.
     pub fn open(path: &Path) -> io::Result<Option<Self>> {
+        if !path.metadata()?.is_file() {
+            return Ok(None);
+        }
         let mut file = BufReader::new(File::open(path)?);
         let is_packed = file.fill_buf()?.starts_with(&[0x1F, 0x8B]);
         let mut source: Box<dyn BufRead + Send> =

@@ -383,8 +383,10 @@ fn a_missing_part_is_asked_at_growing_intervals() {
     world.crawl("/");
     let mut asked = Vec::new();
     for number in 1..=10 {
-        // The clock goes on while a run lasts, so that each comes a little late.
-        world.go_to(f64::from(number) * 1.001);
+        // The pause is as long as the part was missing, and the clock goes on while a run lasts: each comes later than twice
+        // the time of the one before by minutes.
+        let day = f64::from(number);
+        world.go_to(day + 0.001 * day * day);
         let (_, urls) = world.refresh(&["--budget", "1"]);
         asked.extend(urls.iter().filter(|url| url.ends_with("missing.png")).map(|_| number));
     }

@@ -43,11 +43,12 @@ pub(crate) enum Command {
         archive: ArchiveArgs,
         #[command(flatten)]
         way: WayArgs,
-        #[command(flatten)]
-        form: Box<FormArgs>,
         /// Add no rule to access.toml: what is captured is shown to everybody
         #[arg(long)]
         shown: bool,
+        // Its options have a heading, which those after it would have, too.
+        #[command(flatten)]
+        form: Box<FormArgs>,
     },
     /// List the log-ins, without what is secret
     List {

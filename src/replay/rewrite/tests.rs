@@ -424,10 +424,11 @@ proptest! {
     fn no_url_of_the_web_is_left(
         place in prop::sample::select(ATTRIBUTES.as_slice()),
         scheme in prop::sample::select(["http://", "https://", "//", "HTTP://", " http://", "http:\\\\", "/", "&#47;"].as_slice()),
-        host in "[a-z]{1,8}\\.(org|com)",
-        path in "/[a-zA-Z0-9._~!$&()*+;=:@%/-]{0,20}",
+        // Without h: what is counted below is only in a scheme.
+        host in "[a-gi-z]{1,8}\\.(org|com)",
+        path in "/[a-gi-zA-Z0-9._~!$&()*+;=:@%/-]{0,20}",
         quote in prop::sample::select(["\"", "'"].as_slice()),
-        around in "[a-z ]{0,5}",
+        around in "[a-gi-z ]{0,5}",
     ) {
         let (element, attribute) = place;
         let page = format!("{around}<{element} class=x {attribute}={quote}{scheme}{host}{path}{quote} id=y>{around}");

@@ -37,6 +37,21 @@ pub(super) fn walk(xml: &str, mut take: impl FnMut(Piece<'_, '_>) -> bool) {
     }
 }
 
+/// As [`walk`], without elements of these names and all that is in them.
+pub(super) fn walk_without(names: &[&str], xml: &str, mut take: impl FnMut(Piece<'_, '_>) -> bool) {
+    // Elements in one another since the one that is left out began.
+    let mut depth = 0_u32;
+    walk(xml, |piece| {
+        match &piece {
+            Piece::Start(name, _) if depth > 0 || names.contains(name) => depth += 1,
+            Piece::End(_) if depth > 0 => depth -= 1,
+            _ if depth > 0 => {}
+            _ => return take(piece),
+        }
+        true
+    });
+}
+
 /// The value of an attribute by its local name.
 pub(super) fn attribute<'a>(attributes: &[Attribute<'a>], name: &str) -> Option<Cow<'a, str>> {
     let found = attributes.iter().find(|attribute| local(attribute.name) == name)?;
@@ -46,23 +61,4 @@ pub(super) fn attribute<'a>(attributes: &[Attribute<'a>], name: &str) -> Option<
 /// A name without its prefix.
 pub(super) fn local(name: &str) -> &str {
     name.rsplit_once(':').map_or(name, |(_, local)| local)
-}
-
-/// Leaves out elements with all that is in them.
-#[derive(Default)]
-pub(super) struct Skipping {
-    /// Elements in one another since the one that is left out began.
-    depth: u32,
-}
-
-impl Skipping {
-    /// Whether a piece is left out: it is in an element with one of these names, or begins or ends one.
-    pub(super) fn skips(&mut self, piece: &Piece<'_, '_>, names: &[&str]) -> bool {
-        match piece {
-            Piece::Start(name, _) if self.depth > 0 || names.contains(name) => self.depth += 1,
-            Piece::End(_) if self.depth > 0 => self.depth -= 1,
-            _ => return self.depth > 0,
-        }
-        true
-    }
 }

@@ -1,7 +1,7 @@
 //! Reads OpenDocument (ISO/IEC 26300): `.odt`, `.ods`, `.odp`.
 
 use super::document::{OfficeDocument, OfficeProblem};
-use super::markup::{Piece, Skipping, attribute, walk};
+use super::markup::{Piece, attribute, walk_without};
 use super::package::Package;
 use super::properties::{self, MODIFIED};
 
@@ -22,11 +22,8 @@ pub(super) fn read(package: &mut Package<'_>, document: &mut OfficeDocument) -> 
     }
     let content = package.xml("content.xml")?.ok_or(OfficeProblem::Damaged)?;
     // Paragraphs in one another: a note or a frame in a paragraph has its own.
-    let (mut depth, mut skipping) = (0_u32, Skipping::default());
-    walk(&content, |piece| {
-        if skipping.skips(&piece, &LEFT_OUT) {
-            return true;
-        }
+    let mut depth = 0_u32;
+    walk_without(&LEFT_OUT, &content, |piece| {
         match piece {
             Piece::Start("p" | "h", _) => depth += 1,
             Piece::End("p" | "h") => {

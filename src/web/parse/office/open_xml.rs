@@ -1,7 +1,7 @@
 //! Reads Office Open XML (ECMA-376): `.docx`, `.xlsx`, `.pptx`.
 
 use super::document::{OfficeDocument, OfficeProblem};
-use super::markup::{Piece, Skipping, attribute, walk};
+use super::markup::{Piece, attribute, walk, walk_without};
 use super::package::Package;
 use super::properties::{self, CREATED};
 
@@ -35,11 +35,7 @@ pub(super) fn read(package: &mut Package<'_>, document: &mut OfficeDocument) -> 
 /// Reads the paragraphs of a text document or slide, and the labels of a diagram.
 fn read_paragraphs(part: &str, document: &mut OfficeDocument) {
     let (mut is_text, mut is_label, mut instruction) = (false, false, None::<String>);
-    let mut skipping = Skipping::default();
-    walk(part, |piece| {
-        if skipping.skips(&piece, &LEFT_OUT) {
-            return true;
-        }
+    walk_without(&LEFT_OUT, part, |piece| {
         match piece {
             Piece::Start("t", _) => is_text = true,
             Piece::Start("strCache", _) => is_label = true,
@@ -118,11 +114,7 @@ fn read_workbook(package: &mut Package<'_>, document: &mut OfficeDocument) -> Re
 /// The texts that cells refer to by number.
 fn shared_texts(part: &str) -> Vec<String> {
     let (mut texts, mut text, mut is_text) = (Vec::new(), String::new(), false);
-    let mut skipping = Skipping::default();
-    walk(part, |piece| {
-        if skipping.skips(&piece, &LEFT_OUT) {
-            return true;
-        }
+    walk_without(&LEFT_OUT, part, |piece| {
         match piece {
             Piece::Start("t", _) => is_text = true,
             Piece::End("t") => is_text = false,
@@ -137,11 +129,7 @@ fn shared_texts(part: &str) -> Vec<String> {
 
 fn read_sheet(sheet: &str, shared: &[String], document: &mut OfficeDocument) {
     let (mut is_shared, mut is_value, mut value) = (false, false, String::new());
-    let mut skipping = Skipping::default();
-    walk(sheet, |piece| {
-        if skipping.skips(&piece, &LEFT_OUT) {
-            return true;
-        }
+    walk_without(&LEFT_OUT, sheet, |piece| {
         match piece {
             Piece::Start("c", attributes) => {
                 is_shared = attribute(attributes, "t").is_some_and(|kind| kind == "s");
